@@ -133,7 +133,7 @@ PARTS: Mapping[str, Part] = {
     "freshness": lambda setup: freshness.goals(
         setup.folder, seconds=max(10, freshness.SECONDS // setup.tenth)
     ),
-    "start": lambda setup: start.goals(start.measured(setup.folder, setup.runs)),
+    "start": lambda setup: start.goals(start.measure(setup.folder, setup.runs)),
     "policy": lambda setup: compaction_simulation.goals(
         compaction_simulation.FLUSHES // setup.tenth
     ),

@@ -56,7 +56,7 @@ def a_row(rng: random.Random, number: int, letters: int = 40) -> Row:
     }
 
 
-def changed(rng: random.Random, row: Row) -> Row:
+def change_row(rng: random.Random, row: Row) -> Row:
     """An older version of a row: its amount and its time, at times its note."""
     letters = len(row["note"]) if row["note"] is not None else 40
     older = a_row(rng, row["id"], letters)
@@ -64,7 +64,7 @@ def changed(rng: random.Random, row: Row) -> Row:
     return {**row, **{name: older[name] for name in names}}
 
 
-def differing(older: Row, row: Row) -> Row:
+def changed_fields(older: Row, row: Row) -> Row:
     return {name: value for name, value in older.items() if value != row[name]}
 
 
@@ -80,7 +80,7 @@ def debezium(op: str, older: Row, row: Row) -> Row:
 
 def mongodb(op: str, older: Row, row: Row) -> Row:
     """Documents as texts of extended JSON."""
-    message = debezium(op, extended(older), extended(row))
+    message = debezium(op, extended_json(older), extended_json(row))
     source = {**message.pop("source"), "connector": "mongodb", "collection": "orders"}
     texts = {
         name: None if message[name] is None else json.dumps(message[name])
@@ -89,7 +89,7 @@ def mongodb(op: str, older: Row, row: Row) -> Row:
     return {**message, **texts, "source": source}
 
 
-def extended(row: Row) -> Row:
+def extended_json(row: Row) -> Row:
     updated_at = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
     return {
         **row,
@@ -109,7 +109,7 @@ def canal(op: str, older: Row, row: Row) -> Row:
         "id": 2,
         "isDdl": False,
         "mysqlType": types,
-        "old": [texts(differing(older, row))] if op == "u" else None,
+        "old": [texts(changed_fields(older, row))] if op == "u" else None,
         "pkNames": ["id"],
         "table": "orders",
         "type": kind,
@@ -120,7 +120,7 @@ def maxwell(op: str, older: Row, row: Row) -> Row:
     kind = {"c": "insert", "u": "update", "d": "delete"}[op]
     head = {"database": "shop", "table": "orders", "type": kind, "ts": 1795232609, "xid": 329}
     message: Row = {**head, "position": "binlog.000001:125871", "server_id": 1, "data": row}
-    return {**message, "old": differing(older, row)} if op == "u" else message
+    return {**message, "old": changed_fields(older, row)} if op == "u" else message
 
 
 def ogg(op: str, older: Row, row: Row) -> Row:
@@ -295,7 +295,7 @@ def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
         draw = rng.random()
         op = "u" if draw < 0.6 else "d" if draw < 0.65 else "c"
         row = a_row(rng, number, letters)
-        older = changed(rng, row)
+        older = change_row(rng, row)
         if arm.name == "protobuf":
             updated_at = row["updated_at"].replace(" ", "T") + "Z"
             values.append(protobuf_row({**plain(op, older, row), "updated_at": updated_at}))

@@ -151,7 +151,7 @@ def full_compaction(files: tuple[DataFileMeta, ...]) -> CompactRequest:
     )
 
 
-def prepared(folder: Path, case: Case, cells: int) -> tuple[FileStoreTable, CompactRequest]:
+def prepare(folder: Path, case: Case, cells: int) -> tuple[FileStoreTable, CompactRequest]:
     table = a_table(folder, case)
     rng = np.random.default_rng(17)
     rows = cells // case.columns // case.runs
@@ -162,7 +162,7 @@ def prepared(folder: Path, case: Case, cells: int) -> tuple[FileStoreTable, Comp
 def measure(folder: Path, cells: int, repeats: int) -> Iterator[Measured]:
     pa.set_cpu_count(1)
     for case in CASES:
-        table, request = prepared(folder, case, cells)
+        table, request = prepare(folder, case, cells)
         yield _measure(folder, table, request, case, repeats)
 
 
@@ -207,7 +207,7 @@ def goals(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[Goal]:
 def profile(folder: Path, name: str, cells: int) -> None:
     pa.set_cpu_count(1)
     case = next(case for case in CASES if case.name == name)
-    table, request = prepared(folder, case, cells)
+    table, request = prepare(folder, case, cells)
     compact_bucket(table, request)
     print_profile(lambda: compact_bucket(table, request))
 

@@ -105,13 +105,13 @@ def main() -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         for store in ("local disk", f"S3, {arguments.delay_ms} ms"):
             for kind, columns in ((kind, key) for kind in KINDS for key in COLUMNS):
-                cells = _measured(arguments, store, kind, columns, s3, Path(folder))
+                cells = _measure(arguments, store, kind, columns, s3, Path(folder))
                 print(
                     f"| {store} | {kind} | {columns} | {arguments.changes} | {cells} |", flush=True
                 )
 
 
-def _measured(
+def _measure(
     arguments: argparse.Namespace,
     store: str,
     kind: str,

@@ -135,7 +135,7 @@ class GrowingTable:
         began, compacted = time.process_time(), self._compactions.seconds
         first = self._job.follow_and_wait()
         followed = time.process_time()
-        written = _written(self.table, batches, first)
+        written = _write(self.table, batches, first)
         wrote = time.process_time()
         self._job.committer.commit_epoch(self._epoch, written)
         self._job.upkeep.after_commit()
@@ -154,14 +154,14 @@ class GrowingTable:
         old = range(self.size.changed, self.size.changed + self.size.old)
         for partitions, keys in ((range(self.size.changed), self.size.keys), (old, OLD_KEYS)):
             for partition in partitions:
-                for change in _loaded(quiet, partition_rows(self._rng, partition, keys)):
+                for change in _load(quiet, partition_rows(self._rng, partition, keys)):
                     files = tuple(file.upgraded(_TOP_LEVEL) for file in change.added)
                     loaded.append(replace(change, added=files))
         commit = FileStoreCommit(self.table, CommitHistory(self.table, "filled", None))
         commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(loaded)))
 
 
-def _loaded(table: FileStoreTable, batches: Iterable[pa.RecordBatch]) -> Iterator[BucketChange]:
+def _load(table: FileStoreTable, batches: Iterable[pa.RecordBatch]) -> Iterator[BucketChange]:
     """Files of a partition's rows; all its buckets are written at once, within their buffers."""
     assigner = bucket_assigner(table)
     writers: dict[BucketId, BucketWriter] = {}
@@ -180,7 +180,7 @@ def _as_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
 
 
-def _written(
+def _write(
     table: FileStoreTable, batches: Iterable[pa.RecordBatch], first: int
 ) -> list[BucketChange]:
     """Return the output of one writing task of an epoch, bucket after bucket."""

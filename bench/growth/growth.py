@@ -140,10 +140,10 @@ def _axis_of_one_table(name: str, folder: Path, bounds: Bounds, delta: Path | No
     axis.measure()
     if name != "snapshots":
         rust = python_of("pypaimon", LOCK_LIST)
-        axis.others["Paimon Rust"] = _others(rust, "rust", tables)
+        axis.others["Paimon Rust"] = _measure_others(rust, "rust", tables)
     if name != "snapshots" and delta is not None:
         small = [table for table in tables if table.size.keys <= DELTA_KEYS]
-        axis.others["Delta MERGE"] = _others(delta, "delta", small)
+        axis.others["Delta MERGE"] = _measure_others(delta, "delta", small)
     return axis
 
 
@@ -182,7 +182,7 @@ def _tables_axis(folder: Path, bounds: Bounds) -> Axis:
     return axis
 
 
-def _others(python: Path, name: str, tables: Sequence[GrowingTable]) -> list[float]:
+def _measure_others(python: Path, name: str, tables: Sequence[GrowingTable]) -> list[float]:
     wanted = [
         {
             "path": table.table.location,

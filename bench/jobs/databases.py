@@ -47,7 +47,7 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
@@ -90,22 +90,22 @@ class Shipped(EpochHere):
     task_s: float = 0.0
 
     def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
-        shipped = self._shipped(plan)
-        routed = self._timed(lambda: EpochHere.route(self, epoch, messages, shipped))
+        shipped = self._ship(plan)
+        routed = self._time(lambda: EpochHere.route(self, epoch, messages, shipped))
 
         def write(plan: EpochPlan) -> EpochOutput:
-            ready = self._shipped(plan)
-            return self._timed(lambda: routed.write(ready))
+            ready = self._ship(plan)
+            return self._time(lambda: routed.write(ready))
 
         return RoutedEpoch(routed.messages, write, routed.tables)
 
-    def _timed(self, work: Callable[[], T]) -> T:
+    def _time(self, work: Callable[[], T]) -> T:
         began = time.process_time()
         done = work()
         self.task_s += time.process_time() - began
         return done
 
-    def _shipped(self, plan: EpochPlan) -> EpochPlan:
+    def _ship(self, plan: EpochPlan) -> EpochPlan:
         began = time.process_time()
         data = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
         for _ in range(_TASKS):
@@ -141,7 +141,7 @@ class DatabaseJob:
             max_tables=self.tables,
         )
         database = WholeDatabase(source=SourceConfig(), sync=sync)
-        checkpoint = Folder(str(self.folder / "checkpoint"), LocalFileIO())
+        checkpoint = JobFolder(str(self.folder / "checkpoint"), LocalFileIO())
         state = JobStateFile(checkpoint)
 
         def feed_of(name: str, table: FileStoreTable) -> TableFeed:
@@ -253,7 +253,7 @@ class DatabaseCost:
         )
 
 
-def measured(
+def measure_one(
     folder: Path, *, tables: int, changed: int, rows: int, epochs: int, moves: bool = True
 ) -> DatabaseCost:
     """Let a job have its epochs; the first two do not count."""
@@ -297,7 +297,7 @@ def measure(
     """Measure the same rows in one table, in the changing tables, and in these among idle ones."""
     jobs = {"one": (1, 1), "some": (changed, changed), "many": (tables, changed)}
     for name, (all_tables, its) in jobs.items():
-        yield measured(folder / name, tables=all_tables, changed=its, rows=rows, epochs=epochs)
+        yield measure_one(folder / name, tables=all_tables, changed=its, rows=rows, epochs=epochs)
 
 
 def _idle_ms(few: DatabaseCost, many: DatabaseCost) -> float:
@@ -328,17 +328,19 @@ def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) ->
 def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal]:
     """Of changed tables, of idle ones, and of many tables, of which a twentieth change."""
     single, several = (
-        measured(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
+        measure_one(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
         for count in (1, CHANGED)
     )
     yield Goal(f"{CHANGED} changed tables ÷ one", several.epoch_s / single.epoch_s, 1.5)
     few, many = (
-        measured(folder / f"idle-{count}", tables=count, changed=1, rows=10, epochs=20, moves=False)
+        measure_one(
+            folder / f"idle-{count}", tables=count, changed=1, rows=10, epochs=20, moves=False
+        )
         for count in (1, TABLES)
     )
     yield Goal("an idle table, ms an epoch", _idle_ms(few, many), 0.01)
     changed = tables // 20
-    most = measured(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
+    most = measure_one(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
     name = f"{tables:,} tables, {changed:,} change"
     yield Goal(f"{name}: processor of the driver, s an epoch", most.driver_s, 5)
     yield Goal(f"{name}: the plan, MB", most.plan_bytes / 1e6, 1)

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from bench.jobs.spark_baseline import bench_session
 from bench.process_time import ProcessorMeter
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.tables.folder_access import spark_folder_settings
+from stream_app.app.tables.job_folder_access import spark_folder_settings
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.client_options import client_options
@@ -38,7 +38,7 @@ from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.epoch_pace import FixedPace
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
@@ -107,7 +107,7 @@ def by_the_job(
     spark: SparkSession, bootstrap: str, topic: str, folder: Path, seconds: float
 ) -> EpochCounter:
     counter = EpochCounter()
-    checkpoint = Folder(*file_io_of(str(folder), {}))
+    checkpoint = JobFolder(*file_io_of(str(folder), {}))
 
     def give(_: Sequence[OffsetRange], epoch: int) -> int:
         counter(epoch)

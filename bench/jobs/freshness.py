@@ -133,10 +133,10 @@ def measure(
     for line in (job_folder / "log.txt").read_text().splitlines():
         if "freshness: " in line:
             print(line)
-    return _compared(stamps, _events(events), seconds, processor_s, load)
+    return _freshness_of(stamps, _events(events), seconds, processor_s, load)
 
 
-def _compared(
+def _freshness_of(
     stamps: Mapping[int, npt.NDArray[np.int64]],
     events: Sequence[Mapping[str, Any]],
     seconds: int,

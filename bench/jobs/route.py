@@ -56,12 +56,12 @@ _ROW = pa.struct(
 _MESSAGE = pa.schema([("before", _ROW), ("after", _ROW), ("op", pa.string())])
 
 
-def _counted(count: int) -> pa.RecordBatch:
+def _count(count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([count], pa.int64())], ["n"])
 
 
 def _bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield _counted(sum(batch.num_rows for batch in batches))
+    yield _count(sum(batch.num_rows for batch in batches))
 
 
 def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,14 +71,14 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         data = pc.binary_join_element_wise(batch.column("value"), b"\n", b"").buffers()[2]
         read = pj.ReadOptions(use_threads=False, block_size=data.size + 1)
         count += pj.read_json(pa.BufferReader(data), read, options).num_rows
-    yield _counted(count)
+    yield _count(count)
 
 
 def pieces(plan: EpochPlan) -> dict[str, Epoch]:
     decode_format = plan.tables[0].message_format
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield _counted(sum(decode_format.decode(batch).changes.rows.num_rows for batch in batches))
+        yield _count(sum(decode_format.decode(batch).changes.rows.num_rows for batch in batches))
 
     def routed(messages: DataFrame, _: int) -> None:
         to_noop(route_blocks(messages, plan))

@@ -68,7 +68,7 @@ def lines(starts: Sequence[Start]) -> Iterator[str]:
         yield f"| {name} | {seconds:.2f} |"
 
 
-def measured(folder: Path, runs: int) -> list[Start]:
+def measure(folder: Path, runs: int) -> list[Start]:
     """Measure several starts, one after another."""
     file = folder / "first.parquet"
     write_messages(file, EPOCH)
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
-        starts = measured(Path(folder), args.runs)
+        starts = measure(Path(folder), args.runs)
     for goal in goals(starts):
         print(goal.line())
     for line in lines(starts):

@@ -66,8 +66,10 @@ def _measure(folder: Path, keys: int) -> None:
     changed = np.random.default_rng(2).choice(keys, keys // 20, replace=False)
     moved = np.where(np.arange(len(changed)) % 5 == 0, changed + 1, changed) % PARTITIONS
     plain = _seconds(lambda: _commit(without, _rows(without, changed, moved)))
-    placed = _seconds(lambda: _commit(with_index, _rows(with_index, changed, moved)))
-    print(f"an epoch of {len(changed):,}: {placed:.2f} s, {placed / plain:.2f} × one without index")
+    epoch_s = _seconds(lambda: _commit(with_index, _rows(with_index, changed, moved)))
+    print(
+        f"an epoch of {len(changed):,}: {epoch_s:.2f} s, {epoch_s / plain:.2f} × one without index"
+    )
     newest = with_index.snapshots.latest_id() or 0
     forward = _seconds(lambda: [indexes.index_at(share, newest) for share in range(rule.shares)])
     print(f"brought forward by that epoch: {forward:.2f} s, {forward / plain:.2f} × of its writing")

@@ -21,8 +21,8 @@ from pyroaring import BitMap
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
-from stream_app.mergetree.merge_engines.aggregates.roaring64 import written_bitmaps
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
+from stream_app.mergetree.merge_engines.aggregates.roaring64 import write_bitmaps
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import SegmentChanges
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
@@ -152,7 +152,7 @@ def _united_a_second(function: str, value_of: Callable[[list[int]], bytes], size
     column = pa.array([value_of(numbers) for numbers in sets], pa.binary())
     changes = SegmentChanges(np.arange(len(sets)), np.arange(0, len(sets), 2))
     began = time.process_time()
-    folded_column(column, changes, ColumnAggregate(function=function))
+    fold_column(column, changes, ColumnAggregate(function=function))
     return len(sets) / (time.process_time() - began)
 
 
@@ -174,7 +174,7 @@ SET_SIZES = (10, 1000)
 SET_NUMBERS = 400_000
 SETS: Mapping[str, Callable[[list[int]], bytes]] = {
     "rbm32": lambda numbers: bytes(BitMap(numbers).serialize()),
-    "rbm64": lambda numbers: written_bitmaps({0: BitMap(numbers)}),
+    "rbm64": lambda numbers: write_bitmaps({0: BitMap(numbers)}),
     "hll_sketch": _hll_sketch,
     "theta_sketch": _theta_sketch,
 }

@@ -17,14 +17,14 @@ _FIRST_WAIT_S = 0.1
 
 
 class CatalogLock(Protocol):
-    """Lets one process at a time commit to a table.
+    """A lock with which one process at a time commits to a table.
 
     A holder that keeps it longer than ``lock-acquire-timeout`` may lose the lock to another
     process. So the lock is no proof, and a snapshot's file is still created only if it does not
     exist.
     """
 
-    def held(self, identifier: Identifier) -> AbstractContextManager[None]:
+    def hold(self, identifier: Identifier) -> AbstractContextManager[None]:
         """Hold the lock of a table.
 
         Raises:

@@ -34,7 +34,7 @@ METASTORE = Option(
 )
 WAREHOUSE = Option(
     "warehouse", TEXT, "",
-    "The folder of all databases; of a REST catalog the name that its server knows.",
+    "The folder of all databases; of a REST catalog the name on its server.",
     example="./warehouse",
 )  # fmt: skip
 URI = Option("uri", TEXT, "", "The address of the catalog.")

@@ -156,14 +156,14 @@ class LockedEnvironment:
         self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
     ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
-        with nullcontext() if self.lock is None else self.lock.held(self.identifier):
+        with nullcontext() if self.lock is None else self.lock.hold(self.identifier):
             return snapshots.publish(snapshot)
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
-        with nullcontext() if self.lock is None else self.lock.held(self.identifier):
+        with nullcontext() if self.lock is None else self.lock.hold(self.identifier):
             if not schemas.create(schema):
                 return None
             self.register.update(self.identifier, schema, changes)
@@ -173,7 +173,7 @@ class LockedEnvironment:
         """Create the schema's file under the lock; False if its number is taken."""
         if self.lock is None:
             return schemas.create(schema)
-        with self.lock.held(self.identifier):
+        with self.lock.hold(self.identifier):
             return schemas.create(schema)
 
     def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
@@ -191,7 +191,7 @@ def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
 def unknown_table(path: str, catalog: str) -> UsageError:
     """Return the error for a table that exists in a folder, but not in the catalog."""
     return UsageError(
-        "the table's folder has a table that the catalog does not know",
+        "the table's folder has a table that is not in the catalog",
         where=f"{path}, {catalog}",
         fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
     )

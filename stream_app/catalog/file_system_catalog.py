@@ -25,7 +25,7 @@ def table_folder(warehouse: str, identifier: Identifier) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemCatalog(Catalog):
-    """Locates a table by its folder; only the file system decides races."""
+    """A catalog whose tables are folders; only the file system decides races."""
 
     warehouse: str
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -289,7 +289,7 @@ class _Demo:
             "until everything is in the tables",
             lambda: self._producer.is_done and self._state.newest.read >= self._records,
         )
-        self._watch("until compaction is done", self._compacted())
+        self._watch("until compaction is done", self._compactions_have_ended())
         self._show()
         self._say("ending the job, as Ctrl-C does")
         self._job.stop()
@@ -317,24 +317,24 @@ class _Demo:
             self._console.print(Text(f"  {self._catalog.write_file()}"), soft_wrap=True)
         return 0 if all(map(are_equal, sides.values())) else 1
 
-    def _compacted(self) -> Callable[[], bool]:
+    def _compactions_have_ended(self) -> Callable[[], bool]:
         """Make a condition that is true once no table has had a commit for 2.5 seconds."""
         quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
 
         def is_quiet() -> bool:
-            now, latest = self._clock.steady_seconds(), self._latest()
+            now, latest = self._clock.steady_seconds(), self._snapshot_count()
             if latest != quiet[0][0]:
                 quiet[0] = (latest, now)
             return now - quiet[0][1] > 2.5
 
         return is_quiet
 
-    def _latest(self) -> int:
+    def _snapshot_count(self) -> int:
         """Return the number of snapshots of all tables."""
         return sum(table.latest for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
-        seen, since = (0, 0), self._clock.steady_seconds()
+        last_seen, since = (0, 0), self._clock.steady_seconds()
         said_at = since
         self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
@@ -342,12 +342,15 @@ class _Demo:
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now, reached = self._clock.steady_seconds(), (self._state.sent, self._latest())
-                seen, since = reached, now if reached != seen else since
+                now, progress = (
+                    self._clock.steady_seconds(),
+                    (self._state.sent, self._snapshot_count()),
+                )
+                last_seen, since = progress, now if progress != last_seen else since
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
                     read = self._state.newest.read
-                    self._say(f"{goal}: {reached[0]:,} sent, {read:,} in the tables")
+                    self._say(f"{goal}: {progress[0]:,} sent, {read:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "

@@ -31,7 +31,7 @@ _JOIN_S = 2.0
 
 @dataclass
 class ShopProducer:
-    """Sends a shop's changes to their topics from a thread, at a steady pace.
+    """A thread that sends a shop's changes to their topics, at a steady pace.
 
     Half of them; then the shop waits until `alter`, and sends the rest.
     """
@@ -111,7 +111,7 @@ class ShopProducer:
 
 @dataclass
 class DemoJob:
-    """Runs `stream-app ingest` several times with one checkpoint.
+    """A job that runs `stream-app ingest` several times with one checkpoint.
 
     Attributes:
         arguments: the arguments of `stream-app`.

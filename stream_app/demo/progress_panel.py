@@ -53,11 +53,11 @@ class TableProgress:
         for number in range(self.latest + 1, (snapshots.latest_id() or 0) + 1):
             self.latest = number
             try:
-                self._take(snapshots.snapshot(number))
+                self._add_snapshot(snapshots.snapshot(number))
             except FileNotFoundError:
                 continue  # expired, in a long demo
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _add_snapshot(self, snapshot: Snapshot) -> None:
         self.snapshots[snapshot.commit_kind.value] += 1
         self.schema_id = snapshot.schema_id
         end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
@@ -153,11 +153,11 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
         columns = ["shop's memory", "files", "PyIceberg"]
     grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
     grid.add_row("", "rows", *columns, style="dim")
-    for name, (source, *others) in sides.items():
+    for name, (source, *copies) in sides.items():
         rows = f"{source.rows:,}"
-        for other in others:
+        for other in copies:
             rows += f", table {other.rows:,}" if other.rows != source.rows else ""
-        checksums = (side.checksum for side in (source, *others))
+        checksums = (side.checksum for side in (source, *copies))
         style = "" if are_equal(sides[name]) else "bold red"
         grid.add_row(name, rows, *checksums, style=style)
     equal = all(map(are_equal, sides.values()))

@@ -31,7 +31,7 @@ TABLES = ("customers", "orders", "order_items")
 
 @dataclass(slots=True)
 class Shop:
-    """Invents changes, and remembers the rows that each table must hold after them."""
+    """An inventor of changes, which remembers the rows that each table must hold after them."""
 
     random: Random
     tables: dict[str, ShopTable] = field(default_factory=captured_tables)
@@ -64,9 +64,9 @@ class Shop:
         elif draw < 0.45:
             yield from self._move()
         elif draw < 0.90:
-            yield from self._go_on()
+            yield from self._advance_order()
         elif draw < 0.95:
-            yield from self._other_line()
+            yield from self._change_line()
         else:
             yield from self._cancel()
 
@@ -101,13 +101,13 @@ class Shop:
             item = (self._orders, line, sku, self.random.randint(1, 9))
             yield self._connector.insert(self.tables["order_items"], item)
 
-    def _go_on(self) -> Iterator[Message]:
+    def _advance_order(self) -> Iterator[Message]:
         table = self.tables["orders"]
         if old := table.rows.get((self._some_order(),)):
             row = (*old[:2], self.random.choice(_STATES), old[3], self._connector.now_us)
             yield self._connector.update(table, row)
 
-    def _other_line(self) -> Iterator[Message]:
+    def _change_line(self) -> Iterator[Message]:
         table = self.tables["order_items"]
         number = self._some_order()
         if old := table.rows.get((number, 1)):

@@ -90,14 +90,14 @@ def _snapshots_and_files(
         log = snapshots[name]
         compacts = sum(snapshot.commit_kind is CommitKind.COMPACT for snapshot in log)
         scan = FileStoreScan(table)
-        most = max(
+        largest = max(
             len(scan.live(snapshot))
             for snapshot, following in [*itertools.pairwise(log), (log[-1], None)]
             if following is None or following.commit_kind is CommitKind.COMPACT
         )
         at_end = len(scan.live(log[-1]))
         appends = str(len(log) - compacts)
-        view.add_row(name, appends, str(compacts), _files_text(most), _files_text(at_end))
+        view.add_row(name, appends, str(compacts), _files_text(largest), _files_text(at_end))
     return view
 
 
@@ -143,7 +143,7 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
         itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
     )
     # From the first update on, so that before and after stand together.
-    start = next((at for at, (kind, _) in enumerate(changes) if kind == "-U"), 0)
+    start = next((index for index, (kind, _) in enumerate(changes) if kind == "-U"), 0)
     for kind, row in changes[start : start + _CHANGES]:
         values = ("" if row[column] is None else str(row[column]) for column in names)
         view.add_row(kind, *values, style=_KIND_STYLES[kind])

@@ -91,7 +91,7 @@ def iceberg_folder(table: str, options: CoreOptions) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IcebergFiles:
-    """Reads and writes the files of an Iceberg metadata folder.
+    """The files of an Iceberg metadata folder.
 
     Attributes:
         codec: the codec of manifests and their lists.

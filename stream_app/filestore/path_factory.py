@@ -30,7 +30,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class FileStorePathFactory:
-    """Builds the paths of one table.
+    """The paths of one table's files.
 
     Attributes:
         root: the table's folder.

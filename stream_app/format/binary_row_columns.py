@@ -68,7 +68,7 @@ def encode_columns(
     """
     assert columns, "a row without columns has no bytes to hash"
     row_count = len(columns[0])
-    if fixed_width(types):
+    if has_fixed_width(types):
         words = row_words(columns, types)
         matrix = np.empty((row_count, len(words)), dtype=np.uint64)
         for index, word in enumerate(words):
@@ -78,7 +78,7 @@ def encode_columns(
     return _encode_ragged(columns, types, row_count)
 
 
-def fixed_width(types: Sequence[DataType]) -> bool:
+def has_fixed_width(types: Sequence[DataType]) -> bool:
     """Return whether all rows of these columns have the same length, whatever their values."""
     return not any(data_type.root in STRING_ROOTS | BINARY_ROOTS for data_type in types)
 
@@ -89,7 +89,7 @@ def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Wo
     Four rows of ``a INT`` with 1, 2, 3, 4 have the header 0 and a slot: ``[0, [1, 2, 3, 4]]``.
 
     Args:
-        columns: arrays [n] of types with `fixed_width`.
+        columns: arrays [n] of types with `has_fixed_width`.
     """
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     cursor = header_bytes(len(parts)) + WORD * len(parts)

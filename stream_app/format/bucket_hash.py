@@ -16,7 +16,7 @@ from stream_app.format.binary_row_columns import (
     Positions,
     TextWords,
     encode_columns,
-    fixed_width,
+    has_fixed_width,
     row_words,
 )
 from stream_app.model.schema.data_type import DataType
@@ -203,7 +203,7 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
 
 def hash_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
     """Return the hash of each row: int32 [n]; for the arguments see `bucket_of`."""
-    if fixed_width(types):
+    if has_fixed_width(types):
         return _hash_fixed_width(columns, types).view(np.int32)
     return hash_rows(*encode_columns(columns, types))
 

@@ -70,27 +70,27 @@ class JsonObject:
 
     def optional_integer(self, key: str) -> int | None:
         """Return an integer; None if the key is absent or null."""
-        return self._typed(key, int)
+        return self._optional_value(key, int)
 
     def integer(self, key: str, default: int | None = None) -> int:
         """Return an integer; CorruptFileError if it is absent without a default."""
-        return self._present(key, self.optional_integer(key), default)
+        return self._required_value(key, self.optional_integer(key), default)
 
     def optional_text(self, key: str) -> str | None:
         """Return a text; None if the key is absent or null."""
-        return self._typed(key, str)
+        return self._optional_value(key, str)
 
     def text(self, key: str) -> str:
         """Return a text; CorruptFileError if it is absent."""
-        return self._present(key, self.optional_text(key), None)
+        return self._required_value(key, self.optional_text(key), None)
 
     def items(self, key: str) -> list[Any]:
         """Return a list; CorruptFileError if it is absent."""
-        return self._present(key, self._typed(key, list), None)
+        return self._required_value(key, self._optional_value(key, list), None)
 
     def text_map(self, key: str) -> dict[str, str] | None:
         """Return an object with its values as texts; None if the key is absent."""
-        value = self._typed(key, dict)
+        value = self._optional_value(key, dict)
         if value is None:
             return None
         return {name: _java_text(item) for name, item in value.items()}
@@ -103,7 +103,7 @@ class JsonObject:
             if key not in known_keys and value not in (None, [], {})
         )
 
-    def _typed(self, key: str, kind: type[_T]) -> _T | None:
+    def _optional_value(self, key: str, kind: type[_T]) -> _T | None:
         value = self._value.get(key)
         if value is None:
             return None
@@ -113,7 +113,7 @@ class JsonObject:
             )
         return value
 
-    def _present(self, key: str, value: _T | None, default: _T | None) -> _T:
+    def _required_value(self, key: str, value: _T | None, default: _T | None) -> _T:
         chosen = default if value is None else value
         if chosen is None:
             raise _corrupt(self._file_kind, f"{key!r} is missing")

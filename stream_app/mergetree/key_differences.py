@@ -62,7 +62,7 @@ class Differences:
                 continue
             column = self.batch.column(name)
             is_nested = pa.types.is_nested(column.type)
-            column = column if as_numbers or is_nested else _exact(column)
+            column = column if as_numbers or is_nested else _float_bits(column)
             older_values, newer_values = (
                 column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
             )
@@ -80,7 +80,7 @@ class Differences:
         chosen = np.concatenate((self.added, self.changed, removed))
         kinds = self._kinds()[chosen]
         kinds[len(chosen) - len(removed) :] = int(RowKind.DELETE)
-        return self._taken(chosen, kinds)
+        return self._take(chosen, kinds)
 
     def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
         """Return the changes from the first side to the second in key order: +I, -D, -U and +U.
@@ -103,14 +103,14 @@ class Differences:
         # The two rows of a key are neighbours, in any order.
         first = np.minimum(older, newer)
         sort_keys = np.concatenate((self.added, self.removed, first, first))
-        return self._taken(chosen, kinds, sort_keys=sort_keys)
+        return self._take(chosen, kinds, sort_keys=sort_keys)
 
     def _kinds(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
         kinds = self.batch.column(VALUE_KIND).to_numpy()[self.order]
         return kinds
 
-    def _taken(
+    def _take(
         self,
         chosen: Indices,
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]],
@@ -128,19 +128,19 @@ def differences(
     layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
 ) -> Iterator[Differences]:
     """Compare two sides, each with one row per key in key order, and yield parts in key order."""
-    layout = _sided(layout)
-    sides = [_marked_all(before, _BEFORE), _marked_all(after, _AFTER)]
+    layout = _layout_with_side(layout)
+    sides = [_mark_all(before, _BEFORE), _mark_all(after, _AFTER)]
     for window in merge_windows(sides, layout):
-        yield _differing(window, layout)
+        yield _compare(window, layout)
 
 
 def batch_differences(
     layout: KeyValueLayout, before: pa.RecordBatch, after: pa.RecordBatch
 ) -> Differences:
     """Compare two batches, each with one row for each key, in any order."""
-    layout = _sided(layout)
-    both = pa.concat_batches([_marked(before, _BEFORE), _marked(after, _AFTER)])
-    return _differing(sorted_window(both, layout), layout)
+    layout = _layout_with_side(layout)
+    both = pa.concat_batches([_mark(before, _BEFORE), _mark(after, _AFTER)])
+    return _compare(sorted_window(both, layout), layout)
 
 
 def rows_of_keys(
@@ -158,22 +158,22 @@ def rows_of_keys(
     return rows.take(pa.array(hits)), keys.take(pa.array(compared.order[compared.removed]))
 
 
-def _sided(layout: KeyValueLayout) -> KeyValueLayout:
+def _layout_with_side(layout: KeyValueLayout) -> KeyValueLayout:
     # Rows of one key are in any order, so the column names their side.
     schema = layout.schema.append(pa.field(_SIDE, pa.int8()))
     return replace(layout, schema=schema, sequence_fields=())
 
 
-def _marked_all(batches: Iterator[pa.RecordBatch], side: int) -> Iterator[pa.RecordBatch]:
+def _mark_all(batches: Iterator[pa.RecordBatch], side: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _marked(batch, side)
+        yield _mark(batch, side)
 
 
-def _marked(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:
+def _mark(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:
     return batch.append_column(_SIDE, pa.repeat(pa.scalar(side, pa.int8()), batch.num_rows))
 
 
-def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
+def _compare(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     """Compare the sides of a window, in which each key has one row a side at most."""
     batch = window.batch
     order = np.arange(batch.num_rows) if window.order is None else window.order
@@ -192,7 +192,7 @@ def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     )
 
 
-def _exact(column: pa.Array) -> pa.Array:
+def _float_bits(column: pa.Array) -> pa.Array:
     """Return floating-point values as bits, so that NaN equals NaN and -0.0 differs from 0.0."""
     if pa.types.is_floating(column.type):
         return column.view(_BITS[column.type.byte_width])

@@ -56,13 +56,13 @@ def merged_section(
         yield from map(merge, merge_windows(runs, layout))
         return
 
-    def joined(window: MergeWindow) -> pa.RecordBatch:
+    def sorted_rows(window: MergeWindow) -> pa.RecordBatch:
         return layout.rows_at(window.batch, window.order)
 
     spilled = SpilledRuns(
         layout=layout,
         piece_bytes=PIECE_BYTES,
-        merge=merge if merge_function.merges_in_parts else joined,
+        merge=merge if merge_function.merges_in_parts else sorted_rows,
         limit=None,
         parent=None,
     )
@@ -74,7 +74,7 @@ def merged_section(
         spilled.close()
 
 
-def lies_by_age(section: Section) -> bool:
+def is_ordered_by_age(section: Section) -> bool:
     """Return whether each run is older than the next, so that `merged_section` needs no sequence
     numbers.
 

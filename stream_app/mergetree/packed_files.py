@@ -26,14 +26,14 @@ _PART = len(_STATS) // 2
 _STATS_NAMES = tuple(member.name for member in fields(SimpleStats))
 
 
-def packed_files(files: Sequence[DataFileMeta]) -> bytes:
+def pack_files(files: Sequence[DataFileMeta]) -> bytes:
     """Pack files into bytes."""
     columns = tuple(zip(*map(_VALUES, files), strict=True))
     return zlib.compress(pickle.dumps(columns), level=1)
 
 
-def unpacked_files(data: bytes) -> tuple[DataFileMeta, ...]:
-    """Unpack the files of `packed_files`, in order."""
+def unpack_files(data: bytes) -> tuple[DataFileMeta, ...]:
+    """Unpack the files of `pack_files`, in order."""
     count = len(_OWN)
     return tuple(
         DataFileMeta(

@@ -60,7 +60,7 @@ class RunCursor:
         schema, names = self._layout.schema, self._layout.key_names
         return len(names) == 1 and not schema.field(names[0]).nullable
 
-    def rest(self) -> pa.RecordBatch:
+    def take_rest(self) -> pa.RecordBatch:
         """Consume and return the rest of the batch."""
         assert self.batch is not None
         remaining = self.batch.slice(self._start)
@@ -71,7 +71,7 @@ class RunCursor:
         """Consume and return the rows whose key is not greater than `bound`."""
         assert self.batch is not None
         if self.last_key <= bound:
-            return self.rest()
+            return self.take_rest()
         start, end = self._start, self._end_of(bound)
         self._start = end
         return self.batch.slice(start, end - start) if end > start else None
@@ -118,7 +118,7 @@ def merge_windows(
     cursors = [RunCursor(run, layout) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.batch is not None]:
         if len(cursors) == 1:
-            yield MergeWindow(cursors[0].rest())
+            yield MergeWindow(cursors[0].take_rest())
             continue
         bound = min(cursor.last_key for cursor in cursors)
         parts = [part for cursor in cursors if (part := cursor.take_up_to(bound)) is not None]
@@ -151,12 +151,12 @@ class LevelWindow:
     levels: LevelNumbers
     starts: Indices
 
-    def any(self, rows: Mask) -> Mask:
+    def keys_with(self, rows: Mask) -> Mask:
         """Return the mask of keys with a chosen row: bool [keys]."""
         has_row: Mask = np.logical_or.reduceat(rows, self.starts)
         return has_row
 
-    def of_keys(self, keys: Mask) -> Mask:
+    def rows_of_keys(self, keys: Mask) -> Mask:
         """Return the mask of rows whose key is chosen: bool [m]."""
         return keys.repeat(np.diff(self.starts, append=len(self.order)))
 
@@ -168,7 +168,7 @@ class LevelWindow:
         lowest: Indices = np.where(least == _NO_ROW, -1, least & ((1 << _INDEX_BITS) - 1))
         return lowest
 
-    def chosen(self, rows: Mask) -> MergeWindow:
+    def select(self, rows: Mask) -> MergeWindow:
         """Return the window with only some rows, bool [m] in order."""
         if rows.all():
             return self.window

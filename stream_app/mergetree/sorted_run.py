@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from stream_app.errors import CorruptFileError
-from stream_app.mergetree.packed_files import packed_files, unpacked_files
+from stream_app.mergetree.packed_files import pack_files, unpack_files
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
@@ -76,12 +76,12 @@ class PackedRun:
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """The files, unpacked at each access."""
-        return unpacked_files(self.packed)
+        return unpack_files(self.packed)
 
 
 def packed_run(run: SortedRun) -> PackedRun:
     """Return the run in packed form."""
-    return PackedRun(run.total_size, run.row_count, run.newest_ms, packed_files(run.files))
+    return PackedRun(run.total_size, run.row_count, run.newest_ms, pack_files(run.files))
 
 
 @dataclass(frozen=True, slots=True)

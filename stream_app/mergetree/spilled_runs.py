@@ -66,14 +66,14 @@ class SpilledRuns:
             return True
         needed = self.size + more_bytes
         if self.count == RUNS_MAX - 1:
-            needed += sum(run.size for run in self._due()) + more_bytes
+            needed += sum(run.size for run in self._runs_to_merge()) + more_bytes
         return needed <= self.limit
 
     def add(self, runs: Sequence[Iterator[pa.RecordBatch]]) -> None:
         """Merge sorted runs into one on disk."""
         self._runs.append(self._write(runs, is_merged=False))
         if self.count == RUNS_MAX:
-            due = self._due()
+            due = self._runs_to_merge()
             merged = self._write([self._read(run) for run in due], is_merged=True)
             self._runs = [run for run in self._runs if run not in due] + [merged]
             for run in due:
@@ -90,7 +90,7 @@ class SpilledRuns:
             self._folder.cleanup()
             self._folder = None
 
-    def _due(self) -> list[_Run]:
+    def _runs_to_merge(self) -> list[_Run]:
         """Return the runs to merge if there are too many, so that each row is rewritten rarely."""
         fresh = [run for run in self._runs if not run.is_merged]
         return fresh if len(fresh) > 1 else self._runs

@@ -47,7 +47,7 @@ class FolderFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class JobFolder:
     """A folder's path, and the files that read and write there."""
 
     location: str

@@ -40,7 +40,7 @@ _MOMENT_S = 2.0
 
 @dataclass(slots=True)
 class _JvmWatch:
-    """Watches for the JVM's end while the job runs."""
+    """A watch for the JVM's end while the job runs."""
 
     jvm: _Process
     outlet: int | None

@@ -208,12 +208,12 @@ def _master(settings: Mapping[str, str]) -> str:
     return f"local[{threads[1] or 1},{tries}]"
 
 
-def _with_throughput_options(chosen: str) -> str:
+def _with_throughput_options(user_options: str) -> str:
     """Put `THROUGHPUT` before the user's options, because Java's last option counts."""
     throughput_options = [
         option
         for option in THROUGHPUT
         # Java refuses to start with two collectors.
-        if not (_COLLECTOR.match(option) and _COLLECTOR.search(chosen))
+        if not (_COLLECTOR.match(option) and _COLLECTOR.search(user_options))
     ]
-    return " ".join((*throughput_options, chosen)).strip()
+    return " ".join((*throughput_options, user_options)).strip()

@@ -38,7 +38,7 @@ _ONE_PRESS_S = 0.7
 
 @dataclass(slots=True)
 class _Stop:
-    """Handles the signals; called by Python's main thread and by threads of the JVM."""
+    """The handler of the signals; Python's main thread and threads of the JVM call it."""
 
     stop_requested: threading.Event
     jvm: Any

@@ -17,7 +17,7 @@ _OF_A_DISK: Mapping[int | None, str] = {
     errno.EMFILE: f"raise the number of files that a process may open (ulimit -n); {_AGAIN}",
 }
 _OF_A_DISK_IN_TROUBLE = (
-    f"see that the disk is mounted and sound (the system's log tells of its errors); {_AGAIN}"
+    f"see that the disk is mounted and sound (the system's log has its errors); {_AGAIN}"
 )
 _OF_A_PATH = "give another path: a part of it is a file where a folder is wanted, or the opposite"
 _NO_ACCESS: Mapping[int | None, str] = {

@@ -23,10 +23,10 @@ from stream_app.mergetree.key_value_batch import (
     slices_of_whole_keys,
 )
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
-from stream_app.mergetree.merge_engines.aggregates.collected import collected_elements
+from stream_app.mergetree.merge_engines.aggregates.collected import collect_elements
 from stream_app.mergetree.merge_engines.aggregates.combined_values import combined
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
-from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
+from stream_app.mergetree.merge_engines.aggregates.texts import join_texts
 from stream_app.mergetree.merge_engines.key_segments import KeySegments
 from stream_app.mergetree.merge_engines.partial_update import grouped_changes
 from stream_app.mergetree.sort_merge_reader import merge_windows
@@ -172,11 +172,11 @@ def test_combined_joined_and_collected_values() -> None:
     assert sums.to_pylist() == [3, 4, None]
     texts = pa.array(["a,b", "b,c", "a", "a,d"])
     distinct = ColumnAggregate(function="listagg", distinct=True)
-    joined = joined_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
+    joined = join_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
     assert isinstance(joined, pa.Array)
     assert joined.to_pylist() == ["a,b,c", "a,d"]
     ops = np.array([ChangeOp.ADD, ChangeOp.TAKE_BACK, ChangeOp.ADD], np.int8)
-    collected = collected_elements(
+    collected = collect_elements(
         pa.array([[1], [1], [1, 2]]),
         SegmentChanges(np.arange(3), np.array([0]), ops),
         ColumnAggregate(function="collect"),

@@ -79,11 +79,11 @@ def main(
 
 def verb_module(argv: Sequence[str], verbs: tuple[Verb, ...] = VERBS) -> VerbModule | None:
     """Import the verb with which a command line begins; returns None if it begins with no verb."""
-    wanted = _wanted(argv, verbs)
-    return None if wanted is None else cast(VerbModule, importlib.import_module(wanted.module))
+    verb = _find_verb(argv, verbs)
+    return None if verb is None else cast(VerbModule, importlib.import_module(verb.module))
 
 
-def _wanted(argv: Sequence[str], verbs: tuple[Verb, ...]) -> Verb | None:
+def _find_verb(argv: Sequence[str], verbs: tuple[Verb, ...]) -> Verb | None:
     return next((verb for verb in verbs if argv and verb.name == argv[0]), None)
 
 
@@ -110,9 +110,9 @@ def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) ->
 
 
 def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
-    wanted = _wanted(argv, verbs)
+    verb = _find_verb(argv, verbs)
     module = verb_module(argv, verbs)
-    parser = _parser(wanted, module, verbs, program)
+    parser = _parser(verb, module, verbs, program)
     try:
         args = parser.parse_args(argv)
     except SystemExit as ended:  # argparse has printed the reason, or the help
@@ -126,7 +126,7 @@ def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
 
 
 class _WideHelp(argparse.RawDescriptionHelpFormatter):
-    """Formats each verb and its help on one line."""
+    """A formatter of help that gives each verb one line."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=18)
@@ -134,7 +134,7 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
 
 
 def _parser(
-    wanted: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
+    chosen: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
 ) -> argparse.ArgumentParser:
     """Return the parser of the whole command line, with only the arguments of the given verb."""
     parser = argparse.ArgumentParser(
@@ -147,7 +147,7 @@ def _parser(
     parser.add_argument("--version", action="version", version=f"stream-app {__version__}")
     parsers = parser.add_subparsers(metavar="VERB", title="verbs")
     for verb in verbs:
-        if verb is wanted and module is not None:
+        if verb is chosen and module is not None:
             subparser = parsers.add_parser(
                 verb.name,
                 description=module.DESCRIPTION,

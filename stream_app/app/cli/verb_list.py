@@ -56,7 +56,7 @@ VERBS = (
     _verb("init", "write a configuration from a topic's messages"),
     _upkeep("alter", "change a table's columns, options and comments"),
     _upkeep("rescale", "give partitions another number of buckets"),
-    Verb("rollback-to", f"{_VERBS}.upkeep.rollback_to", "roll back to an earlier version"),
+    _upkeep("rollback-to", "roll back to an earlier version"),
     _upkeep("drop-partition", "delete partitions' rows"),
     _upkeep("truncate", "delete all rows of a table"),
     _upkeep("remove-orphan-files", "delete orphans: files that no version names"),

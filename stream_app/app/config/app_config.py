@@ -261,8 +261,8 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
     yield from _catalog_problems(tables)
     has_trigger = "stream.trigger" in given_keys and not config.stream.is_available_now
     if config.stream.freshness is not None and has_trigger:
-        both = "decides how long epochs are, and stream.trigger does too: give one of them"
-        yield "stream.freshness", both
+        two_lengths = "decides how long epochs are, and stream.trigger does too: give one of them"
+        yield "stream.freshness", two_lengths
     if "stream.checkpoint" not in given_keys:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given_keys and config.stream.max_bad_records:

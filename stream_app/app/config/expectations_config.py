@@ -68,7 +68,7 @@ class ExpectationsConfig:
         Raises:
             UsageError: an expectation names the table but does not fit its columns.
         """
-        return [expectation for expectation in self.all if _applies(expectation, name, columns)]
+        return [expectation for expectation in self.all if _applies_to(expectation, name, columns)]
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (key, problem) for problems that do not depend on tables."""
@@ -87,7 +87,7 @@ class ExpectationsConfig:
         return list(dict.fromkeys(key.rpartition(".")[0] for key in self.settings))
 
 
-def _applies(expectation: Expectation, name: str, columns: RowType) -> bool:
+def _applies_to(expectation: Expectation, name: str, columns: RowType) -> bool:
     """Return whether an expectation applies to the table `name`.
 
     Raises:

@@ -42,25 +42,25 @@ class Secrets:
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {form for value in values for form in _forms(value)}
+        forms = {form for value in values for form in _spellings(value)}
         # The longest first, because one may contain another.
-        self._forms = sorted((f for f in forms if len(f) >= _LENGTH_MIN), key=len, reverse=True)
+        self._spellings = sorted((f for f in forms if len(f) >= _LENGTH_MIN), key=len, reverse=True)
 
     def hide(self, text: str) -> str:
         """Return the text with each secret replaced by stars."""
-        for form in self._forms:
+        for form in self._spellings:
             text = text.replace(form, HIDDEN)
         return text
 
     def hide_escaped(self, text: str, escape: Callable[[str], str]) -> str:
         """Hide secrets also in their escaped form."""
-        for form in self._forms:
+        for form in self._spellings:
             text = text.replace(form, HIDDEN).replace(escape(form), HIDDEN)
         return text
 
-    def are_in(self, text: str) -> bool:
+    def occur_in(self, text: str) -> bool:
         """Return whether the text contains a secret."""
-        return any(form in text for form in self._forms)
+        return any(form in text for form in self._spellings)
 
 
 class HidingStream:
@@ -84,7 +84,7 @@ class HidingStream:
         return getattr(self._stream, name)
 
 
-def hidden(stream: IO[str], secrets: Secrets) -> IO[str]:
+def hiding_stream(stream: IO[str], secrets: Secrets) -> IO[str]:
     """Wrap a stream so that it hides secrets."""
     return cast(IO[str], HidingStream(stream, secrets))
 
@@ -105,8 +105,8 @@ def hiding(secrets: Secrets) -> Iterator[None]:
         handler.addFilter(hide)
     try:
         with (
-            redirect_stdout(hidden(sys.stdout, secrets)),
-            redirect_stderr(hidden(sys.stderr, secrets)),
+            redirect_stdout(hiding_stream(sys.stdout, secrets)),
+            redirect_stderr(hiding_stream(sys.stderr, secrets)),
         ):
             yield
     finally:
@@ -114,7 +114,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
             handler.removeFilter(hide)
 
 
-def _forms(value: str) -> Iterator[str]:
+def _spellings(value: str) -> Iterator[str]:
     """Yield a secret as it is, in quoted forms, and line by line like a key in a file."""
     parts = [value, *(quoted[1] or quoted[2] for quoted in _QUOTED.finditer(value))]
     for part in parts:

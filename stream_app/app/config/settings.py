@@ -47,12 +47,12 @@ def read_settings(
     Raises:
         UsageError: the file does not exist, or it is not TOML.
     """
-    settings = _from_file(path, problems)
-    settings |= _from_environment(environ, problems)
-    settings |= _from_overrides(overrides, problems)
+    settings = _file_settings(path, problems)
+    settings |= _environment_settings(environ, problems)
+    settings |= _override_settings(overrides, problems)
     # An empty text removes a key: so an override can replace a file's topics by a topic pattern.
     return {
-        key: _resolved(key, setting, environ, problems)
+        key: _resolve(key, setting, environ, problems)
         for key, setting in settings.items()
         if not (setting.is_text and setting.value == "")
     }
@@ -80,9 +80,9 @@ def catalog_options(environ: Mapping[str, str]) -> dict[str, str]:
 def _section_options(environ: Mapping[str, str], section: str) -> dict[str, str]:
     problems: list[str] = []
     options = {}
-    for key, setting in _from_environment(environ, []).items():
+    for key, setting in _environment_settings(environ, []).items():
         if key.startswith(section) and setting.value:
-            value = str(_resolved(key, setting, environ, problems).value)
+            value = str(_resolve(key, setting, environ, problems).value)
             options[key.removeprefix(section)] = value
     if problems:
         raise UsageError("; ".join(problems), fix="set the variable or create the file")
@@ -125,8 +125,8 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     """Return the texts to hide for a command line without a configuration file."""
     problems: list[str] = []
     settings = {
-        key: _resolved(key, setting, environ, problems)
-        for key, setting in _from_environment(environ, problems).items()
+        key: _resolve(key, setting, environ, problems)
+        for key, setting in _environment_settings(environ, problems).items()
     }
     return secret_texts(settings, environ)
 
@@ -136,7 +136,7 @@ def written_key(key: str) -> str:
     return key.removeprefix("spark.") if key.startswith("spark.spark.") else key
 
 
-def _from_file(path: Path, problems: list[str]) -> dict[str, Setting]:
+def _file_settings(path: Path, problems: list[str]) -> dict[str, Setting]:
     """Return the settings of a TOML file. A key that it gives twice becomes a problem."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -164,17 +164,17 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
     for name, value in table.items():
         key = prefix + name
         if not isinstance(value, dict):
-            yield _canonical(key), value
+            yield _canonical_key(key), value
         else:
             yield from _flatten(value, key + ".")
 
 
-def _canonical(key: str) -> str:
+def _canonical_key(key: str) -> str:
     """Return the key under ``[spark]``: users may write its prefix ``spark.`` once or twice."""
     return "spark." + key if re.match(r"spark\.(?!spark\.)", key) else key
 
 
-def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Setting]:
+def _environment_settings(environ: Mapping[str, str], problems: list[str]) -> dict[str, Setting]:
     settings = {}
     for name, value in sorted(environ.items()):
         match = _ENVIRONMENT.fullmatch(name)
@@ -190,7 +190,7 @@ def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
     return settings
 
 
-def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
+def _override_settings(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
     """Return the settings of each ``--set``. One that is no setting becomes a problem."""
     settings = {}
     for override in overrides:
@@ -206,11 +206,11 @@ def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, 
                 "${env:NAME} or ${file:PATH}, or set it in the file or the environment"
             )
         else:
-            settings[_canonical(key)] = Setting(value, "--set", is_text=True)
+            settings[_canonical_key(key)] = Setting(value, "--set", is_text=True)
     return settings
 
 
-def _resolved(
+def _resolve(
     key: str, setting: Setting, environ: Mapping[str, str], problems: list[str]
 ) -> Setting:
     """Return the setting with its references replaced.

@@ -232,12 +232,14 @@ def _certain_problems(
     options: Mapping[str, str] = {**options_for(primary_keys, shared_options), **table_options}
     if not partition_keys:  # the table may still have this option
         options = {key: text for key, text in options.items() if key != PARTITION_LOOKUP.key}
-    named = dict.fromkeys(
+    option_columns = dict.fromkeys(
         name.strip() for value in options.values() for name in value.split(",") if name.strip()
     )
     for key in options:
         if key.startswith("fields."):
-            named |= dict.fromkeys(key.removeprefix("fields.").rpartition(".")[0].split(","))
+            option_columns |= dict.fromkeys(
+                key.removeprefix("fields.").rpartition(".")[0].split(",")
+            )
     keys = tuple(dict.fromkeys(primary_keys))
     if keys == (_KEY,):
         in_buckets = options.get("bucket-key", "").split(",")
@@ -245,17 +247,17 @@ def _certain_problems(
     history = history_columns(options)
     keys, options = keys_of_versions(keys, partition_keys, options)
     history_names = () if history is None else history.names
-    names = dict.fromkeys((*keys, *partition_keys, *history_names, *named))
-    tries = [
+    names = dict.fromkeys((*keys, *partition_keys, *history_names, *option_columns))
+    problems_by_type = [
         schema_problems(
             RowType(
                 tuple(
                     DataField(
-                        field_id=at,
+                        field_id=index,
                         name=name,
                         data_type=kind.not_null() if name in keys else kind,
                     )
-                    for at, name in enumerate(names)
+                    for index, name in enumerate(names)
                 )
             ),
             keys,
@@ -264,4 +266,5 @@ def _certain_problems(
         )
         for kind in _ANY_TYPE
     ]
-    return [problem for problem in tries[0] if all(problem in problems for problems in tries)]
+    certain = set.intersection(*map(set, problems_by_type))
+    return [problem for problem in problems_by_type[0] if problem in certain]

@@ -128,8 +128,8 @@ def folder(setting: Setting) -> str:
     if not is_local(location):
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
             raise WrongValueError(
-                f"{location!r} is not a folder: give a path, {STORE_LOCATIONS}, or another that "
-                "Spark's Hadoop knows"
+                f"{location!r} is not a folder: give a path, {STORE_LOCATIONS}, or another "
+                "scheme that Spark's Hadoop supports"
             )
         return location.rstrip("/")
     try:

@@ -66,15 +66,15 @@ class PortLimits:
                 return None
 
 
-def limit_for_port(most: int) -> int:
+def limit_for_port(limit: int) -> int:
     """Return the limit of a port's connections, lowered if the process may open few files."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return most
-    return max(4, min(most, descriptors // _DESCRIPTORS_SHARE))
+        return limit
+    return max(4, min(limit, descriptors // _DESCRIPTORS_SHARE))
 
 
-def makes_room(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
+def connection_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
     """Return the connection to close before another one is accepted, or None below the limit.
 
     It chooses the oldest connection without a whole head, then the oldest that listens to events,
@@ -84,19 +84,19 @@ def makes_room(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
     Args:
         stages: the stages of the connections, oldest connection first.
     """
-    if len(stages) < most:
+    if len(stages) < limit:
         return None
     for stage in (WaitStage.HEAD, WaitStage.EVENTS, WaitStage.ANSWER):
-        for connection, its in stages.items():
-            if its is stage:
+        for connection, waits_for in stages.items():
+            if waits_for is stage:
                 return connection
     return None
 
 
-def too_many_listeners(stages: Mapping[_T, WaitStage], most: int) -> _T | None:
+def listener_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
     """Return the oldest listener to events if listeners have over half of the places; else None."""
     listeners = [connection for connection, stage in stages.items() if stage is WaitStage.EVENTS]
-    return listeners[0] if len(listeners) > most // 2 else None
+    return listeners[0] if len(listeners) > limit // 2 else None
 
 
 @dataclass(slots=True)
@@ -122,28 +122,28 @@ class Guard:
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Log only once that no connection can be accepted; asyncio would log each failure."""
-        loop.set_exception_handler(self._failed)
+        loop.set_exception_handler(self._handle_loop_error)
 
     def enter(self, connection: _Guarded) -> None:
         """Register a new connection."""
-        leaving = makes_room(self._stages, self.limits.connections)
-        if leaving is not None:
+        closed = connection_to_close(self._stages, self.limits.connections)
+        if closed is not None:
             self._warn_once(f"more than {self.limits.connections} connections at a time")
-            leaving.drop()
+            closed.drop()
         self._stages[connection] = WaitStage.HEAD
 
-    def moved(self, connection: _Guarded, stage: WaitStage) -> None:
+    def set_stage(self, connection: _Guarded, stage: WaitStage) -> None:
         """Record that a connection waits for another event."""
         self._stages[connection] = stage
-        leaving = too_many_listeners(self._stages, self.limits.connections)
-        if leaving is not None:
-            leaving.drop()
+        closed = listener_to_close(self._stages, self.limits.connections)
+        if closed is not None:
+            closed.drop()
 
     def leave(self, connection: _Guarded) -> None:
         """Forget a closed connection."""
         self._stages.pop(connection, None)
 
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _handle_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
             self._warn_once(f"none can be accepted: {error.strerror}")
@@ -206,14 +206,14 @@ class _Guarded(asyncio.Protocol):
             self._transport.abort()
 
     def _note_head(self, data: bytes) -> None:
-        seen = len(self._head)
+        length = len(self._head)
         self._head += data
-        if self._head.find(_HEAD_END, max(0, seen - len(_HEAD_END))) < 0:
+        if self._head.find(_HEAD_END, max(0, length - len(_HEAD_END))) < 0:
             return
         line = bytes(self._head[:_LINE_MAX]).partition(b"\r\n")[0]
         self._head.clear()
         self._stage = WaitStage.EVENTS if self._guard.has_events(line) else WaitStage.ANSWER
-        self._guard.moved(self, self._stage)
+        self._guard.set_stage(self, self._stage)
         self._set_deadline()
 
     def _set_deadline(self) -> None:
@@ -226,7 +226,7 @@ class _Guarded(asyncio.Protocol):
             self._deadline = loop.call_later(seconds, self.drop)
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Open a listening socket.
 
     Args:
@@ -245,6 +245,6 @@ def listening(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
 
-def is_taken(error: OSError) -> bool:
+def is_port_taken(error: OSError) -> bool:
     """Return whether binding failed because another server has the port."""
     return error.errno == errno.EADDRINUSE

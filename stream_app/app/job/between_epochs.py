@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BetweenEpochs:
-    """Runs checks after a report of the stream.
+    """The checks that run after a report of the stream, between two epochs.
 
     Attributes:
         lock: serialises the writers of the job's state. While an epoch holds it, the checks wait
@@ -21,7 +21,7 @@ class BetweenEpochs:
 
     lock: Lock
 
-    def followed_by_checks(
+    def report_with_checks(
         self, report: Callable[[_T], None], *checks: Callable[[], None]
     ) -> Callable[[_T], None]:
         """Return a report that calls `report`, and then the checks if no epoch holds the lock."""

@@ -18,13 +18,13 @@ from stream_app.app.job.table_checks import (
     CheckedTable,
     CheckedTables,
     SampledDatabase,
-    checked_tables,
+    check_tables,
 )
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreated_topics
 from stream_app.app.source.source_connection import unaskable_settings
-from stream_app.app.tables.folder_access import check_folders_writable, make_local
+from stream_app.app.tables.job_folder_access import check_folders_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.clock import Clock
 from stream_app.errors import UsageError, WrongSourceError
@@ -35,7 +35,7 @@ from stream_app.message_format_registry import format_named
 from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.spark.checkpoint.damaged_checkpoint import check_whole
 from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -71,15 +71,46 @@ class JobChecks:
     job_tables: SingleTableOrDatabase
     stream: StreamConfig
     clock: Clock
-    open_folder: Callable[[str], Folder]
+    open_folder: Callable[[str], JobFolder]
 
     def run(self) -> CheckedJob:
         """Check everything that can be checked before the job, and claim its checkpoint.
 
+        1. Check that the source's reader and decoder can do what the configuration asks.
+        2. Check that the job can write to its folders.
+        3. Check the topics.
+        4. Open the job's state.
+        5. Open the only table, or sample the messages of the database.
+        6. Claim the checkpoint for the table or the database.
+        7. Store the decoder and the warnings, and refuse recreated topics.
+
         Raises:
             StreamAppError: a check fails.
         """
-        reader = native_reader(self.job_tables.source)
+        reader = native_reader(self.job_tables.source)  # step 1
+        self._check_reader(reader)
+        decoder = _decoder_of(self.job_tables.source)
+        self._check_folders()  # step 2
+        topics = _check_source(self.job_tables.source)  # step 3
+        state_file = self._open_state()  # step 4
+        reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.location
+        tables = check_tables(  # step 5
+            self.job_tables, topics, self.clock, reads_first=reads_first
+        )
+        share = str(self.job_tables.share or "")
+        match tables:  # step 6
+            case CheckedTable(table, warnings):
+                own_checkpoint(state_file, table.version_root, table.identity(), share)
+            case SampledDatabase():
+                own_checkpoint(state_file, self.job_tables.location, DATABASE, share)
+                warnings = ()
+        state_file.begin(decoder)  # step 7
+        state_file.warn([*_warnings_of(self.stream), *warnings])
+        _check_not_recreated(topics, state_file)
+        return CheckedJob(tables, state_file, reader)
+
+    def _check_reader(self, reader: ReaderSettings | None) -> None:
+        """Refuse settings that only the native reader honours, if Spark reads the source."""
         if reader is None and self.job_tables.keeps_transactions:
             raise UsageError(
                 "only the native reader ends epochs between transactions, and it cannot read these "
@@ -96,23 +127,6 @@ class JobChecks:
                 fix="give stream.trigger in its place; for topics, the log says what "
                 "source.reader = 'native' lacks",
             )
-        decoder = _decoder_of(self.job_tables.source)
-        self._check_folders()
-        topics = _check_source(self.job_tables.source)
-        state_file = self._opened_state()
-        reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.location
-        tables = checked_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
-        share = str(self.job_tables.share or "")
-        match tables:
-            case CheckedTable(table, warnings):
-                own_checkpoint(state_file, table.version_root, table.identity(), share)
-            case SampledDatabase():
-                own_checkpoint(state_file, self.job_tables.location, DATABASE, share)
-                warnings = ()
-        state_file.begin(decoder)
-        state_file.warn([*_warnings_of(self.stream), *warnings])
-        _check_not_recreated(topics, state_file)
-        return CheckedJob(tables, state_file, reader)
 
     def _check_folders(self) -> None:
         """Create the local folders, and check that the job can write to them."""
@@ -121,7 +135,7 @@ class JobChecks:
         make_local(quarantine)
         check_folders_writable(warehouse, self.stream.checkpoint, quarantine)
 
-    def _opened_state(self) -> JobStateFile:
+    def _open_state(self) -> JobStateFile:
         """Check that a local checkpoint is whole, and open the file of the job's state."""
         checkpoint = self.stream.checkpoint
         if is_local(checkpoint):

@@ -90,16 +90,16 @@ def _merge_files(
     table = job.table.counted(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
-    work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
+    table_job = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
     observers.signs.watch(lambda: None if job.follow else _COMPACTING)
     try:
-        work.open(f"compact-{uuid.uuid4()}")
-        observers.collect(work, spark)
+        table_job.open(f"compact-{uuid.uuid4()}")
+        observers.collect(table_job, spark)
         with logging_about(table=table.label):
-            _Compaction(job, work, stop_requested, observers.listeners).run()
+            _Compaction(job, table_job, stop_requested, observers.listeners).run()
     finally:
-        work.upkeep.close()
+        table_job.upkeep.close()
         compactions.close()
         observers.jvm.detach()
 
@@ -110,30 +110,30 @@ class _Compaction:
     def __init__(
         self,
         job: CompactionSettings,
-        work: TableJob,
+        table_job: TableJob,
         stop_requested: threading.Event,
         listeners: Listeners | None = None,
     ) -> None:
         self.job = job
-        self.work = work
+        self.table_job = table_job
         self.stop_requested = stop_requested
         self.listeners = listeners or Listeners()
         self.summary = CompactionSummary()
         self._snapshot_id: int | None = None
 
     def run(self) -> None:
-        clock = self.work.table.clock
+        clock = self.table_job.table.clock
         began = clock.steady_seconds()
         if self.job.follow:
-            self._follow()
+            self._compact_continuously()
         else:
-            self._once()
-        seconds, coordinator = clock.steady_seconds() - began, self.work.committer.coordinator
+            self._compact_once()
+        seconds, coordinator = clock.steady_seconds() - began, self.table_job.committer.coordinator
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
-        self._say(self.summary.text(runs, coordinator.dropped.total, seconds))
+        self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
         self._check_stuck()
 
-    def _say(self, text: str, console: Console | None = None) -> None:
+    def _print(self, text: str, console: Console | None = None) -> None:
         """Print a line on stdout, or log it as a JSON record if the log is JSON."""
         if self._logs_json:
             _LOG.info(text)
@@ -146,10 +146,10 @@ class _Compaction:
     def _logs_json(self) -> bool:
         return self.job.stream.log_format is LogFormat.JSON
 
-    def _once(self) -> None:
-        job, table, committer = self.job, self.work.table, self.work.committer
-        self._move_postponed()
-        buckets = self._touch()
+    def _compact_once(self) -> None:
+        job, table, committer = self.job, self.table_job.table, self.table_job.committer
+        self._move_postponed_rows()
+        buckets = self._load_changed_buckets()
         latest = table.snapshots.latest()
         units = planned_compactions(table, latest, buckets, full=job.full)
         if table.kind.merges_by_key:
@@ -158,34 +158,34 @@ class _Compaction:
         with _progress(0 if self._logs_json else job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
-                self._say(report_line(report), progress.console)
+                self._print(report_line(report), progress.console)
                 progress.advance(task)
         if not self.summary.units:
-            self.work.upkeep.after_commit()  # upkeep may become due by time alone
+            self.table_job.upkeep.after_commit()  # upkeep may become due by time alone
 
-    def _follow(self) -> None:
-        _LOG.info("following %s, until Ctrl-C", self.work.table.location)
-        interval = self.work.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
+    def _compact_continuously(self) -> None:
+        _LOG.info("following %s, until Ctrl-C", self.table_job.table.location)
+        interval = self.table_job.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
         while not self.stop_requested.is_set():
-            self._adopt()
-            self._move_postponed()
-            self._touch()
+            self._adopt_schema()
+            self._move_postponed_rows()
+            self._load_changed_buckets()
             for report in self._reports(
-                self.work.committer.iter_compact_due(expects_no_flush=False)
+                self.table_job.committer.iter_compact_due(expects_no_flush=False)
             ):
-                self._say(report_line(report))
-            self.work.upkeep.while_idle()
+                self._print(report_line(report))
+            self.table_job.upkeep.while_idle()
             self.listeners.call(lambda listener: listener.heartbeat())
             self.stop_requested.wait(interval)
 
-    def _adopt(self) -> None:
+    def _adopt_schema(self) -> None:
         """Switch to the table's newest schema, because the older one cannot compact its files."""
-        if self.work.adopt():
+        if self.table_job.adopt():
             self._snapshot_id = None
 
-    def _move_postponed(self) -> None:
+    def _move_postponed_rows(self) -> None:
         """Move postponed rows into their buckets, where they are compacted afterwards."""
-        table, choice = self.work.table, self.job.choice
+        table, choice = self.table_job.table, self.job.choice
         if not table.kind.postpones:
             return
         waiting = choice.buckets(table, table.snapshots.latest(), postponed=True)
@@ -195,11 +195,11 @@ class _Compaction:
         if (conflict := moved.outcome.conflict) is not None:
             _LOG.warning("postponed rows of %s stay where they are: %s", table.label, conflict)
             return
-        self._say(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
+        self._print(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
 
-    def _touch(self) -> set[BucketId]:
+    def _load_changed_buckets(self) -> set[BucketId]:
         """Load the buckets that have new files, or all that meet a condition on idle time."""
-        table, committer, choice = self.work.table, self.work.committer, self.job.choice
+        table, committer, choice = self.table_job.table, self.table_job.committer, self.job.choice
         latest = table.snapshots.latest()
         number = None if latest is None else latest.snapshot_id
         if number == self._snapshot_id and choice.idle_ms is None:
@@ -215,21 +215,21 @@ class _Compaction:
 
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
         for snapshot in steps:
-            report = self.work.idle_report(snapshot)
-            self._report(report)
+            report = self.table_job.idle_report(snapshot)
+            self._notify_listeners(report)
             for compaction in report.compactions:
                 self.summary.add(compaction)
                 yield compaction
-            self.work.upkeep.after_commit()
+            self.table_job.upkeep.after_commit()
             if self.stop_requested.is_set():
                 return
 
-    def _report(self, report: IdleReport) -> None:
-        label = self.work.table.label
+    def _notify_listeners(self, report: IdleReport) -> None:
+        label = self.table_job.table.label
         self.listeners.call(lambda listener: listener.idle_commit(label, report))
 
     def _check_stuck(self) -> None:
-        table, failures = self.work.table, self.work.committer.coordinator.failures
+        table, failures = self.table_job.table, self.table_job.committer.coordinator.failures
         stuck = {table.paths.bucket(*bucket): error for bucket, error in failures.stuck().items()}
         if stuck:
             raise CompactionError(

@@ -108,8 +108,8 @@ class DatabaseRecord:
                 **self._cached,
                 **{name: snapshot for name, snapshot in read if snapshot is not None},
             }
-            named = {table for snapshot in snapshots.values() for table in snapshot.tables}
-            feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in named]
+            table_names = {table for snapshot in snapshots.values() for table in snapshot.tables}
+            feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in table_names]
             first = map_in_threads(COMMIT_THREADS, _earliest, feeds)
             earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
             expired = [

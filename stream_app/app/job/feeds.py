@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.stream_config import (
     CompactionPolicy,
     NonInsertRecords,
@@ -27,7 +27,7 @@ from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
@@ -43,7 +43,7 @@ _FRESHER = (
 
 @dataclass(slots=True, kw_only=True)
 class JobFeeds:
-    """Makes the job's feeds, and closes their tables' jobs at the end.
+    """The maker of a job's feeds, which closes their tables' jobs at the end.
 
     Attributes:
         state_file: the job's state.
@@ -54,10 +54,10 @@ class JobFeeds:
         stopping: returns whether the job has been asked to end.
     """
 
-    job_tables: SingleTableOrDatabase
+    job_tables: JobTables
     stream: StreamConfig
     state_file: JobStateFile
-    open_folder: Callable[[str], Folder]
+    open_folder: Callable[[str], JobFolder]
     compactions: SparkCompactionQueue
     budget: CoreBudget = field(init=False)
     pace: Pace
@@ -70,7 +70,7 @@ class JobFeeds:
     def __post_init__(self) -> None:
         self.budget = CoreBudget(self.compactions.at_once)
 
-    def only(self, table: FileStoreTable) -> TableFeed:
+    def of_only_table(self, table: FileStoreTable) -> TableFeed:
         """Return the feed of a job of one table."""
         takes_all = self.job_tables.joins_sources
         sources = None if takes_all else SourceTableCheck(self.state_file)
@@ -116,7 +116,7 @@ class JobFeeds:
 
     def freshness_warnings(self) -> Sequence[JobWarning]:
         """Return a warning while rows are older than ``stream.freshness`` allows."""
-        if self.pace.is_kept:
+        if self.pace.keeps_freshness:
             return ()
         return (JobWarning(problem=self.pace.text(), fix=_FRESHER),)
 
@@ -147,7 +147,7 @@ class JobFeeds:
             executor_of,
             self.stopping,
             takes_repeats,
-            policy=self._policy,
+            policy=self._compaction_policy,
         )
         self._jobs.append(job)
         events.watch(job)
@@ -173,7 +173,7 @@ class JobFeeds:
         )
 
     @property
-    def _policy(self) -> PolicyBounds | None:
+    def _compaction_policy(self) -> PolicyBounds | None:
         if self.stream.compaction_policy is not CompactionPolicy.AUTO:
             return None
         # A job that drains its source has no pace.

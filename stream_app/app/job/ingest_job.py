@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -25,12 +26,10 @@ from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.loading import JobLoad, load_of
-from stream_app.app.job.rounds import job_rounds, prepared_tables
+from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reading import (
-    NativeReading,
     SourceReading,
-    SparkReading,
     StreamSettings,
     pace_of,
     reading_of,
@@ -129,9 +128,9 @@ class _IngestJob:
             parts.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
-            prepared = prepared_tables(self.checked, feeds, self.clock)
+            prepared = prepare_tables(self.checked, feeds, self.clock)
             load = load_of(self.job_tables, prepared, self.checked, self.clock, self._tasks)
-            reading = reading_of(
+            reading: SourceReading[Any] = reading_of(
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
@@ -139,11 +138,7 @@ class _IngestJob:
                 driver_messages,
                 load,
             )
-            match reading:  # each has a type of messages of its own
-                case NativeReading():
-                    self._read(reading, prepared, feeds, load)
-                case SparkReading():
-                    self._read(reading, prepared, feeds, load)
+            self._read(reading, prepared, feeds, load)
 
     def _read(
         self,
@@ -228,9 +223,9 @@ class _IngestJob:
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=between.followed_by_checks(events.progress, note_problems),
-            on_idle=between.followed_by_checks(events.idle, note_problems, unused.check),
-            on_drained=between.followed_by_checks(events.drained, unused.check),
+            on_progress=between.report_with_checks(events.progress, note_problems),
+            on_idle=between.report_with_checks(events.idle, note_problems, unused.check),
+            on_drained=between.report_with_checks(events.drained, unused.check),
             on_check=events.heartbeat,
             stop_requested=self.stop_requested,
         )

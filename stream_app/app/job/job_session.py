@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.tables.folder_access import open_folder, spark_folder_settings
+from stream_app.app.tables.job_folder_access import open_folder, spark_folder_settings
 from stream_app.spark.hadoop_files import HadoopFiles
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.session import start_session
 
 
@@ -39,6 +39,6 @@ class JobSession:
         folder_settings = spark_folder_settings(self.checkpoint, self.file_system, os.environ)
         return start_session(f"stream_app {self.job}", {**folder_settings, **self.settings})
 
-    def folder(self, location: str) -> Folder:
+    def folder(self, location: str) -> JobFolder:
         """Open a folder of the job; start the session if only Spark can access the folder."""
         return open_folder(location, self.file_system, lambda: HadoopFiles(self.start()))

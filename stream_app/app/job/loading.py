@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.ops.load.first_load import (
@@ -25,7 +25,7 @@ from stream_app.app.ops.load.first_load import (
 )
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.ops.load.row_queries import LoadedRelation
-from stream_app.app.source.jdbc_connection import log_position, opened_database
+from stream_app.app.source.jdbc_connection import log_position, open_database
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.source.relations import followed_database
 from stream_app.clock import Clock
@@ -45,7 +45,7 @@ from stream_app.spark.checkpoint.load_plan import (
     write_load_plan,
 )
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable
@@ -73,7 +73,7 @@ class JobLoad:
     """A job's first load, whose plan is in the job's checkpoint."""
 
     plan: LoadPlan
-    job_tables: SingleTableOrDatabase
+    job_tables: JobTables
     clock: Clock
 
     @property
@@ -85,21 +85,21 @@ class JobLoad:
         """Return the load's progress at the beginning of an epoch."""
         return progress_of(self.plan, epoch)
 
-    def before(self, topics: DriverEpochs) -> LoadEpochs:
+    def runner_before(self, topics: DriverEpochs) -> LoadEpochs:
         """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochs(
             topics=topics,
             load=self.plan,
-            rows=self._rows,
+            rows=self._source_rows,
             format_of=functools.partial(load_format, self.job_tables),
         )
 
-    def is_over(self, folder: Folder) -> bool:
+    def is_over(self, folder: JobFolder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
         newest = EpochLogWriter(folder).newest_epoch()
         return newest is not None and newest >= self.epochs
 
-    def check_tables(self, tables: Iterable[FileStoreTable], folder: Folder) -> None:
+    def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
         """Check that every table exists for which the load still has rows.
 
         Raises:
@@ -115,7 +115,7 @@ class JobLoad:
                 fix=f"restore it; or {_ANEW}",
             )
 
-    def _rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
+    def _source_rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
         """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(
@@ -124,7 +124,7 @@ class JobLoad:
                 fix=f"give {LOAD_KEY} again",
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
-        with opened_database(url) as connection:
+        with open_database(url) as connection:
             reading = DatabaseReading(connection, url, self.job_tables)
             relations = {
                 name: reading.relation(table.name, table.schema, reading.read(name))
@@ -135,7 +135,7 @@ class JobLoad:
 
 
 def load_of(
-    job_tables: SingleTableOrDatabase,
+    job_tables: JobTables,
     prepared: PreparedTables,
     checked: CheckedJob,
     clock: Clock,
@@ -186,15 +186,15 @@ def _reader_of(checked: CheckedJob) -> ReaderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planning:
-    """Plans the first load of a job that has not begun yet."""
+    """The planning of the first load of a job that has not begun yet."""
 
-    job_tables: SingleTableOrDatabase
+    job_tables: JobTables
     prepared: PreparedTables
     state_file: JobStateFile
     reader: ReaderSettings
     clock: Clock
 
-    def plan(self, folder: Folder, tasks: int) -> LoadPlan:
+    def plan(self, folder: JobFolder, tasks: int) -> LoadPlan:
         """Plan the load.
 
         It reads the topics' ends first, so that they include a table created meanwhile.
@@ -207,20 +207,20 @@ class _Planning:
             )
         source = self.job_tables.source
         url = database_of(source)
-        with opened_database(url) as connection:
+        with open_database(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
-            offsets = _ends(source, self.reader)
+            offsets = _end_offsets(source, self.reader)
             reading = DatabaseReading(connection, url, self.job_tables)
-            chosen = reading.chosen(followed_database(connection, url))
+            chosen = reading.choose_tables(followed_database(connection, url))
             sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {
                 name: self.prepared.schema_for(name, described)
                 for name, described in sources.items()
             }
             relations = reading.relations(chosen, schemas)
-            opened = self._opened(sources)
+            tables = self._open_tables(sources)
             parts = [
-                reading.parts(name, opened[name], relation, source.snapshot_rows)
+                reading.parts(name, tables[name], relation, source.snapshot_rows)
                 for name, table_relations in relations.items()
                 for relation in table_relations
             ]
@@ -228,7 +228,7 @@ class _Planning:
         self._warn_of_columns(relations)
         _LOG.info(
             "first load: %d parts of %d tables of %s, at %s",
-            sum(map(len, parts)), len(opened), url, position,
+            sum(map(len, parts)), len(tables), url, position,
         )  # fmt: skip
         return LoadPlan(
             source=str(url),
@@ -238,14 +238,14 @@ class _Planning:
             epochs=split_into_epochs(parts, tasks),
         )
 
-    def _opened(
+    def _open_tables(
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Open the tables by their names in the job. It creates none before all can be loaded."""
-        opened = self.prepared.begin_with(sources)
-        for table in opened.values():
+        tables = self.prepared.begin_with(sources)
+        for table in tables.values():
             _check_empty(table)
-        return opened
+        return tables
 
     def _warn_of_columns(self, relations: Mapping[str, Sequence[LoadedRelation]]) -> None:
         self.state_file.warn(
@@ -275,7 +275,7 @@ class _Planning:
         )
 
 
-def _ends(source: SourceConfig, reader: ReaderSettings) -> Offsets:
+def _end_offsets(source: SourceConfig, reader: ReaderSettings) -> Offsets:
     """Return the topics' current end offsets."""
     with closing(source_offsets(source, reader)) as topics:
         return topics.offsets_at(OffsetEnd.NEWEST)

@@ -28,7 +28,7 @@ from stream_app.spark.ingest.epoch_tables import (
 from stream_app.spark.ingest.table_feed import TableFeed
 
 
-def prepared_tables(
+def prepare_tables(
     checked: CheckedJob, feeds: JobFeeds, clock: Clock
 ) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the maker of a whole database's tables."""
@@ -58,7 +58,7 @@ def job_rounds(
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
-        prepared: the return value of `prepared_tables`.
+        prepared: the return value of `prepare_tables`.
         settings: without what the tables decide.
         load: a first load, whose epochs run before those of the topics.
 
@@ -94,7 +94,7 @@ def job_rounds(
 def _table_feeds(prepared: CheckedTable | DatabaseTables, feeds: JobFeeds) -> list[TableFeed]:
     """Return the feeds of the job's tables, and create the tables that the database lacks."""
     if isinstance(prepared, CheckedTable):
-        return [feeds.only(prepared.table)]
+        return [feeds.of_only_table(prepared.table)]
     # A table that cannot be created here is tried again with its first message.
     return [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
 

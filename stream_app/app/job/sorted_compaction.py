@@ -23,7 +23,7 @@ from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.append.append_task import sorted_requests
 
 
-def planned_sorting(job: CompactionSettings) -> list[CompactRequest]:
+def plan_sorting(job: CompactionSettings) -> list[CompactRequest]:
     """Return the requests to sort partitions, one for each.
 
     Raises:
@@ -41,7 +41,7 @@ def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Itera
     Raises:
         CompactionError: some partitions could not be sorted; the others are committed.
     """
-    table, requests = job.table, planned_sorting(job)
+    table, requests = job.table, plan_sorting(job)
     committer, failures = batch_committer(table), []
     futures = {executor.submit(request): request for request in requests}
     for future in as_completed(futures):

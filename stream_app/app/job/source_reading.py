@@ -18,7 +18,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import source_offsets
-from stream_app.app.tables.folder_access import spark_location
+from stream_app.app.tables.job_folder_access import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
@@ -31,7 +31,7 @@ from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_runner import JobRunner, Messages
 from stream_app.spark.epoch.range_epochs import RangeEpochs
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.spark.stream.epoch_pace import FixedPace, FreshPace, Pace
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
@@ -55,7 +55,7 @@ class StreamSettings:
     job_tables: JobTables
     trigger: str | None
     pace: Pace
-    checkpoint: Folder
+    checkpoint: JobFolder
     clock: Clock
 
 
@@ -79,7 +79,7 @@ class SourceReading(Protocol[Messages]):
 
 @dataclass(frozen=True, slots=True)
 class SparkReading:
-    """Implements `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
+    """A `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
     runner: DataFrameEpochs
@@ -103,7 +103,7 @@ class SparkReading:
 
 @dataclass(frozen=True, slots=True)
 class NativeReading:
-    """Implements `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
+    """A `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
 
     Attributes:
         reader: settings of the native reader; the client's options may contain passwords.
@@ -173,7 +173,7 @@ def reading_of(
     config: SourceConfig,
     reader: ReaderSettings | None,
     spark: SparkSession,
-    checkpoint: Folder,
+    checkpoint: JobFolder,
     driver_messages: int,
     load: JobLoad | None = None,
 ) -> SparkReading | NativeReading:
@@ -201,10 +201,10 @@ def reading_of(
     offsets = source_offsets(config, reader)
     if load is None:
         return NativeReading(source, runner, reader, offsets)
-    return NativeReading(source, load.before(runner), reader, offsets, load.epochs)
+    return NativeReading(source, load.runner_before(runner), reader, offsets, load.epochs)
 
 
-def _topics_of(config: SourceConfig, checkpoint: Folder) -> KafkaSource:
+def _topics_of(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:
     has_begun = EpochLogWriter(checkpoint).has_first_offsets()
     return KafkaSource(
         bootstrap_servers=config.bootstrap_servers,

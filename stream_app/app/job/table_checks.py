@@ -24,8 +24,8 @@ from stream_app.app.tables.first_message_checks import (
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.single_table_setup import (
     column_warnings,
+    configured_schema,
     open_or_create_table,
-    wanted_schema,
 )
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
@@ -74,7 +74,7 @@ CheckedTables = CheckedTable | SampledDatabase
 """The outcome of the checks: the job's only table, or a sample of its database."""
 
 
-def checked_tables(
+def check_tables(
     job_tables: SingleTableOrDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,
@@ -93,9 +93,9 @@ def checked_tables(
     """
     match job_tables:
         case SingleTable():
-            wanted = wanted_schema(job_tables.table, clock)
-            warnings = _column_warnings(job_tables, topics, wanted, reads_them=reads_first)
-            return CheckedTable(open_or_create_table(job_tables, wanted, clock), warnings)
+            schema = configured_schema(job_tables.table, clock)
+            warnings = _column_warnings(job_tables, topics, schema, reads_them=reads_first)
+            return CheckedTable(open_or_create_table(job_tables, schema, clock), warnings)
         case WholeDatabase() if reads_first and topics:
             messages = in_one_table(first_messages(job_tables.source, topics))
             warn_of_first_messages(job_tables, messages, clock)
@@ -107,15 +107,15 @@ def checked_tables(
 def _column_warnings(
     only: SingleTable,
     topics: Mapping[str, TopicInfo],
-    wanted: TableSchema,
+    schema: TableSchema,
     *,
     reads_them: bool,
 ) -> Sequence[JobWarning]:
     """Check the first messages against the table, and return warnings about their columns."""
     if not topics:
         return ()
-    setup = format_setup(only.source, only.table, wanted)
+    setup = format_setup(only.source, only.table, schema)
     messages = first_messages(only.source, topics)
     check_first_messages(only.source.format, setup, messages, reads_them=reads_them)
-    remarks = first_remarks(only.source_facts, in_one_table(messages), wanted.fields)
+    remarks = first_remarks(only.source_facts, in_one_table(messages), schema.fields)
     return column_warnings(only.name, remarks, only.full_key)

@@ -37,12 +37,12 @@ class UnusedSettings:
             return
         self._is_done = True
         names = sorted(set(self.state_file.state.origins.values()))
-        unseen = [name for name in self.named if name not in names] if names else []
-        self.state_file.warn(_warning(name, names) for name in unseen)
-        self.state_file.warn(map(_idle, self.idle_expectations() if names else ()))
+        unused = [name for name in self.named if name not in names] if names else []
+        self.state_file.warn(_table_warning(name, names) for name in unused)
+        self.state_file.warn(map(_expectation_warning, self.idle_expectations() if names else ()))
 
 
-def _warning(name: str, names: Sequence[str]) -> JobWarning:
+def _table_warning(name: str, names: Sequence[str]) -> JobWarning:
     near = nearest_table(name, names)
     meant = f"rename it to [sync.tables.{near}]; " if near else ""
     more = "" if len(names) <= _SHOWN_MAX else f" and {len(names) - _SHOWN_MAX} more"
@@ -53,7 +53,7 @@ def _warning(name: str, names: Sequence[str]) -> JobWarning:
     )
 
 
-def _idle(expectation: str) -> JobWarning:
+def _expectation_warning(expectation: str) -> JobWarning:
     return JobWarning(
         problem=f"the expectation {expectation!r} judges no row so far: no table has its columns",
         fix=f"correct expectations.{expectation}",

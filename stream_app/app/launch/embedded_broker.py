@@ -95,7 +95,7 @@ class EmbeddedBroker:
         self._choose_ports()
         properties = self._write_properties()
         if not (self.folder / "data" / "meta.properties").exists():
-            self._format(java, properties)
+            self._format_storage(java, properties)
         # A separate session: Ctrl-C in the terminal must reach the job first, not the broker.
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(
@@ -126,7 +126,7 @@ class EmbeddedBroker:
                 self._process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-        self._forget()
+        self._await_end()
 
     def kill(self) -> None:
         """Kill the broker by SIGKILL, like a power cut, and keep its data.
@@ -135,7 +135,7 @@ class EmbeddedBroker:
         """
         if self._process is not None:
             self._process.kill()
-        self._forget()
+        self._await_end()
 
     def __enter__(self) -> EmbeddedBroker:
         return self.start()
@@ -148,7 +148,7 @@ class EmbeddedBroker:
     ) -> None:
         self.stop()
 
-    def _forget(self) -> None:
+    def _await_end(self) -> None:
         if self._process is not None:
             self._process.wait()
             self._process = None
@@ -180,7 +180,7 @@ class EmbeddedBroker:
         path.write_text(template + "\n".join(lines) + "\n", encoding="utf-8")
         return path
 
-    def _format(self, java: Sequence[str], properties: Path) -> None:
+    def _format_storage(self, java: Sequence[str], properties: Path) -> None:
         # The first bit is 0, so the text never begins with a hyphen, which would mean an option.
         random = os.urandom(16)
         random = bytes([random[0] & 0x7F]) + random[1:]

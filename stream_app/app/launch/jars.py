@@ -102,7 +102,7 @@ class JarCache:
         cached = self.find(jar_set)
         if cached:
             return cached
-        with self._locked():
+        with self._lock():
             return self.find(jar_set) or self._fetch(jar_set)
 
     def find(self, jar_set: JarSet) -> list[Path]:
@@ -112,15 +112,15 @@ class JarCache:
         if manifest.is_file():
             jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
             return jars if all(jar.is_file() for jar in jars) else []
-        by_hand = _archives(folder)
-        wanted = {coordinate.jar_name for coordinate in jar_set.coordinates}
-        return by_hand if wanted <= {jar.name for jar in by_hand} else []
+        by_hand = _jars_in(folder)
+        jar_names = {coordinate.jar_name for coordinate in jar_set.coordinates}
+        return by_hand if jar_names <= {jar.name for jar in by_hand} else []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
         _print(f"fetching the jars of {jar_set.name}, which may take minutes")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
-            staged = _resolved(jar_set, Path(scratch), self.folder / jar_set.name)
-            names = [jar.name for jar in _archives(staged)]
+            staged = _resolve(jar_set, Path(scratch), self.folder / jar_set.name)
+            names = [jar.name for jar in _jars_in(staged)]
             (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             target = self.folder / jar_set.name
             shutil.rmtree(target, ignore_errors=True)  # the folder is incomplete
@@ -131,26 +131,26 @@ class JarCache:
         return jars
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
 
-def _archives(folder: Path) -> list[Path]:
+def _jars_in(folder: Path) -> list[Path]:
     files = folder.iterdir() if folder.is_dir() else ()
     return sorted(file for file in files if file.suffix in (".jar", ".zip", ".gz"))
 
 
-def _resolved(jar_set: JarSet, scratch: Path, target: Path) -> Path:
+def _resolve(jar_set: JarSet, scratch: Path, target: Path) -> Path:
     staged, coordinates = scratch / "staged", jar_set.coordinates
     code, output = _run_ivy(jar_set, scratch, staged)
-    present = {jar.name for jar in _archives(staged)}
+    present = {jar.name for jar in _jars_in(staged)}
     if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
         return staged
     raise StreamAppError(
-        f"cannot resolve {', '.join(map(str, _missing(coordinates, output)))}",
+        f"cannot resolve {', '.join(map(str, _missing_modules(coordinates, output)))}",
         where="Apache Ivy said:\n    " + "\n    ".join(_tail(output)),
         fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
         "it in STREAM_APP_IVY_SETTINGS; without a network put the jars ("
@@ -159,15 +159,17 @@ def _resolved(jar_set: JarSet, scratch: Path, target: Path) -> Path:
     )
 
 
-def _missing(coordinates: Sequence[MavenCoordinate], output: str) -> Sequence[MavenCoordinate]:
+def _missing_modules(
+    coordinates: Sequence[MavenCoordinate], output: str
+) -> Sequence[MavenCoordinate]:
     """Return the modules that Ivy reports as not found, or all modules if it reports none."""
-    named = [
+    missing = [
         coordinate
         for coordinate in coordinates
         if f":: {coordinate.organisation}#{coordinate.module};{coordinate.revision}: not found"
         in output
     ]
-    return named or coordinates
+    return missing or coordinates
 
 
 def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
@@ -252,7 +254,7 @@ def _artifact(coordinate: MavenCoordinate) -> str:
 
 
 def _ivy_jar() -> Path:
-    jars = list((_pyspark() / "jars").glob("ivy-*.jar"))
+    jars = list((_pyspark_folder() / "jars").glob("ivy-*.jar"))
     if not jars:
         raise UsageError(
             "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
@@ -264,10 +266,10 @@ def _ivy_jar() -> Path:
 def spark_home() -> Path:
     """Return the folder of the Spark that runs jobs: ``$SPARK_HOME``, or PySpark's."""
     home = os.environ.get("SPARK_HOME")
-    return Path(home) if home else _pyspark()
+    return Path(home) if home else _pyspark_folder()
 
 
-def _pyspark() -> Path:
+def _pyspark_folder() -> Path:
     spec = find_spec("pyspark")
     folders = spec.submodule_search_locations if spec else None
     return Path(next(iter(folders or ()), "."))

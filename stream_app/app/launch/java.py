@@ -63,7 +63,7 @@ def checked_java() -> Path:
 
 def unicode_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment with a UTF-8 locale, from which Java decodes file names."""
-    named = (environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name))
-    if re.search("utf-?8", next(named, ""), re.IGNORECASE):
+    locales = (environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name))
+    if re.search("utf-?8", next(locales, ""), re.IGNORECASE):
         return dict(environ)
     return {**environ, "LC_ALL": "C.UTF-8"}

@@ -15,7 +15,7 @@ def otlp_module() -> Any:
     Raises:
         UsageError: a package is missing.
     """
-    return _imported("stream_app.app.observe.channels.otlp", "stream.otlp-endpoint", "otel")
+    return _import("stream_app.app.observe.channels.otlp", "stream.otlp-endpoint", "otel")
 
 
 def openlineage_module() -> Any:
@@ -25,7 +25,7 @@ def openlineage_module() -> Any:
         UsageError: a package is missing.
     """
     module = "stream_app.app.observe.channels.openlineage"
-    return _imported(module, "stream.openlineage-url", "openlineage")
+    return _import(module, "stream.openlineage-url", "openlineage")
 
 
 def serving_module() -> Any:
@@ -34,10 +34,10 @@ def serving_module() -> Any:
     Raises:
         UsageError: a package is missing.
     """
-    return _imported("stream_app.app.web.serving", "the page in a browser", "web")
+    return _import("stream_app.app.web.serving", "the page in a browser", "web")
 
 
-def _imported(module: str, feature: str, extra: str) -> Any:
+def _import(module: str, feature: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:

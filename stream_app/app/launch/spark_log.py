@@ -33,7 +33,7 @@ def become_spark(command: list[str], name: str, location: str) -> NoReturn:
         UsageError: Java is missing or too old.
     """
     checked_java()  # Spark would report it only in its own log
-    log = _opened(log_file(os.environ, name, location))
+    log = _open(log_file(os.environ, name, location))
     if log is None:
         print("stream_app: starting Spark", file=sys.stderr)
     else:
@@ -64,7 +64,7 @@ def log_file(environ: Mapping[str, str], name: str, location: str) -> Path | Non
     return folder / "stream_app" / f"{begin}-{zlib.crc32(location.encode()):08x}.log"
 
 
-def _opened(path: Path | None) -> tuple[Path, int] | None:
+def _open(path: Path | None) -> tuple[Path, int] | None:
     if path is None:
         return None
     try:

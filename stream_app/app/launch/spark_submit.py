@@ -44,12 +44,12 @@ def submit_command(
         scheduler=SCHEDULER,
         classes=class_archive(home),
     )
-    for key, value in {**_pythons(), **launch}.items():
+    for key, value in {**_python_settings(), **launch}.items():
         command += ["--conf", f"{key}={value}"]
     return [*command, str(_SCRIPTS / script), *arguments]
 
 
-def _pythons() -> dict[str, str]:
+def _python_settings() -> dict[str, str]:
     """Return the settings of Python for driver and workers.
 
     Spark's default is the system's python3.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.secrets import Secrets, hidden
+from stream_app.app.config.secrets import Secrets, hiding_stream
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
 from stream_app.app.observe.channels.group_offsets import group_listeners
@@ -57,7 +57,7 @@ class WatchedJob:
             return
         with (
             self.events_file.open("a", encoding="utf-8") as file,
-            self.events.writing(hidden(file, self.secrets)),
+            self.events.writing(hiding_stream(file, self.secrets)),
         ):
             yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.tables.folder_access import checkpoint_of, not_begun_text
+from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
@@ -14,7 +14,7 @@ from stream_app.spark.checkpoint.job_state import JobState, JobWarning, read_sta
 from stream_app.spark.checkpoint.load_plan import read_load_plan
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -24,7 +24,7 @@ def paths_of(tables: JobTables, *, needs_one: bool = True) -> Sequence[str]:
     Raises:
         UsageError: the job has not seen any table yet, or only Spark can read its checkpoint.
     """
-    paths = tables.paths(_met(tables))
+    paths = tables.paths(_recorded_names(tables))
     if not paths and needs_one:
         is_begun = read_state(_checkpoint(tables)) is not None
         raise UsageError(
@@ -88,8 +88,10 @@ def choice_of(tables: JobTables | None) -> SourceChoice:
     names = frozenset(
         name for names_of_topic in names_by_topic.values() for name in names_of_topic if name
     )
-    others = frozenset((topic, "") for topic in tables.source.topics if topic not in names_by_topic)
-    return SourceChoice(own_names=names, others=others)
+    foreign = frozenset(
+        (topic, "") for topic in tables.source.topics if topic not in names_by_topic
+    )
+    return SourceChoice(own_names=names, others=foreign)
 
 
 def splitter_of(job: JobTables | None, *tables: FileStoreTable) -> MessageSplitter:
@@ -130,10 +132,10 @@ def splitter_for(
     return OriginSplitter(tables.source_facts.origins, assignment)
 
 
-def _met(tables: JobTables) -> Iterator[str]:
+def _recorded_names(tables: JobTables) -> Iterator[str]:
     """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
     yield from state_of(_checkpoint(tables)).origins.values()
 
 
-def _checkpoint(tables: JobTables) -> Folder:
+def _checkpoint(tables: JobTables) -> JobFolder:
     return checkpoint_of(tables, fix="name a table's folder")

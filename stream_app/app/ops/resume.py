@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.tables.folder_access import not_begun_text
+from stream_app.app.tables.job_folder_access import not_begun_text
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
 from stream_app.spark.checkpoint.held_tables import resume
 from stream_app.spark.checkpoint.job_state import read_state
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 
 def resume_tables(
-    checkpoint: Folder, location: str, names: Sequence[str], now_ms: int
+    checkpoint: JobFolder, location: str, names: Sequence[str], now_ms: int
 ) -> Iterator[str]:
     """Write the requests into the checkpoint, and yield a line for each.
 
@@ -37,7 +37,9 @@ def resume_tables(
             raise UsageError(
                 f"the table {name!r} is not held back{did_you_mean(name, held)}",
                 where=str(checkpoint),
-                fix=f"held back: {', '.join(sorted(held)) or 'none'}",
+                fix=f"name a held table: {', '.join(sorted(held))}"
+                if held
+                else "no table is held back, so there is nothing to resume",
             )
     for name in sorted(names or held):
         resume(checkpoint, name, now_ms)

@@ -161,7 +161,7 @@ class BrokerConnection:
                 raise WrongSourceError(
                     f"no topic at {self._bootstrap} matches {pattern!r}",
                     where=f"{self._section}.topic-pattern",
-                    fix=f"topics there: {_some(existing)}",
+                    fix=f"topics there: {_name_list(existing)}",
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             described = self._ask(lambda: self._client.describe_topics(list(names)))
@@ -171,7 +171,7 @@ class BrokerConnection:
                 break
             self._clock.sleep(wait_s)  # a topic in creation is listed before it has metadata
         if absent:
-            raise self._missing(
+            raise self._missing_topics_error(
                 {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
             )
         return {
@@ -212,7 +212,7 @@ class BrokerConnection:
             times: (topic, partition) → milliseconds since 1970.
         """
         answers = self._list_offsets(
-            {TopicPartition(*place): time for place, time in times.items()}
+            {TopicPartition(*kafka_partition): time for kafka_partition, time in times.items()}
         )
         return {
             (key.topic, key.partition): answer.offset
@@ -221,13 +221,15 @@ class BrokerConnection:
         }
 
     def group_offsets(
-        self, group: str, places: Collection[KafkaPartition]
+        self, group: str, kafka_partitions: Collection[KafkaPartition]
     ) -> dict[KafkaPartition, int]:
         """Return the offsets that a consumer group has committed for these (topic, partition)s.
 
         Partitions without one are left out.
         """
-        partitions_of = {group: [TopicPartition(*place) for place in places]}
+        partitions_of = {
+            group: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
+        }
         answers = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
         return {
             (key.topic, key.partition): answer.offset
@@ -241,12 +243,12 @@ class BrokerConnection:
         Raises:
             SourceError: the broker does not respond, or refuses the offsets.
         """
-        wanted = {
+        metadata = {
             TopicPartition(topic, int(partition)): OffsetAndMetadata(offset, "", -1)
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         }
-        answers = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, wanted))
+        answers = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
         refused = {answer.__name__ for answer in answers.values() if answer is not NoError}
         if refused:
             raise SourceError(
@@ -316,23 +318,25 @@ class BrokerConnection:
                 "(advertised.listeners) can be reached from here",
             ) from error
 
-    def _missing(self, codes: Mapping[str, int]) -> WrongSourceError:
+    def _missing_topics_error(self, codes: Mapping[str, int]) -> WrongSourceError:
         existing = self._topic_names()
         text = "; ".join(
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
-        near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
+        near_names = {
+            match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)
+        }
         return WrongSourceError(
             f"{text} at {self._bootstrap}",
             where=f"{self._section}.topics",
-            fix=f"did you mean {_some(sorted(near))}? or create the topic"
-            if near
-            else f"create the topic first; topics there: {_some(existing)}",
+            fix=f"did you mean {_name_list(sorted(near_names))}? or create the topic"
+            if near_names
+            else f"create the topic first; topics there: {_name_list(existing)}",
         )
 
 
-def _some(names: Sequence[str], *, names_max: int = 10) -> str:
+def _name_list(names: Sequence[str], *, names_max: int = 10) -> str:
     if not names:
         return "none"
     more = f" and {len(names) - names_max} more" if len(names) > names_max else ""

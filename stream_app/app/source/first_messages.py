@@ -9,6 +9,7 @@ import itertools
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -104,14 +105,19 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
 
     Empty partitions are left out.
     """
-    filled = sorted(place for place, end in ends.items() if end > begins[place])
+    filled = sorted(partition for partition, end in ends.items() if end > begins[partition])
     chosen = [
-        place
-        for _, topic_partitions in itertools.groupby(filled, key=lambda place: place[0])
-        for place in itertools.islice(topic_partitions, _PARTITIONS_MAX)
+        partition
+        for _, partitions in itertools.groupby(filled, key=itemgetter(0))
+        for partition in itertools.islice(partitions, _PARTITIONS_MAX)
     ]
-    middles = {at: min(begins[at] + _MESSAGES, ends[at]) for at in chosen}
+    middles = {
+        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in chosen
+    }
+    last_begins = {
+        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in chosen
+    }
     return [
-        *(OffsetRange(*at, begins[at], middles[at]) for at in chosen),
-        *(OffsetRange(*at, max(middles[at], ends[at] - _MESSAGES), ends[at]) for at in chosen),
+        *(OffsetRange(*partition, begins[partition], middles[partition]) for partition in chosen),
+        *(OffsetRange(*partition, last_begins[partition], ends[partition]) for partition in chosen),
     ]

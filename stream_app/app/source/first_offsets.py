@@ -77,19 +77,23 @@ def check_client(source: SourceConfig) -> None:
         )
 
 
-def _times(source: SourceConfig, places: Collection[KafkaPartition]) -> dict[KafkaPartition, int]:
+def _times(
+    source: SourceConfig, kafka_partitions: Collection[KafkaPartition]
+) -> dict[KafkaPartition, int]:
     """Return partition → the time at which the job shall begin, in milliseconds since 1970."""
     if source.starting_timestamp is not None:
-        return dict.fromkeys(places, source.starting_timestamp)
-    wanted = source.starting_offsets_by_timestamp or {}
+        return dict.fromkeys(kafka_partitions, source.starting_timestamp)
+    configured = source.starting_offsets_by_timestamp or {}
     times: dict[KafkaPartition, int] = {}
-    for topic, partition in places:
-        topic_times = wanted.get(topic)
+    for topic, partition in kafka_partitions:
+        topic_times = configured.get(topic)
         time = topic_times.get(str(partition)) if isinstance(topic_times, Mapping) else topic_times
         if time is not None:
             times[topic, partition] = time
-    problems = [f"{place[0]}/{place[1]} has no time" for place in sorted(set(places) - set(times))]
-    problems += [f"{place} is not there" for place in _named(wanted) - _named_of(places)]
+    without_time = sorted(set(kafka_partitions) - set(times))
+    problems = [f"{topic}/{partition} has no time" for topic, partition in without_time]
+    unknown = _configured_names(configured) - _existing_names(kafka_partitions)
+    problems += [f"{name} is not there" for name in unknown]
     if problems:
         raise WrongSourceError(
             f"the times do not fit the topics: {', '.join(sorted(problems))}",
@@ -99,13 +103,15 @@ def _times(source: SourceConfig, places: Collection[KafkaPartition]) -> dict[Kaf
     return times
 
 
-def _named(wanted: Mapping[str, int | Mapping[str, int]]) -> set[str]:
+def _configured_names(configured: Mapping[str, int | Mapping[str, int]]) -> set[str]:
+    """Return ``TOPIC`` or ``TOPIC/PARTITION`` for each time that the configuration gives."""
     return {
         f"{topic}/{partition}" if partition else topic
-        for topic, times in wanted.items()
+        for topic, times in configured.items()
         for partition in (times if isinstance(times, Mapping) else ("",))
     }
 
 
-def _named_of(places: Collection[KafkaPartition]) -> set[str]:
-    return {topic for topic, _ in places} | {f"{topic}/{number}" for topic, number in places}
+def _existing_names(kafka_partitions: Collection[KafkaPartition]) -> set[str]:
+    names = {f"{topic}/{partition}" for topic, partition in kafka_partitions}
+    return names | {topic for topic, _ in kafka_partitions}

@@ -32,7 +32,7 @@ _POSITION_COLUMNS = 2
 
 
 @contextmanager
-def opened_database(url: JdbcUrl) -> Iterator[Any]:
+def open_database(url: JdbcUrl) -> Iterator[Any]:
     """Open a connection of Python's database API, and close it after the block.
 
     Raises:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.app.source.jdbc_connection import opened_database, query_rows
+from stream_app.app.source.jdbc_connection import open_database, query_rows
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
@@ -98,7 +98,7 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         UsageError: the driver is not installed, or the table does not exist.
         SourceError: the database does not respond, or refuses the user.
     """
-    with opened_database(url) as connection:
+    with open_database(url) as connection:
         return read_table(connection, url, table, options)
 
 
@@ -145,9 +145,11 @@ def _table(
     schema: str, name: str, rows: Sequence[Any], kind: _Kind, options: MappingOptions
 ) -> JdbcTable:
     """Return the definition of a table from the catalog's rows of its columns."""
-    keys = {int(place): str(column) for column, _, _, _, place, *_ in rows if place is not None}
+    keys = {
+        int(ordinal): str(column) for column, _, _, _, ordinal, *_ in rows if ordinal is not None
+    }
     columns, untyped = [], []
-    for column, text, may_be_null, comment, place, is_generated, has_default, _ in rows:
+    for column, text, may_be_null, comment, ordinal, is_generated, has_default, _ in rows:
         column_type = kind.type_of(str(text), options)
         if column_type is None:
             untyped.append(f"{column} {text}")
@@ -156,7 +158,7 @@ def _table(
         columns.append(
             SourceColumn(
                 name=str(column),
-                data_type=_with_nulls(stored.data_type, nullable=is_nullable and place is None),
+                data_type=_with_nulls(stored.data_type, nullable=is_nullable and ordinal is None),
                 comment=str(comment) if comment else None,
                 remarks=(
                     *inexact_remarks(stored),
@@ -165,7 +167,7 @@ def _table(
                 ),
             )
         )
-    primary_keys = tuple(keys[place] for place in sorted(keys))
+    primary_keys = tuple(keys[ordinal] for ordinal in sorted(keys))
     table = SourceTable(columns=tuple(columns), primary_keys=primary_keys)
     is_root = any(row[-1] for row in rows)
     return JdbcTable(
@@ -196,5 +198,5 @@ def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mappi
     """
     query = dialect_of(url.driver).enums
     enums = {str(row[0]) for row in query_rows(connection, query)} if query else set()
-    spoken = {f"{kind}{end}": f"enum{end}" for kind in enums for end in ("", "[]")}
-    return {at: spoken.get(kind, kind) for at, kind in kinds.items()}
+    enum_types = {f"{kind}{end}": f"enum{end}" for kind in enums for end in ("", "[]")}
+    return {column: enum_types.get(kind, kind) for column, kind in kinds.items()}

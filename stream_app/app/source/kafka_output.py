@@ -29,22 +29,23 @@ class KafkaOutput:
         timeout_s: the timeout of connecting to a broker.
 
     Raises:
-        UsageError: the place does not have this form.
+        UsageError: the text does not have this form.
         SourceError: the broker cannot be reached.
     """
 
-    def __init__(self, place: str, *, timeout_s: float = CONNECT_SECONDS) -> None:
-        bootstrap, _, topic = place.rpartition("/")
+    def __init__(self, address: str, *, timeout_s: float = CONNECT_SECONDS) -> None:
+        bootstrap, _, topic = address.rpartition("/")
         if not bootstrap or not topic or ":" not in bootstrap:
             raise UsageError(
-                f"{place!r} names no topic of Kafka", fix="write localhost:9092/orders-changes"
+                f"{address!r} names no topic of Kafka",
+                fix="write localhost:9092/orders-changes",
             )
-        bootstrap_servers(bootstrap, f"--to-kafka {place}")
+        bootstrap_servers(bootstrap, f"--to-kafka {address}")
         # Importing the client takes time, and only sending needs it.
         from kafka import KafkaProducer  # noqa: PLC0415
         from kafka.errors import KafkaError  # noqa: PLC0415
 
-        self._topic, self._where = topic, place
+        self._topic, self._where = topic, address
         self._client_error: type[Exception] = KafkaError
         self._failed: BaseException | None = None
         try:

@@ -33,19 +33,19 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
     """
     if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.SPARK:
         return None
-    settings, problems = _judged(source)
+    settings, problems = _settings_and_problems(source)
     if not problems:
         _LOG.info("the native reader reads the topics (source.reader)")
         return settings
     if source.clusters or settings.headers:
         raise UsageError(
-            f"the native reader cannot read these topics:{_lines(problems)}",
+            f"the native reader cannot read these topics:{_problem_lines(problems)}",
             where="source.clusters" if source.clusters else f"source.…{HEADERS}",
             fix="correct these; Spark's source reads topics of one cluster, without headers",
         )
     if source.reader is TopicReader.NATIVE:
         raise UsageError(
-            f"the native reader cannot read these topics:{_lines(problems)}",
+            f"the native reader cannot read these topics:{_problem_lines(problems)}",
             where="source.reader = 'native'",
             fix="correct these, or leave source.reader out: then Spark's source reads",
         )
@@ -59,10 +59,10 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
     Raises:
         UsageError: the native reader cannot apply ``source.kafka``.
     """
-    settings, problems = _judged(source)
+    settings, problems = _settings_and_problems(source)
     if problems:
         raise UsageError(
-            f"only the job itself can read these topics, by Spark:{_lines(problems)}",
+            f"only the job itself can read these topics, by Spark:{_problem_lines(problems)}",
             where="source.kafka",
             fix="correct these; a job with source.reader = 'spark' runs with them",
         )
@@ -75,14 +75,14 @@ def needs_sparks_source(source: SourceConfig) -> bool:
         return False
     if source.clusters or schema_headers(source.format_options):
         return False
-    return source.reader is TopicReader.SPARK or bool(_judged(source)[1])
+    return source.reader is TopicReader.SPARK or bool(_settings_and_problems(source)[1])
 
 
-def _lines(problems: Sequence[str]) -> str:
+def _problem_lines(problems: Sequence[str]) -> str:
     return "".join(f"\n  - {problem}" for problem in problems)
 
 
-def _judged(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
+def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
     """Return the settings of the native reader, and the reasons why it cannot be used."""
     clients, problems = list[tuple[str, ClientSettings]](), list[str]()
     try:

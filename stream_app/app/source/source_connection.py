@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
+from operator import itemgetter
 from typing import Self, TypeVar
 
 from stream_app.app.config.source_clusters import Cluster
@@ -92,18 +93,21 @@ class SourceConnection:
 
     def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _Answers:
         """See `BrokerConnection.offsets_since`."""
-        places = _by_cluster(times, lambda place: place[0])
+        by_cluster = _by_cluster(times, itemgetter(0))
         return self._query(
             {
-                cluster: {_in_own_cluster(place): times[place] for place in cluster_places}
-                for cluster, cluster_places in places.items()
+                cluster: {
+                    _in_own_cluster(kafka_partition): times[kafka_partition]
+                    for kafka_partition in of_cluster
+                }
+                for cluster, of_cluster in by_cluster.items()
             },
             BrokerConnection.offsets_since,
         )
 
-    def group_offsets(self, group: str, places: Collection[KafkaPartition]) -> _Answers:
+    def group_offsets(self, group: str, kafka_partitions: Collection[KafkaPartition]) -> _Answers:
         """See `BrokerConnection.group_offsets`. The group has the same name in all clusters."""
-        by_cluster = _by_cluster(places, lambda place: place[0])
+        by_cluster = _by_cluster(kafka_partitions, itemgetter(0))
         return self._query(
             {
                 cluster: list(map(_in_own_cluster, of_cluster))
@@ -169,6 +173,7 @@ def _by_cluster(
     return by_cluster
 
 
-def _in_own_cluster(place: KafkaPartition) -> KafkaPartition:
+def _in_own_cluster(kafka_partition: KafkaPartition) -> KafkaPartition:
     """Return a partition under the topic's name in its own cluster."""
-    return cluster_and_name(place[0])[1], place[1]
+    topic, partition = kafka_partition
+    return cluster_and_name(topic)[1], partition

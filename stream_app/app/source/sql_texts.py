@@ -144,7 +144,7 @@ def _family(data_type: DataType) -> TypeRoot:
 
 def _postgres_row(columns: Sequence[SummedColumn]) -> str:
     texts = [f"'{column.position}=' || {column.text} || ';'" for column in columns]
-    chunks = [texts[at : at + _PIECES_MAX] for at in range(0, len(texts), _PIECES_MAX)]
+    chunks = [texts[start : start + _PIECES_MAX] for start in range(0, len(texts), _PIECES_MAX)]
     joined = [f"concat({', '.join(chunk)})" for chunk in chunks]
     return joined[0] if len(joined) == 1 else f"concat({', '.join(joined)})"
 
@@ -154,7 +154,7 @@ def _mysql_row(columns: Sequence[SummedColumn]) -> str:
     return "concat({}, '')".format(", ".join(f"ifnull({text}, '')" for text in texts))
 
 
-def of_kinds(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressions:
+def for_kinds(root: TypeRoot, kinds: Iterable[str], expression: str) -> Expressions:
     """Map several types of the database to the same expression."""
     return {(root, kind): expression for kind in kinds}
 
@@ -186,30 +186,30 @@ _POSTGRES = SumDialect(
     expressions={
         (TypeRoot.BOOLEAN, "boolean"): "{c}::int::text",
         (TypeRoot.BOOLEAN, "bit"): "{c}::text",
-        **of_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}::text"),
-        **of_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS),
+        **for_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}::text"),
+        **for_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS),
         (TypeRoot.DECIMAL, "numeric"): "round({c} * 1{zeros}::numeric)::text",
         (TypeRoot.FLOAT, "real"): "encode(float4send({c}), 'hex')",
         (TypeRoot.DOUBLE, "double precision"): "encode(float8send({c}), 'hex')",
-        **of_kinds(
+        **for_kinds(
             TEXT,
             ("text", "character varying", "uuid", "json", "jsonb", "citext", "enum"),
             _POSTGRES_TEXT,
         ),
         (TEXT, "character"): _POSTGRES_PADDED,
-        **of_kinds(
+        **for_kinds(
             TEXT,
             arrays_of(*PLAIN_ELEMENTS, "enum"),
             _POSTGRES_TEXT.replace("{c}", "to_json({c})"),
         ),
         (BYTES, "bytea"): "encode({c}, 'hex')",
         (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')::text",
-        **of_kinds(
+        **for_kinds(
             TypeRoot.TIME,
             POSTGRES_TIMES,
             "trunc(extract(epoch from {c}) * 1000)::bigint::text",
         ),
-        **of_kinds(
+        **for_kinds(
             TypeRoot.TIMESTAMP,
             ("timestamp without time zone", "timestamp with time zone"),
             POSTGRES_MICROS,
@@ -230,35 +230,35 @@ _MYSQL_TEXT = "concat(octet_length(convert({c} using utf8mb4)), ':', convert({c}
 _MYSQL = SumDialect(
     quote="`",
     expressions={
-        **of_kinds(
+        **for_kinds(
             TypeRoot.BOOLEAN,
             ("tinyint", "bit", "boolean"),
             "case when {c} <> 0 then '1' when {c} = 0 then '0' end",
         ),
-        **of_kinds(
+        **for_kinds(
             INTEGER,
             ("tinyint", "smallint", "mediumint", "int", "bigint", "year"),
             "cast({c} as char)",
         ),
         (INTEGER, "time"): f"cast({MYSQL_MICROS} as char)",
-        **of_kinds(
+        **for_kinds(
             TypeRoot.DECIMAL,
             ("decimal", "bigint"),
             "cast(cast({c} * 1{zeros} as decimal(65, 0)) as char)",
         ),
-        **of_kinds(
+        **for_kinds(
             TEXT,
             ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"),
             _MYSQL_TEXT,
         ),
-        **of_kinds(
+        **for_kinds(
             BYTES,
             ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
             "lower(hex({c}))",
         ),
         (TypeRoot.DATE, "date"): "cast(datediff({c}, '1970-01-01') as char)",
         (TypeRoot.TIME, "time"): f"cast(({MYSQL_MICROS}) div 1000 as char)",
-        **of_kinds(
+        **for_kinds(
             TypeRoot.TIMESTAMP,
             ("datetime", "timestamp"),
             "cast(timestampdiff(microsecond, '1970-01-01', {c}) as char)",

@@ -35,11 +35,11 @@ Ends = Mapping[KafkaPartition, int]
 class LostOffsets(Protocol):
     """Records offsets that a reader wants and that the topics do not have."""
 
-    def add_gap(self, place: KafkaPartition, begin: int) -> None:
+    def add_gap(self, kafka_partition: KafkaPartition, begin: int) -> None:
         """Record that the topic has deleted the messages before `begin`."""
         ...
 
-    def add_early_end(self, place: KafkaPartition, last: int, end: int) -> None:
+    def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
         """Record that a recreated topic ends at `last`, before the reader's `end`."""
         ...
 
@@ -77,8 +77,8 @@ def sampled_messages(
     reader = RangeReader(
         replace(
             settings,
-            client=_sampling(settings.client),
-            clusters=tuple((name, _sampling(client)) for name, client in settings.clusters),
+            client=_sampling_client(settings.client),
+            clusters=tuple((name, _sampling_client(client)) for name, client in settings.clusters),
             fails_on_loss=False,
             ahead=_SAMPLE_AHEAD,
             timeout_s=timeout_s,
@@ -90,7 +90,7 @@ def sampled_messages(
         reader.close()
 
 
-def _sampling(client: ClientSettings) -> ClientSettings:
+def _sampling_client(client: ClientSettings) -> ClientSettings:
     return tuple(sorted({**dict(client), **_SAMPLE_OPTIONS}.items()))
 
 
@@ -115,16 +115,16 @@ def topic_messages(
         ends = {(part.topic, part.partition): part for part in ranges}
         total = remaining_count = sum(part.size for part in ranges)
         for batch in reader.read(ranges):
-            whole = ends[_place_of(batch)]
+            whole = ends[_partition_of(batch)]
             yield batch
-            at = batch.column("offset")[-1].as_py() + 1
-            remaining_count -= at - whole.begin
-            ends[_place_of(batch)] = replace(whole, begin=at)
+            next_offset = batch.column("offset")[-1].as_py() + 1
+            remaining_count -= next_offset - whole.begin
+            ends[_partition_of(batch)] = replace(whole, begin=next_offset)
             progress("offsets", total - remaining_count, total)
         progress("offsets", total, total)
 
 
-def _place_of(batch: pa.RecordBatch) -> KafkaPartition:
+def _partition_of(batch: pa.RecordBatch) -> KafkaPartition:
     return batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
 
 
@@ -137,24 +137,28 @@ def _ranges(
     """Return the range to read of each partition, and record lost offsets for each reader."""
     furthest: dict[KafkaPartition, int] = {}
     for ends, _ in readers:
-        for place, end in ends.items():
-            furthest[place] = max(end, furthest.get(place, 0))
-    bounds = {place: reader.bounds(*place) for place in furthest}
+        for kafka_partition, end in ends.items():
+            furthest[kafka_partition] = max(end, furthest.get(kafka_partition, 0))
+    bounds = {kafka_partition: reader.bounds(*kafka_partition) for kafka_partition in furthest}
     for ends, lost in readers:
-        for place, end in ends.items():
-            begin, last = bounds[place]
+        for kafka_partition, end in ends.items():
+            begin, last = bounds[kafka_partition]
             if begin and since_ms is None:
-                lost.add_gap(place, begin)
+                lost.add_gap(kafka_partition, begin)
             if last < end:
-                lost.add_early_end(place, last, end)
-    firsts = {place: begin for place, (begin, _) in bounds.items()}
+                lost.add_early_end(kafka_partition, last, end)
+    firsts = {kafka_partition: begin for kafka_partition, (begin, _) in bounds.items()}
     if since_ms is not None:
         # A partition without a message at or after that time has no such offset.
-        lasts = {place: last for place, (_, last) in bounds.items()}
+        lasts = {kafka_partition: last for kafka_partition, (_, last) in bounds.items()}
         times = dict.fromkeys(furthest, since_ms)
         with SourceConnection(source) as connection:
             firsts = lasts | connection.offsets_since(times)
-    stops = {place: min(end, bounds[place][1]) for place, end in furthest.items()}
+    stops = {
+        kafka_partition: min(end, bounds[kafka_partition][1])
+        for kafka_partition, end in furthest.items()
+    }
     return [
-        OffsetRange(*place, min(firsts[place], stop), stop) for place, stop in sorted(stops.items())
+        OffsetRange(*kafka_partition, min(firsts[kafka_partition], stop), stop)
+        for kafka_partition, stop in sorted(stops.items())
     ]

@@ -25,7 +25,7 @@ from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 _LOG = logging.getLogger("stream_app")
 
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = load_config(args.conf, args.set, os.environ)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
     log_as(config.stream.log_format)
     with hiding(config.secrets):
         return exit_code_of(lambda: run(job_parts(config, args.events), SystemClock()))
@@ -70,7 +70,7 @@ def run(parts: JobParts, clock: Clock) -> None:
 def page_of_job(
     shown: ShownJob,
     stream: StreamConfig,
-    checkpoint: Callable[[], Folder],
+    checkpoint: Callable[[], JobFolder],
     clock: Clock,
     history: EpochHistory,
 ) -> Iterator[None]:

@@ -33,7 +33,7 @@ class NoColumnsError(UsageError):
 
     def __init__(self) -> None:
         super().__init__(
-            "no message of this epoch tells a column of the table",
+            "no message of this epoch describes a column of the table",
             fix="replay the record when the job has made the table of later messages",
         )
 

@@ -19,7 +19,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from stream_app.app.config.job_tables.applicable_rules import rules_for
+from stream_app.app.config.job_tables.applicable_rules import rules_of_new_table
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.tables.database_schemas import (
@@ -127,7 +127,7 @@ class DatabaseTables:
             try:
                 if name not in self._feeds:
                     described = partial(described_sources, self.tables, parts)
-                    table = self._created(name, described, renames)
+                    table = self._create(name, described, renames)
                     job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
@@ -140,7 +140,7 @@ class DatabaseTables:
                     self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
             feeds.append(self._feeds[name])
-            self._compare(name, parts)
+            self._warn_of_differences(name, parts)
             if new := [origin for origin in parts if origin not in self._taken]:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
@@ -154,11 +154,11 @@ class DatabaseTables:
             UsageError: the source tables do not suffice for the table.
         """
         try:
-            table = self._opened(name)
+            table = self._open(name)
         except TableNotFoundError:
             return database_table_schema(self.tables, name, sources, self.clock)
-        schema = next_schema(table, _lacking(self.tables.sync, name, table.schema.fields))
-        return replace(self._configured(name, table).schema, fields=schema.fields)
+        schema = next_schema(table, _missing_columns(self.tables.sync, name, table.schema.fields))
+        return replace(self._with_configured_options(name, table).schema, fields=schema.fields)
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
@@ -170,7 +170,7 @@ class DatabaseTables:
         """
         created = {}
         for name, sources in tables.items():
-            created[name] = self._created(name, partial(dict, sources), NO_RENAMES)
+            created[name] = self._create(name, partial(dict, sources), NO_RENAMES)
             self._taken.update(dict.fromkeys(sources, name))
         self._remember({})
         return created
@@ -186,7 +186,7 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            taken=self._taken_in_tasks(),
+            taken=self._targets_for_tasks(),
             refused={**self._refused, **(uncreated or {})},
             hidden=frozenset(self._hidden),
             waiting=waiting,
@@ -200,7 +200,7 @@ class DatabaseTables:
             passes_statements=self.tables.source_facts.ddl_of is not None,
         )
 
-    def _taken_in_tasks(self) -> Mapping[Origin, str]:
+    def _targets_for_tasks(self) -> Mapping[Origin, str]:
         """Return the source tables and targets that the tasks must know.
 
         If source tables may collide, a task must know which came first. A stored source table is
@@ -208,10 +208,10 @@ class DatabaseTables:
         """
         if self.tables.rules.may_collide or self._full_reason:
             return dict(self._taken)
-        return {at: name for at, name in self._taken.items() if ghost_of(at.table)}
+        return {origin: name for origin, name in self._taken.items() if ghost_of(origin.table)}
 
-    def unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """See `Newcomers.unreadable`."""
+    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """See `Newcomers.quarantine_unreadable`."""
         parts = of_each_origin(self.tables.source_facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
@@ -253,7 +253,7 @@ class DatabaseTables:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
         self._refused.update(dict.fromkeys(origins, reason))
 
-    def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
+    def _warn_of_differences(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
         """Warn once in a run if the source tables of one table differ."""
         if len(parts) == 1 or name in self._compared:
             return
@@ -265,7 +265,7 @@ class DatabaseTables:
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
-    def _created(
+    def _create(
         self,
         name: str,
         describe: Callable[[], Mapping[Origin, SourceTable]],
@@ -286,18 +286,18 @@ class DatabaseTables:
         self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
         return table
 
-    def _opened(self, name: str) -> FileStoreTable:
+    def _open(self, name: str) -> FileStoreTable:
         return open_for_altering(open_job_table(self.tables, self.tables.path(name), self.clock))
 
     def _with_made_columns(self, name: str) -> FileStoreTable:
         """Open a table, and add the made columns that it lacks."""
-        table = self._opened(name)
-        if added := _lacking(self.tables.sync, name, table.schema.fields):
+        table = self._open(name)
+        if added := _missing_columns(self.tables.sync, name, table.schema.fields):
             alter_table(table, added)
-            table = self._opened(name)
-        return self._configured(name, table)
+            table = self._open(name)
+        return self._with_configured_options(name, table)
 
-    def _configured(self, name: str, table: FileStoreTable) -> FileStoreTable:
+    def _with_configured_options(self, name: str, table: FileStoreTable) -> FileStoreTable:
         """Return the table with the options of the configuration."""
         rules = self.tables.sync.table_rules
         table_options = rules.tables[name].options if name in rules.tables else {}
@@ -321,9 +321,9 @@ class DatabaseTables:
         self.state_file.update(origins=dict(self._taken), refused=all_refused)
 
 
-def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """Return the made columns that a table lacks, except those of a history."""
-    rules = rules_for(sync, name, columns).rules
+    rules = rules_of_new_table(sync, name, columns).rules
     history_names = () if rules.history is None else rules.history.names
     whole = rules.made_columns.columns(columns, arrow_type)
     return [

@@ -33,7 +33,11 @@ from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.column_remarks import TableRemark, only_read, remarks_of_existing
+from stream_app.planning.sync.column_remarks import (
+    TableRemark,
+    remarks_of_existing,
+    remarks_of_snapshot_columns,
+)
 from stream_app.planning.sync.partition_roots import (
     PUBLISH_FIX,
     SeenTable,
@@ -111,7 +115,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
     count, sync = 0, database.sync
     parts = list(of_each_origin(database.source_facts.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
-    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
+    for root, leaves in partition_roots(tables_in_messages(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     # The survey compares names as the source spells them.
     as_spelled = replace(database, sync=replace(sync, case_sensitive=True))
@@ -152,7 +156,7 @@ def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> No
 _READ = "r"
 
 
-def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
+def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
     """Return facts that the messages of each table show; a table without rows is left out."""
     tables = {}
     for origin, part in parts.items():
@@ -167,20 +171,20 @@ def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenT
     return tables
 
 
-def read_alone(
+def snapshot_only_remarks(
     facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Return remarks on columns of one table that only rows of the initial snapshot have."""
     reads = [None if row is None else row[0] == _READ for row in _rows(part)]
 
-    def described(*, is_read: bool) -> Any:
-        at = [place for place, is_a_read in enumerate(reads) if is_a_read is is_read]
-        return facts.describe(part.take(pa.array(at, pa.int32())), options) if at else None
+    def describe_rows(*, is_read: bool) -> Any:
+        rows = [row for row, is_a_read in enumerate(reads) if is_a_read is is_read]
+        return facts.describe(part.take(pa.array(rows, pa.int32())), options) if rows else None
 
     newest = max(np.flatnonzero([is_a_read is True for is_a_read in reads]).tolist(), default=-1)
     if reads[newest + 1 :].count(False) == 0:
         return []
-    return only_read(described(is_read=True), described(is_read=False))
+    return remarks_of_snapshot_columns(describe_rows(is_read=True), describe_rows(is_read=False))
 
 
 def _rows(part: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:

@@ -79,7 +79,7 @@ def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> fro
 
 def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
     """Return the setup for all columns of the table, as if messages contained them all."""
-    columns, primary_keys = _demanded_columns(schema)
+    columns, primary_keys = _required_columns(schema)
     return FormatSetup(
         columns=columns,
         arrow_schema=arrow_schema(columns),
@@ -96,16 +96,16 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
             lowers_names=source.lowers_names,
             takes_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
         ),
-        renamed=renamed_of(source, schema),
+        renamed=earlier_column_names(source, schema),
     )
 
 
-def renamed_of(source: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
+def earlier_column_names(source: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
     """Return the source's earlier names of columns, as far as the format accepts aliases."""
     if not takes_aliases(source):
         return {}
     renamed = renamed_columns(schema)
-    return {name: to for name, to in renamed.items() if to not in schema.primary_keys}
+    return {name: column for name, column in renamed.items() if column not in schema.primary_keys}
 
 
 def takes_aliases(source: SourceConfig) -> bool:
@@ -118,7 +118,7 @@ def takes_aliases(source: SourceConfig) -> bool:
     )
 
 
-def _demanded_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
+def _required_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     """Return the columns and the key that messages must contain.
 
     If a change finds its row by the rest of the key, a delete may omit the partition columns.

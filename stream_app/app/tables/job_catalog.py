@@ -34,7 +34,7 @@ def open_job_table(tables: JobTables, path: str, clock: Clock | None = None) -> 
 
 
 def create_job_table(
-    tables: JobTables, path: str, wanted: TableSchema, clock: Clock
+    tables: JobTables, path: str, schema: TableSchema, clock: Clock
 ) -> FileStoreTable:
     """Open a table of a job, or create it if it does not exist.
 
@@ -42,9 +42,9 @@ def create_job_table(
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: see `create_or_open`.
     """
     if not tables.catalog:
-        return create_or_open(path, wanted, clock, file_io_options=tables.file_system)
+        return create_or_open(path, schema, clock, file_io_options=tables.file_system)
     return create_or_open_in_catalog(
-        job_catalog(tables), job_identifier(tables, path), wanted, clock
+        job_catalog(tables), job_identifier(tables, path), schema, clock
     )
 
 
@@ -57,8 +57,8 @@ def job_table_folder(tables: JobTables, name: str) -> str | None:
     path = tables.path(name)
     if not tables.catalog:
         return path
-    place = job_catalog(tables).table(job_identifier(tables, path))
-    return None if place is None else place.location
+    table = job_catalog(tables).table(job_identifier(tables, path))
+    return None if table is None else table.location
 
 
 def job_catalog(tables: JobTables) -> Catalog:

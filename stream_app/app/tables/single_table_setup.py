@@ -20,7 +20,7 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger("stream_app")
 
 
-def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
+def configured_schema(table: TableConfig, clock: Clock) -> TableSchema:
     """Return the schema that the configuration describes, as version 0 of a new table."""
     return new_table_schema(
         columns=table.all_columns,
@@ -32,13 +32,13 @@ def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
     )
 
 
-def open_or_create_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStoreTable:
+def open_or_create_table(only: SingleTable, schema: TableSchema, clock: Clock) -> FileStoreTable:
     """Open the job's table, or create it if it does not exist.
 
     Raises:
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: see `create_or_open`.
     """
-    table = create_job_table(only, only.location, wanted, clock)
+    table = create_job_table(only, only.location, schema, clock)
     warn_of_ignored_options(table)
     for notice in changes_that_fail(only.source.format, table.schema):
         _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.problem, table.location, notice.fix)

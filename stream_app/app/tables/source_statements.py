@@ -16,7 +16,7 @@ from stream_app.app.tables.format_setup import takes_aliases
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
-from stream_app.model.renames.ddl import parsed_statements
+from stream_app.model.renames.ddl import parse_statements
 from stream_app.model.renames.source_renames import (
     RenameReaction,
     SourceDatabase,
@@ -51,7 +51,7 @@ def renames_with(
     for message in ddl_messages(messages, ddl_of):
         further = renames.read_up_to(message.topic, message.partition, message.offset)
         if further is not None:
-            statements = parsed_statements(message.ddl.text)
+            statements = parse_statements(message.ddl.text)
             cluster, _ = cluster_and_name(message.topic)
             database = SourceDatabase(cluster, message.ddl.database)
             renames = further.after(database, statements, now_ms)

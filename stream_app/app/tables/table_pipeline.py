@@ -15,9 +15,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.format_setup import (
+    earlier_column_names,
     evolution_rules,
     format_setup,
-    renamed_of,
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
@@ -116,7 +116,7 @@ class RowSettings:
             StepPlace.INSERTS_ONLY: self._inserts_only,
         }
         pipeline = message_format(self.source.format, self._setup())
-        steps = {at: make() for at, make in makers.items() if at not in self.leaves_out}
+        steps = {step: make() for step, make in makers.items() if step not in self.leaves_out}
         return replace(pipeline.with_steps(steps), own_table=self._own_table())
 
     @property
@@ -129,9 +129,9 @@ class RowSettings:
         where = f"the options '{HISTORY.key}' and '{HISTORY.key}.…'"
         if self.schema.history != self.rules.history:
             raise UsageError(
-                "the table and the configuration say different things of its history",
+                "the configuration and the table's schema have different values of these options",
                 where=where,
-                fix="give the options as the table's schema has them (stream-app inspect TABLE)",
+                fix="configure the values that 'stream-app inspect TABLE options' prints",
             )
         if self.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
             raise UsageError(
@@ -142,10 +142,10 @@ class RowSettings:
         writer_columns = self.rules.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
         for condition in filter(None, (self.rules.filter, *conditions)):
-            named = column_names(parse_predicate(condition, self.schema.fields))
-            if both := sorted(writer_columns & set(named)):
+            columns = column_names(parse_predicate(condition, self.schema.fields))
+            if late := sorted(writer_columns & set(columns)):
                 raise UsageError(
-                    f"the condition {condition!r} names {both[0]!r}, which the writer fills later",
+                    f"the condition {condition!r} names {late[0]!r}, which the writer fills later",
                     where=where,
                     fix="filter the versions when you read them",
                 )
@@ -241,7 +241,7 @@ class RowSettings:
             rules=evolution,
             since=self.column_times(),
             aliases={
-                **renamed_of(self.source, self.schema),
+                **earlier_column_names(self.source, self.schema),
                 **parse_aliases(options.get(COLUMN_ALIASES, "")),
             },
             lowers=self.source.lowers_names,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from stream_app.clock import utc_text
 NOTHING = "nothing to do"
 DRY_RUN = "dry run: nothing was changed"
 _ABSENT = "-"
+_UNIT_SECONDS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _WIDTHS = {"meaning": 100, "min_key": 32, "max_key": 32}
 
 
@@ -89,14 +91,10 @@ def age_text(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     whole = int(seconds)
-    for unit, name, smaller, rest_name in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= unit:
-            rest = whole % unit // smaller
-            return f"{whole // unit} {name}" + (f" {rest} {rest_name}" if rest else "")
+    for (unit, unit_s), (smaller_unit, smaller_s) in pairwise(_UNIT_SECONDS.items()):
+        if whole >= unit_s:
+            rest = whole % unit_s // smaller_s
+            return f"{whole // unit_s} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
     return f"{whole} s"
 
 

@@ -279,11 +279,11 @@ class Actions:
                 _LOG.warning("a compaction of the page does not end, and is killed")
                 _send(process, signal.SIGKILL)
 
-    def _run(self, name: str, run: ActionRun, work: Callable[[], Iterator[str]]) -> None:
+    def _run(self, name: str, run: ActionRun, report: Callable[[], Iterator[str]]) -> None:
         _LOG.info("%s: the page begins %s", name or self.site.title, run.action)
         state = FAILED
         try:
-            for line in work():
+            for line in report():
                 run.add_line(line)
             state = DONE
         except (StreamAppError, OSError) as error:
@@ -301,12 +301,12 @@ class Actions:
         check_taggable(table)
         yield from tag_on_request(table, new_tag(table, tag))
 
-    def _compact(self, name: str, how: str) -> Iterator[str]:
+    def _compact(self, name: str, kind: str) -> Iterator[str]:
         arguments, further = self.site.compact_command(name)
         environ = {**os.environ, **further}
         environ.pop(TOKEN_VARIABLE, None)
         process = subprocess.Popen(
-            [*self.command, *arguments, how],
+            [*self.command, *arguments, kind],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

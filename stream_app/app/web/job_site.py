@@ -44,7 +44,7 @@ from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0
@@ -54,7 +54,7 @@ _Answer = TypeVar("_Answer")
 
 
 class _CachedAnswer(Generic[_Answer]):
-    """Caches a slow answer, and asks again after a pause. Thread-safe."""
+    """A cache of a slow answer, which asks again after a pause. Thread-safe."""
 
     def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
         self._ask, self._clock = ask, clock
@@ -90,7 +90,7 @@ class JobSite(Site):
     def __init__(
         self,
         job: ShownJob,
-        checkpoint: Folder,
+        checkpoint: JobFolder,
         clock: Clock,
         history: EpochHistory | None = None,
         *,
@@ -100,7 +100,7 @@ class JobSite(Site):
         self.job, self.checkpoint, self.clock = job, checkpoint, clock
         self._history, self._read = history, read
         self._ask_ends = ask_ends or partial(source_ends, job.tables.source)
-        self._ends = _CachedAnswer(self._asked_ends, clock)
+        self._ends = _CachedAnswer(self._ask_for_ends, clock)
         self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
@@ -122,7 +122,7 @@ class JobSite(Site):
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        statuses = list(map(self._shown, self._status(self._ends.current()[0]).tables()))
+        statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
         return self._judge(statuses).judged(statuses)
 
     def status(self, name: str) -> TableStatus | None:
@@ -131,7 +131,7 @@ class JobSite(Site):
         status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
         if name_in_job is None or status is None:
             return None
-        return self._judge(()).judged([self._shown(status)])[0]
+        return self._judge(()).judged([self._with_page_name(status)])[0]
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
@@ -195,7 +195,7 @@ class JobSite(Site):
             yield "no record belongs to a table of the job by the rules of today"
         for replay in by_table.values():
             yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
-        self._waiting.count_anew()
+        self._waiting.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
@@ -226,7 +226,7 @@ class JobSite(Site):
             )
         return path
 
-    def _shown(self, status: TableStatus) -> TableStatus:
+    def _with_page_name(self, status: TableStatus) -> TableStatus:
         """Return the status under its name on pages, with the compactions of this process's job."""
         if status.state == REFUSED:
             return replace(status, reason=refused_reason(status.reason or ""))
@@ -267,7 +267,7 @@ class JobSite(Site):
             facts_of=self._facts.facts,
         )
 
-    def _asked_ends(self) -> tuple[Offsets | None, str | None]:
+    def _ask_for_ends(self) -> tuple[Offsets | None, str | None]:
         """Return the ends of the topics, and the reason if the broker did not report them."""
         reasons: list[str] = []
         ends = self._ask_ends(reasons.append)

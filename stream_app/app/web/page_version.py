@@ -69,7 +69,7 @@ class PageVersion:
                 now, epochs = self.site.now(self.name), self.site.epochs(self.name)
                 status = self.site.status(self.name)
                 return (
-                    status and _coarse(status),
+                    status and _without_ages(status),
                     status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
@@ -80,7 +80,7 @@ class PageVersion:
             tables = self.site.tables()
             glance = self.site.glance(tables)
             return (
-                tuple((_coarse(status), status.snapshot) for status in tables),
+                tuple((_without_ages(status), status.snapshot) for status in tables),
                 glance
                 and (
                     glance.ends_problem,
@@ -97,7 +97,7 @@ class PageVersion:
             return str(error)
 
 
-def _coarse(status: TableStatus) -> Hashable:
+def _without_ages(status: TableStatus) -> Hashable:
     """Return a status without the details that change constantly, such as ages and small lags."""
     lag = None if status.lag is None else status.lag.bit_length()
     is_fresh = status.fresh_s == 0

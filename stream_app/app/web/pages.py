@@ -90,7 +90,7 @@ def _text(name: str, value: object) -> str:
 
 
 def short_times(text: str) -> str:
-    """ISO times without milliseconds and zone."""
+    """Return a text with its ISO times without milliseconds and zone."""
     return _TIME.sub(r"\1 \2", text)
 
 
@@ -111,10 +111,10 @@ def _page_environment() -> Environment:
         "value": _value,
         "payload": payload,
         "short_times": short_times,
-        "in_runs": _in_runs,
+        "neighbour_groups": _neighbour_groups,
         "kind_name": _KIND_NAMES.get,
     }
-    environment.tests |= {"known_in": _known_in}
+    environment.tests |= {"known_in": _is_known_in}
     environment.globals |= {"time_text": time_text, "version": __version__}
     return environment
 
@@ -122,12 +122,12 @@ def _page_environment() -> Environment:
 _KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 
-def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
+def _neighbour_groups(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
     """Return groups of neighbours with the same first value."""
-    return [(first, list(those)) for first, those in groupby(rows, key=itemgetter(0))]
+    return [(first, list(group)) for first, group in groupby(rows, key=itemgetter(0))]
 
 
-def _known_in(name: str, rows: Sequence[object]) -> bool:
+def _is_known_in(name: str, rows: Sequence[object]) -> bool:
     """Return whether a row has a value of this name."""
     return any(getattr(row, name) is not None for row in rows)
 
@@ -168,27 +168,27 @@ def payload(data: bytes | None) -> str:
 
 
 def _members(text: str) -> dict[str, str]:
-    """Name → value of a JSON object, each value as it is spelled.
+    """Return name → value of a JSON object, each value as it is spelled.
 
     Raises:
         ValueError: the text is not a JSON object, or has a name twice.
     """
-    decoder, members, at = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
+    decoder, members, position = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
     while True:
-        name, at = decoder.raw_decode(text, at)
-        begin = _end_of_sign(text, ":", at)
-        _, at = decoder.raw_decode(text, begin)
+        name, position = decoder.raw_decode(text, position)
+        begin = _end_of_sign(text, ":", position)
+        _, position = decoder.raw_decode(text, begin)
         if name in members:
             raise ValueError("a name is there twice")
-        members[name] = text[begin:at]
-        if text[at:].lstrip().startswith("}"):
+        members[name] = text[begin:position]
+        if text[position:].lstrip().startswith("}"):
             return members
-        at = _end_of_sign(text, ",", at)
+        position = _end_of_sign(text, ",", position)
 
 
-def _end_of_sign(text: str, sign: str, at: int) -> int:
+def _end_of_sign(text: str, sign: str, position: int) -> int:
     """Return the position after a given character that only blanks precede."""
-    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, position)
     if match is None:
         raise ValueError(f"no {sign}")
     return match.end()

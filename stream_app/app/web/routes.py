@@ -108,7 +108,7 @@ def web_app(site: Site, actions: Actions) -> Starlette:
 
 @dataclass(slots=True)
 class _Pages:
-    """Answers requests; tables are read in threads."""
+    """The routes of a site, each of which answers requests. Threads read the tables."""
 
     site: Site
     actions: Actions
@@ -188,7 +188,7 @@ class _Pages:
             try:
                 shown = rows_of(
                     self.site.open(name), where or None, limit,
-                    lambda: time.monotonic() < until and not left.is_set(),
+                    lambda: time.monotonic() < until and not client_gone.is_set(),
                 )  # fmt: skip
             except UsageError as error:
                 filter_error = error
@@ -197,8 +197,8 @@ class _Pages:
                 filter_error=filter_error, read_s=READ_S,
             )  # fmt: skip
 
-        left = threading.Event()
-        watch = asyncio.create_task(_set_when_gone(request, left))
+        client_gone = threading.Event()
+        watch = asyncio.create_task(_set_when_gone(request, client_gone))
         try:
             async with self._reads:
                 return await self._answer(read)
@@ -326,26 +326,26 @@ class _Pages:
     async def _events(
         self, name: str, is_gone: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[str]:
-        looks = asyncio.get_running_loop().time
+        clock_s = asyncio.get_running_loop().time
         version = self._versions.setdefault(name, PageVersion(self.site, self.actions, name))
-        seen, said_at = "", looks()
+        last_sent, said_at = "", clock_s()
         yield "retry: 2000\n\n"
         while not await is_gone():
-            now = await version.now()
-            if now != seen:
-                seen, said_at = now, looks()
-                yield f"event: changed\ndata: {now}\n\n"
-            elif looks() - said_at > _ALIVE_S:
-                said_at = looks()
+            current = await version.now()
+            if current != last_sent:
+                last_sent, said_at = current, clock_s()
+                yield f"event: changed\ndata: {current}\n\n"
+            elif clock_s() - said_at > _ALIVE_S:
+                said_at = clock_s()
                 yield ": nothing new\n\n"
             await asyncio.sleep(LOOK_S)
 
 
-async def _set_when_gone(request: Request, left: threading.Event) -> None:
+async def _set_when_gone(request: Request, client_gone: threading.Event) -> None:
     """Set the event when the browser has gone away."""
     while not await request.is_disconnected():
         await asyncio.sleep(LOOK_S)
-    left.set()
+    client_gone.set()
 
 
 def _limit(text: str | None) -> int:

@@ -19,7 +19,13 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stream_app.app.http.asgi_server import Server
-from stream_app.app.http.guard import Guard, PortLimits, is_taken, limit_for_port, listening
+from stream_app.app.http.guard import (
+    Guard,
+    PortLimits,
+    is_port_taken,
+    limit_for_port,
+    open_listener,
+)
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.routes import web_app
 from stream_app.app.web.site import Site
@@ -61,7 +67,7 @@ def serve(
     Raises:
         UsageError: the address or port is not available.
     """
-    with _listening(host, port) as listener:
+    with _open_listener(host, port) as listener:
         print(f"{_address(listener)} shows {site.title}; Ctrl-C ends it", flush=True)
         actions = Actions(site, token)
         try:
@@ -88,7 +94,7 @@ def serving(
     Raises:
         UsageError: the address or port is not available.
     """
-    with _listening(host, port) as listener:
+    with _open_listener(host, port) as listener:
         actions = Actions(site, token, patience_s=patience_s)
         try:
             with _server(actions, {host, *names}).serving(listener):
@@ -98,8 +104,8 @@ def serving(
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """Answers requests for the server's names."""
+class _NamedServer:
+    """An application that answers only requests for the server's names."""
 
     app: ASGIApp
     names: Collection[str]
@@ -123,7 +129,7 @@ def _server(actions: Actions, names: Collection[str]) -> Server:
         PortLimits(connections=limit_for_port(_CONNECTIONS)),
         lambda line: line.startswith(_EVENTS),
     )
-    return Server(_Named(web_app(actions.site, actions), frozenset(accepted)), guard)
+    return Server(_NamedServer(web_app(actions.site, actions), frozenset(accepted)), guard)
 
 
 def _is_address(name: str) -> bool:
@@ -139,13 +145,13 @@ def _address(listener: socket.socket) -> str:
     return f"http://{host}:{port}/"
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_listener(host: str, port: int) -> socket.socket:
     try:
-        return listening(host, port)
+        return open_listener(host, port)
     except OverflowError:
         raise UsageError(f"{port} is not a port", fix="give one from 1 to 65535") from None
     except OSError as error:
         raise UsageError(
             f"the page cannot be served at {host}:{port}: {error.strerror}",
-            fix="choose another port" if is_taken(error) else "choose another address or port",
+            fix="choose another port" if is_port_taken(error) else "choose another address or port",
         ) from None

@@ -212,9 +212,9 @@ class WarehouseSite(Site):
         names = [status.name for status in self.files.list_status(path) if status.is_folder]
         return [name for name in names if _is_unicode(name)]
 
-    def _status(self, place: tuple[str, str]) -> TableStatus | None:
+    def _status(self, name_and_path: tuple[str, str]) -> TableStatus | None:
         """Return the status of the table in a folder; None if the folder is not a table."""
-        name, path = place
+        name, path = name_and_path
         try:
             facts = self._facts.facts(path)
         except TableNotFoundError:

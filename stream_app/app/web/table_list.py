@@ -40,11 +40,11 @@ class ListChoice:
 
     def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the chosen tables in order, with unknown values last."""
-        wanted = self.text.casefold()
+        searched = self.text.casefold()
         chosen = [
             status
             for status in tables
-            if wanted in status.table.casefold() and self.state in ("", status.state)
+            if searched in status.table.casefold() and self.state in ("", status.state)
         ]
         return sorted(chosen, key=self._key)
 

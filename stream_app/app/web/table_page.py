@@ -160,7 +160,7 @@ class MatchingRows:
 
 
 class _PageClosedError(Exception):
-    """Ends a read before it has read all rows."""
+    """The end of a read before it has read all rows."""
 
 
 def rows_of(
@@ -179,21 +179,21 @@ def rows_of(
     Raises:
         UsageError: the condition is wrong.
     """
-    looked_at, stopped = 0, False
+    row_count, stopped = 0, False
 
     def look(batch: pa.RecordBatch | None) -> None:
-        nonlocal looked_at
+        nonlocal row_count
         if not goes_on():
             raise _PageClosedError
-        looked_at += 0 if batch is None else batch.num_rows
+        row_count += 0 if batch is None else batch.num_rows
 
     def pages() -> Iterator[pa.RecordBatch]:
-        for split in SplitScan(table, wanted).splits(table.snapshots.latest()):
+        for split in SplitScan(table, condition).splits(table.snapshots.latest()):
             look(None)
             yield from read.read(split)
 
-    wanted = None if where is None else row_filter(where, table.schema)
-    read = SplitRead(table, row_filter=wanted, watch=look)
+    condition = None if where is None else row_filter(where, table.schema)
+    read = SplitRead(table, row_filter=condition, watch=look)
     batches: list[pa.RecordBatch] = []
     try:
         batches.extend(first_rows(pages(), limit))
@@ -202,7 +202,7 @@ def rows_of(
     return MatchingRows(
         columns=read.schema.names,
         rows=_texts(pa.Table.from_batches(batches, read.schema)),
-        stopped_after=looked_at if stopped else None,
+        stopped_after=row_count if stopped else None,
     )
 
 
@@ -234,9 +234,9 @@ def changes_of(
 def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
     """Return the last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
     # Do not use the consumer of the table's options, because a page must not change the table.
-    how = Following(start=stream_start("default", snapshot_id=number), end=number)
+    following = Following(start=stream_start("default", snapshot_id=number), end=number)
     newest, rows, read = deque[pa.RecordBatch](), 0, 0
-    with closing(changelog_batches(ChangelogFollow(StreamRead(table), how))) as batches:
+    with closing(changelog_batches(ChangelogFollow(StreamRead(table), following))) as batches:
         for batch in batches:
             newest.append(batch.rows)
             rows += batch.rows.num_rows
@@ -323,8 +323,8 @@ def _lists(
         rows = parts.one(title.lower(), partial(listing, name, table, latest))
         if rows is not None:
             shown = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
-            which = "newest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown, total=len(rows.rows), which=which)
+            end = "newest" if name in ("snapshots", "schemas") else "last"
+            yield PageList(title=title, listing=shown, total=len(rows.rows), which=end)
     shown = Listing(LevelRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown, total=len(runs))
     if latest is not None:

@@ -42,18 +42,18 @@ class Problem:
 
 @dataclass(slots=True)
 class Parts:
-    """Reads parts of a page, and records those that cannot be read."""
+    """A reader of a page's parts, which records those that cannot be read."""
 
     _errors: dict[str, tuple[StreamAppError, list[str]]] = field(init=False, default_factory=dict)
 
-    def some(self, name: str, work: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
+    def some(self, name: str, read: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
         """Return a part with several values; empty if it cannot be read."""
-        return self.one(name, work) or ()
+        return self.one(name, read) or ()
 
-    def one(self, name: str, work: Callable[[], _Read | None]) -> _Read | None:
+    def one(self, name: str, read: Callable[[], _Read | None]) -> _Read | None:
         """Return a part with one value, or None if it cannot be read."""
         try:
-            return work()
+            return read()
         except StreamAppError as error:
             problem = error
         except OSError as error:
@@ -197,10 +197,10 @@ def quarantined_kinds(
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
     """
-    opened = quarantine()
-    if opened is None:
+    folder = quarantine()
+    if folder is None:
         return []
-    waiting = opened.iterate_waiting(committed, newest_first=True)
+    waiting = folder.iterate_waiting(committed, newest_first=True)
     return by_kind(list(islice(waiting, QUARANTINED_READ)))
 
 

@@ -56,14 +56,14 @@ def with_refused(
     """
     if waiting is None:
         return None
-    named = {str(origin): count for origin, count in refused.items()}
-    rest = max(0, waiting.get("", 0) - sum(named.values()))
-    return {**{name: count for name, count in waiting.items() if name}, **named, "": rest}
+    refused_names = {str(origin): count for origin, count in refused.items()}
+    rest = max(0, waiting.get("", 0) - sum(refused_names.values()))
+    return {**{name: count for name, count in waiting.items() if name}, **refused_names, "": rest}
 
 
 @dataclass(slots=True)
 class UnassignedRecords:
-    """Caches the facts until the folder changes. Thread-safe.
+    """A cache of the facts, valid until the folder changes. Thread-safe.
 
     Attributes:
         quarantine: opens the quarantine; returns None without one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.table_parts import QUARANTINED_READ
@@ -27,7 +27,7 @@ class WaitingRecords:
         folder: the folder of the quarantine, or None without one.
     """
 
-    def __init__(self, tables: SingleTableOrDatabase, folder: str | None, clock: Clock) -> None:
+    def __init__(self, tables: JobTables, folder: str | None, clock: Clock) -> None:
         self._tables, self._clock = tables, clock
         self._counts: Mapping[str, int] | None = {} if folder is None else None
         self._until = float("-inf")
@@ -35,7 +35,9 @@ class WaitingRecords:
         self._watch: QuarantineWatch | None = None
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, tables.file_system)
-            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
+            self._watch = QuarantineWatch(
+                quarantine, clock, self._counts_by_table, most=QUARANTINED_READ
+            )
 
     def by_table(self) -> Mapping[str, int] | None:
         """Return the last count by a table's full name, or None before the first count has ended.
@@ -49,7 +51,7 @@ class WaitingRecords:
             thread.join(_COUNT_S)
         return self._counts
 
-    def count_anew(self) -> None:
+    def invalidate(self) -> None:
         """Make the next call count again, after records were replayed."""
         self._until = float("-inf")
 
@@ -59,6 +61,6 @@ class WaitingRecords:
         finally:
             self._counting.release()
 
-    def _counted(self, waiting: Mapping[str, int]) -> None:
+    def _counts_by_table(self, waiting: Mapping[str, int]) -> None:
         full_name = self._tables.full_name
         self._counts = {full_name(name): count for name, count in waiting.items() if count}

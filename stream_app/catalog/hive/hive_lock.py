@@ -52,8 +52,8 @@ class HiveLock:
     """User and host of this process; asking the system each time is a sixth of a lock's cost."""
 
     @contextmanager
-    def held(self, identifier: Identifier) -> Iterator[None]:
-        """See `CatalogLock.held`."""
+    def hold(self, identifier: Identifier) -> Iterator[None]:
+        """See `CatalogLock.hold`."""
         request = self._answer(_LOCK, _request(identifier, *self._holder))
         lock_id = request.number(1)
         where = f"lock {lock_id} of {identifier} in {self.client.label}"

@@ -65,7 +65,7 @@ class RefusedError(Exception):
 
 @dataclass(slots=True)
 class MetastoreClient:
-    """Calls the first metastore that accepts a connection. Threads may share it.
+    """A client of the first metastore that accepts a connection. Threads may share it.
 
     A failed connection is closed. If it was idle before, the call is repeated once on a new one,
     because a metastore closes idle connections. Each call of this package may be repeated: a lock
@@ -149,10 +149,10 @@ class MetastoreClient:
 
     def _unreachable_error(self, message: str) -> StorageError:
         return StorageError(
-            f"no Hive metastore answers: {message}",
+            f"no Hive metastore responds: {message}",
             where=self.label,
-            fix="see that it runs, that 'uri' of the catalog is right, and that it wants neither "
-            "Kerberos nor TLS",
+            fix="check that it runs, that 'uri' of the catalog is right, and that it requires "
+            "neither Kerberos nor TLS",
         )
 
     @contextmanager

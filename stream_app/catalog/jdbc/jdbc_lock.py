@@ -50,8 +50,8 @@ class JdbcLock:
         self.connections.create_table(_TABLE.format(length=name_length_max))
 
     @contextmanager
-    def held(self, identifier: Identifier) -> Iterator[None]:
-        """See `CatalogLock.held`."""
+    def hold(self, identifier: Identifier) -> Iterator[None]:
+        """See `CatalogLock.hold`."""
         name = f"{self.catalog_key}.{identifier}"
         wait_for_lock(
             lambda: self._try(name),

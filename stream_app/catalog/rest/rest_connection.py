@@ -44,16 +44,16 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
     answer = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
     if not answer.is_success:
         raise UsageError(
-            f"the catalog's server does not know the warehouse {WAREHOUSE.read(options)!r}",
+            f"the catalog's server has no warehouse {WAREHOUSE.read(options)!r}",
             where=answer.where,
             fix="check 'warehouse' and 'uri' of the catalog",
         )
-    merged = merged_options(answer.value, options)
+    merged = merge_options(answer.value, options)
     headers = {**_headers(options), **_headers(merged), **login}
     return replace(api, headers=headers, prefix=PREFIX.read(merged)), merged
 
 
-def merged_options(config: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
+def merge_options(config: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
     """Merge the server's defaults, then the client's options, then the server's overrides."""
     merged: dict[str, str] = {}
     for layer in (config.get("defaults"), options, config.get("overrides")):

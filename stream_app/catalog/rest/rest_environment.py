@@ -53,7 +53,7 @@ class RestEnvironment:
         answer = self.api.get(*table_path(self.identifier, "snapshot"))
         if answer.is_missing("SNAPSHOT"):
             return None
-        self._check_there(answer)
+        self._check_table_exists(answer)
         if answer.value.get("snapshot") is None:
             return None
         snapshot_object = answer.field(
@@ -67,11 +67,11 @@ class RestEnvironment:
         answer = self.api.post(*table_path(self.identifier, "rollback"), body=body)
         if answer.is_missing("SNAPSHOT"):
             raise UsageError(
-                f"the catalog does not know snapshot {target}",
+                f"the catalog has no snapshot {target}",
                 where=answer.where,
                 fix="roll back to a snapshot that has not expired",
             )
-        self._check_there(answer)
+        self._check_table_exists(answer)
 
     def publish_snapshot(
         self,
@@ -89,7 +89,7 @@ class RestEnvironment:
             "statistics": [_statistics_object(partition) for partition in statistics()],
         }
         answer = self.api.post(*table_path(self.identifier, "commit"), body=body)
-        self._check_there(answer)
+        self._check_table_exists(answer)
         return bool(answer.field("success", bool))
 
     def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
@@ -114,10 +114,10 @@ class RestEnvironment:
                 where=answer.where,
                 fix="compare the table's columns in the catalog with the change",
             )
-        self._check_there(answer)
+        self._check_table_exists(answer)
         return None
 
-    def _check_there(self, answer: JsonAnswer) -> None:
+    def _check_table_exists(self, answer: JsonAnswer) -> None:
         if answer.status == MISSING:
             raise TableNotFoundError(
                 f"the catalog has no table {self.identifier} any more, or another of this name",

@@ -92,7 +92,7 @@ def apply_schema(
             return reading.with_refusal(
                 "is text in the message's schema, and binary.handling.mode is bytes: it is "
                 "base64, base64-url-safe or hex at the connector, or another type "
-                f"(column.{reading.name}.encoding can tell it)"
+                f"(column.{reading.name}.encoding can set it)"
             )
         written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
         if written is not None and reading.family is Family.STRING:
@@ -172,7 +172,7 @@ def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     name, hint = field.semantic, ""
     is_count = not name and field.literal in _COUNTS
     if reading.family in _TIME_FAMILIES and (is_count or name.startswith(TIME)):
-        hint = f" (column.{reading.name}.encoding can tell another)"
+        hint = f" (column.{reading.name}.encoding can set another)"
     described_type = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
     if is_count:
         described_type = f"an {field.literal} without a semantic type"

@@ -228,7 +228,7 @@ def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
 
 def _misfit_reason(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:
     read_as = f"read as {reading.encoding.value}"
-    hint = f"column.{reading.name}.encoding tells another unit"
+    hint = f"column.{reading.name}.encoding can set another unit"
     match reading.family:
         case Family.DATE | Family.TIME | Family.TIMESTAMP if (
             json_kind is JsonKind.NUMBER and reading.encoding is Encoding.ISO

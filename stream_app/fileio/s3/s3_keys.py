@@ -170,7 +170,7 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         if not name:
             return None
         raise UsageError(
-            f"AWS_PROFILE = {name} asks for a profile, which needs botocore, and that is not "
+            f"AWS_PROFILE = {name} names a profile, which needs botocore, and that is not "
             f"installed",
             fix=f"{install_command('aws')}, or give keys (s3.access-key and s3.secret-key, or "
             "AWS's variables)",

@@ -42,7 +42,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(slots=True)
 class BucketFiles:
-    """Makes writers and readers of a bucket's files.
+    """The writers and readers of a bucket's files.
 
     Attributes:
         schema: the schema of new files.

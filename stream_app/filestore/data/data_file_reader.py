@@ -43,7 +43,7 @@ _RESTORE = "restore the file from a backup, or roll the table back to a tag"
 
 @dataclass(frozen=True)
 class DataFileReader:
-    """Reads columns of data files in one layout.
+    """A reader of columns of data files in one layout.
 
     Attributes:
         columns: the table's columns to read, in the layout's order.

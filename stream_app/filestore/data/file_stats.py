@@ -18,7 +18,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """Reads the statistics of files.
+    """The statistics of a table's files.
 
     Attributes:
         columns: the requested columns of the current schema.

@@ -30,7 +30,7 @@ ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 
 
 class PartFilter(Protocol):
-    """Chooses parts of any file of a table."""
+    """The choice of parts of any file of a table."""
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """Return the choice of parts for a file with these columns; None: read all parts."""
@@ -82,7 +82,9 @@ class _PassingParts:
             for column, stored_column in self.pairs
         )
         names = {column.name for column, _ in self.pairs}
-        return self._rows if are_as_today and names == set(self.condition.columns.names) else None
+        return (
+            self._passing if are_as_today and names == set(self.condition.columns.names) else None
+        )
 
     def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
         return self.condition.may_match(
@@ -90,7 +92,7 @@ class _PassingParts:
             for part in parts
         )
 
-    def _rows(self, values: pa.RecordBatch) -> Int64s:
+    def _passing(self, values: pa.RecordBatch) -> Int64s:
         fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
         stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]

@@ -152,7 +152,7 @@ class OpenDataFile(ABC):
 
 @dataclass(slots=True)
 class RollingFileWriter:
-    """Writes batches of one bucket.
+    """A writer of one bucket's batches.
 
     Attributes:
         open_file: begins a file; its argument is the number of rows in earlier files.

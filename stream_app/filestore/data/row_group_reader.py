@@ -35,7 +35,7 @@ _Owners = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class RowGroupReader:
-    """Reads groups of files of one bucket.
+    """A reader of groups of files of one bucket.
 
     Attributes:
         files: what it reads of one file alone, its parts included. Of joined files it reads all
@@ -156,10 +156,10 @@ class RowGroupReader:
 
 
 def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
-    others = [file.file_name for file in files if not holds_blobs(file)]
-    if others:
+    other_files = [file.file_name for file in files if not holds_blobs(file)]
+    if other_files:
         raise UnsupportedTableError(
-            f"BLOBs of {', '.join(columns.names)} lie in files of BLOBs, and in {others[0]}",
+            f"BLOBs of {', '.join(columns.names)} lie in files of BLOBs, and in {other_files[0]}",
             fix="read the table with Paimon's own readers",
         )
 
@@ -212,9 +212,9 @@ def _owners(
     return owners
 
 
-def _batch_sizes(rows: int, most: int) -> Iterator[int]:
-    for begin in range(0, rows, most):
-        yield min(most, rows - begin)
+def _batch_sizes(rows: int, size_max: int) -> Iterator[int]:
+    for begin in range(0, rows, size_max):
+        yield min(size_max, rows - begin)
 
 
 def _zip_batches(

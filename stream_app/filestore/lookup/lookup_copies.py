@@ -136,7 +136,7 @@ class LookupCopies:
         """
         self.delete_outdated()
         try:
-            with self._unfinished() as unfinished:
+            with self._unfinished_copy() as unfinished:
                 write_copy(
                     unfinished,
                     rows,
@@ -184,7 +184,7 @@ class LookupCopies:
         return self.root / _name(self.table)
 
     @contextlib.contextmanager
-    def _unfinished(self) -> Iterator[Path]:
+    def _unfinished_copy(self) -> Iterator[Path]:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._check_owner()
         self._table_folder.mkdir(exist_ok=True, mode=0o700)

@@ -89,13 +89,13 @@ class LookupCopy:
             yield batch.take(pa.array(batch_positions - self.starts[number])), batch_positions
 
     def _positions(self, hashes: MurmurHashes) -> Indices:
-        least = np.unique(hashes).astype(np.uint64) << _POSITION_BITS
-        begins = np.searchsorted(self.index, least)
-        inside = begins < len(self.index)
-        least, begins = least[inside], begins[inside]
-        is_there = self.index[begins] <= least | _POSITION_MASK
-        least, begins = least[is_there], begins[is_there]
-        counts = np.searchsorted(self.index, least | _POSITION_MASK, side="right") - begins
+        first_entries = np.unique(hashes).astype(np.uint64) << _POSITION_BITS
+        begins = np.searchsorted(self.index, first_entries)
+        in_index = begins < len(self.index)
+        first_entries, begins = first_entries[in_index], begins[in_index]
+        is_there = self.index[begins] <= first_entries | _POSITION_MASK
+        first_entries, begins = first_entries[is_there], begins[is_there]
+        counts = np.searchsorted(self.index, first_entries | _POSITION_MASK, side="right") - begins
         skipped = np.cumsum(counts) - counts
         entries = np.arange(counts.sum()) + np.repeat(begins - skipped, counts)
         positions = np.sort(self.index[entries] & _POSITION_MASK)

@@ -36,7 +36,7 @@ BucketVectors = dict[str, DeletionVector]
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorFiles:
-    """Reads and writes deletion vectors.
+    """The files of deletion vectors.
 
     Attributes:
         target_size: the bytes beyond which a new file begins

@@ -17,7 +17,7 @@ from stream_app.model.files.manifest_entry import FileKind
 
 @dataclass(frozen=True, slots=True)
 class HashIndexFiles:
-    """Reads and writes the files of one table."""
+    """The hash index files of one table."""
 
     file_io: FileIO
     paths: FileStorePathFactory

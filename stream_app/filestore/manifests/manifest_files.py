@@ -36,7 +36,7 @@ LEAST_ENTRY_SIZE = 200
 
 @dataclass(frozen=True, slots=True)
 class ManifestFiles:
-    """Reads and writes manifests.
+    """The manifests and manifest lists of one table.
 
     Attributes:
         options: the table's ``manifest.compression`` and ``manifest.target-file-size``, for

@@ -37,7 +37,7 @@ class ExpiryAnnouncement:
     end_list: str
     tagged: frozenset[int] = frozenset()
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Encode the announcement as the bytes of its file."""
         return encode_object(
             {
@@ -49,7 +49,7 @@ class ExpiryAnnouncement:
         )
 
     @classmethod
-    def decoded(cls, data: bytes) -> Self:
+    def decode(cls, data: bytes) -> Self:
         """Decode the announcement in a file.
 
         Raises:
@@ -79,14 +79,14 @@ class RollbackAnnouncement:
     target: int
     going: Mapping[int, str]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """Encode the announcement as the bytes of its file."""
         lists = {str(number): delta for number, delta in sorted(self.going.items())}
         return encode_object({"target": self.target, "deltaManifestLists": lists})
 
     @classmethod
-    def decoded(cls, data: bytes) -> Self:
-        """See `ExpiryAnnouncement.decoded`."""
+    def decode(cls, data: bytes) -> Self:
+        """See `ExpiryAnnouncement.decode`."""
         json = JsonObject.decode(data, file_kind="tag/rolling-back")
         lists = json.text_map("deltaManifestLists") or {}
         return cls(
@@ -100,7 +100,7 @@ Announced = TypeVar("Announced", ExpiryAnnouncement, RollbackAnnouncement)
 
 @dataclass(frozen=True, slots=True)
 class Announcements(Generic[Announced]):
-    """Reads and writes the announcements of one kind for the table at `root`."""
+    """The announcements of one kind for the table at `root`."""
 
     file_io: FileIO
     root: str
@@ -115,7 +115,7 @@ class Announcements(Generic[Announced]):
         """
         name = f"{self.kind.PREFIX}{uuid.uuid4()}"
         try:
-            self.file_io.create_if_absent(self._path(name), announcement.encoded())
+            self.file_io.create_if_absent(self._path(name), announcement.encode())
         except OSError:
             with contextlib.suppress(OSError):
                 self.withdraw(name)
@@ -136,7 +136,7 @@ class Announcements(Generic[Announced]):
         for name in sorted(name for name in names if name.startswith(self.kind.PREFIX)):
             path = self._path(name)
             try:
-                announced[name] = self.kind.decoded(self.file_io.read_bytes(path))
+                announced[name] = self.kind.decode(self.file_io.read_bytes(path))
             except FileNotFoundError:  # withdrawn meanwhile
                 continue
             except CorruptFileError as error:

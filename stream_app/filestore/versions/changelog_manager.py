@@ -24,7 +24,7 @@ _LATEST, _EARLIEST = "LATEST", "EARLIEST"
 
 @dataclass(frozen=True, slots=True)
 class ChangelogManager:
-    """Reads and writes the long-lived changelogs of the table at `root`."""
+    """The long-lived changelogs of the table at `root`."""
 
     file_io: FileIO
     root: str

@@ -22,7 +22,7 @@ _NEXT_SNAPSHOT = "nextSnapshot"
 
 @dataclass(frozen=True, slots=True)
 class ConsumerManager:
-    """Reads and writes the consumers of the table at `root`."""
+    """The consumers of the table at `root`."""
 
     file_io: FileIO
     root: str

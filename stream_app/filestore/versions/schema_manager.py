@@ -19,7 +19,7 @@ _PREFIX = "schema-"
 
 @dataclass(frozen=True, slots=True)
 class SchemaManager:
-    """Reads and creates schemas of the table at `root`."""
+    """The schemas of the table at `root`."""
 
     file_io: FileIO
     root: str

@@ -37,14 +37,14 @@ class SnapshotLoader(Protocol):
             newest: the newest snapshot so far; the catalog refuses if another one is the newest.
 
         Raises:
-            UsageError: the catalog does not know the target.
+            UsageError: the catalog does not have the target.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotManager:
-    """Reads and publishes snapshots of the table at `root`.
+    """The snapshots of the table at `root`.
 
     Attributes:
         loader: the catalog that decides which snapshot is the newest; None: the files decide.

@@ -54,7 +54,7 @@ class TableStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsFiles:
-    """Reads and writes the files of one table."""
+    """The statistics files of one table."""
 
     file_io: FileIO
     paths: FileStorePathFactory

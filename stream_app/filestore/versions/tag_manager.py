@@ -41,7 +41,7 @@ class TagFolder:
 
 @dataclass(frozen=True, slots=True)
 class TagManager:
-    """Reads and writes tags of the table at `root`.
+    """The tags of the table at `root`.
 
     Attributes:
         has_success_files: ``tag.create-success-file``.
@@ -105,7 +105,7 @@ class TagManager:
             UsageError: it cannot have it.
         """
         if name == _SUCCESS_FOLDER:  # Paimon has a folder at the path of its file
-            raise self._wrong_name(name)
+            raise self._wrong_name_error(name)
         self._path(name)
 
     def create(self, tag: Tag) -> bool:
@@ -168,13 +168,13 @@ class TagManager:
 
     def _path(self, name: str) -> str:
         if not name.strip() or re.search(r"[/\\\x00-\x1f]", name):
-            raise self._wrong_name(name)
+            raise self._wrong_name_error(name)
         return f"{self.root}/tag/{_PREFIX}{name}"
 
     def _success_path(self, name: str) -> str:
         return f"{self.root}/tag/{_PREFIX}{_SUCCESS_FOLDER}/{name}_SUCCESS"
 
-    def _wrong_name(self, name: str) -> UsageError:
+    def _wrong_name_error(self, name: str) -> UsageError:
         return UsageError(
             f"a tag cannot be named {name!r}",
             where=self.root,

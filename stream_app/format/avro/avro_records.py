@@ -147,8 +147,7 @@ def check_known(unknown: Collection[str], where: str) -> None:
     """
     if unknown:
         raise UnsupportedTableError(
-            f"metadata has fields that stream_app does not know: {', '.join(unknown)}; a commit "
-            "would lose them",
+            f"metadata has unknown fields: {', '.join(unknown)}; a commit would lose them",
             where=where,
             fix="write the table with the engine that made it, or with a newer stream_app",
         )

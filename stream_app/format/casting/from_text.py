@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import CastError, refuse_where, regex_group
-from stream_app.format.casting.numbers import fitted_decimal
+from stream_app.format.casting.numbers import fit_decimal
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 _TRUE = ("t", "true", "y", "yes", "1")
@@ -104,7 +104,7 @@ def text_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array
     usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(usual).as_py():
         return _parse_each(values, lambda text: _decimal(text, target), arrow_type(target))
-    return fitted_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target)
+    return fit_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target)
 
 
 def _decimal(text: str, target: DataType) -> decimal.Decimal | None:

@@ -60,7 +60,7 @@ def boolean_to_number(values: pa.Array, _: DataType, target: DataType) -> pa.Arr
     """Convert true to 1 and false to 0."""
     bits = values.cast(pa.int8())
     if target.root is TypeRoot.DECIMAL:
-        return fitted_decimal(bits.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
+        return fit_decimal(bits.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
     return bits.cast(arrow_type(target))
 
 
@@ -71,7 +71,7 @@ def integer_to_boolean(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
 
 def integer_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert integers to decimals; a number with too many digits becomes null."""
-    return fitted_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
+    return fit_decimal(values.cast(pa.int64()).cast(pa.decimal256(19, 0)), target)
 
 
 def float_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -86,9 +86,7 @@ def float_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Arra
     large = _decimals(texts, coarse & (sizes < _HUGE), scale=36)
     small = _decimals(texts, fine & (sizes >= _TINY), scale=75)
     zero = pa.scalar(Decimal(0), arrow_type(target))
-    merged = pc.if_else(
-        pa.array(coarse), fitted_decimal(large, target), fitted_decimal(small, target)
-    )
+    merged = pc.if_else(pa.array(coarse), fit_decimal(large, target), fit_decimal(small, target))
     merged = pc.if_else(pa.array(sizes < _TINY), zero, merged)
     return pc.if_else(values.is_valid(), merged, pa.scalar(None, merged.type))
 
@@ -101,7 +99,7 @@ def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
 
 def decimal_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Change precision and scale, rounded half up; a number with too many digits becomes null."""
-    return fitted_decimal(_widen(values), target)
+    return fit_decimal(_widen(values), target)
 
 
 def _widen(values: pa.Array) -> pa.Array:
@@ -109,7 +107,7 @@ def _widen(values: pa.Array) -> pa.Array:
     return values.cast(pa.decimal256(_WIDE_DIGITS, values.type.scale))
 
 
-def fitted_decimal(values: pa.Array, target: DataType) -> pa.Array:
+def fit_decimal(values: pa.Array, target: DataType) -> pa.Array:
     """Round decimals half up to the target type; a number with too many digits becomes null.
 
     Args:
@@ -118,8 +116,8 @@ def fitted_decimal(values: pa.Array, target: DataType) -> pa.Array:
     if values.type.scale > target.scale:
         values = pc.round(values, target.scale, round_mode="half_towards_infinity")
     values = values.cast(pa.decimal256(_WIDE_DIGITS, target.scale))
-    most = pa.scalar(Decimal(10 ** (target.precision - target.scale)), values.type)
-    too_long = pc.greater_equal(pc.abs(values), most)
+    limit = pa.scalar(Decimal(10 ** (target.precision - target.scale)), values.type)
+    too_long = pc.greater_equal(pc.abs(values), limit)
     values = pc.if_else(too_long, pa.scalar(None, values.type), values)
     return values.cast(arrow_type(target))
 
@@ -153,8 +151,8 @@ def _saturate(numbers: Doubles, *, longs: bool) -> Int64s:
     low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
     truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
     above, below = truncated >= float(high), truncated <= float(low)
-    inside = np.where(above | below, 0.0, truncated).astype(np.int64)
-    return np.where(above, high, np.where(below, low, inside))
+    in_range = np.where(above | below, 0.0, truncated).astype(np.int64)
+    return np.where(above, high, np.where(below, low, in_range))
 
 
 def _floats(numbers: Doubles, like: pa.Array, target: DataType) -> pa.Array:

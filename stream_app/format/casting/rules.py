@@ -143,16 +143,16 @@ def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Arr
     kind = arrow_type(target)
     values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset
     if target.root is TypeRoot.ROW:
-        inside = values.flatten()
+        member_values = values.flatten()
     elif target.root is TypeRoot.MAP:
-        inside = [values.items, values.keys]
+        member_values = [values.items, values.keys]
     else:
-        inside = [values.values]
+        member_values = [values.values]
     stored_members = {
         member.field_id: (member.data_type, column)
-        for member, column in zip(members(stored), inside, strict=True)
+        for member, column in zip(members(stored), member_values, strict=True)
     }
-    length = len(values if target.root is TypeRoot.ROW else inside[0])
+    length = len(values if target.root is TypeRoot.ROW else member_values[0])
     inner = []
     for target_member in members(target):
         if target_member.field_id in stored_members:

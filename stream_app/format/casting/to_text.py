@@ -137,7 +137,7 @@ def _powers(shortest: pa.Array) -> pa.Array:
 
 def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
     """Print dates as ``yyyy-MM-dd``."""
-    return _lines([*_day_parts(ticks_of(values))], values)
+    return _join_parts([*_day_parts(ticks_of(values))], values)
 
 
 def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
@@ -145,7 +145,7 @@ def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
     millis = ticks_of(values)
     millis = np.where(millis < 0, millis % MILLIS_OF_DAY, millis)
     digits = min(stored.precision, 3)
-    texts = _lines([*_clock_parts(millis // 1000), ".", (millis % 1000, 3)], values)
+    texts = _join_parts([*_clock_parts(millis // 1000), ".", (millis % 1000, 3)], values)
     texts = pc.utf8_slice_codeunits(texts, 0, len("HH:mm:ss") + (digits and digits + 1))
     return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1") if digits > 1 else texts
 
@@ -158,7 +158,7 @@ def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
     per_second = PER_SECOND[unit]
     seconds = ticks // per_second
     nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)
-    texts = _lines(
+    texts = _join_parts(
         [*_day_parts(seconds // 86_400), " ", *_clock_parts(seconds % 86_400), ".", (nanos, 9)],
         values,
     )
@@ -183,7 +183,7 @@ def _clock_parts(seconds: Int64s) -> list[_Part]:
     return [(seconds // 3600, 2), ":", (seconds // 60 % 60, 2), ":", (seconds % 60, 2)]
 
 
-def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
+def _join_parts(parts: list[_Part], like: pa.Array) -> pa.Array:
     """Return Arrow texts from bytes of fixed width; null where `like` is null.
 
     Like Java, it shows only the last digits of a year after 9999, and before year 0 the characters

@@ -45,13 +45,13 @@ class AvroSink:
         stored = fastavro.parse_schema(_record(schema, _RECORD))
         self._container = AvroContainer(stored, _CODECS[options[FILE_COMPRESSION].lower()])
         self._sink, self._stats = sink, GatheredStats(schema)
-        self._numbers = pa.schema([field.with_type(_numbers(field.type)) for field in schema])
+        self._cell_schema = pa.schema([field.with_type(_cell_type(field.type)) for field in schema])
         sink.write(self._container.header({}))
 
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         self._stats.add(rows)
-        for batch in rows.cast(self._numbers).to_batches(max_chunksize=_ROWS):
+        for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_ROWS):
             columns = [_stored_cells(column) for column in batch.columns]
             names = batch.schema.names
             records = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -113,19 +113,19 @@ _SCALARS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _numbers(data_type: pa.DataType) -> pa.DataType:
+def _cell_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type of written values. Times are numbers, because Python's range is small."""
     if pa.types.is_timestamp(data_type):
         return pa.int64()
     if pa.types.is_date32(data_type) or pa.types.is_time32(data_type):
         return pa.int32()
     if pa.types.is_struct(data_type):
-        return pa.struct([field.with_type(_numbers(field.type)) for field in data_type])
+        return pa.struct([field.with_type(_cell_type(field.type)) for field in data_type])
     if pa.types.is_map(data_type):
         key, item = data_type.key_field, data_type.item_field
-        return pa.map_(key.with_type(_numbers(key.type)), item.with_type(_numbers(item.type)))
+        return pa.map_(key.with_type(_cell_type(key.type)), item.with_type(_cell_type(item.type)))
     if pa.types.is_list(data_type):
-        return pa.list_(data_type.value_field.with_type(_numbers(data_type.value_type)))
+        return pa.list_(data_type.value_field.with_type(_cell_type(data_type.value_type)))
     return data_type
 
 

@@ -147,7 +147,7 @@ class PagedGroups:
         """
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
         for portion in windows(ranges, rows_max):
-            decoded = self._decoded(columns, portion)
+            decoded = self._decode(columns, portion)
             for index, (begin, end) in enumerate(portion):
                 rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
@@ -269,7 +269,7 @@ class PagedGroups:
         physical_type = footer.schema.column(leaf).physical_type
         return decode_stats(index, pages, chunk_stats, physical_type, data_type)
 
-    def _decoded(
+    def _decode(
         self, columns: PagedColumns, ranges: Sequence[RowRange]
     ) -> list[tuple[pa.Array, list[int]]]:
         """Return each column's decoded page rows, and where each range begins among them."""

@@ -73,7 +73,7 @@ def numbered_batches(
             if check is not None:
                 check(file.metadata)
             read = _OpenFile(source, end, file, list(columns), batch_rows)
-            yield from read.all_rows() if parts is None else read.chosen(parts)
+            yield from read.all_rows() if parts is None else read.chosen_rows(parts)
     except COMPLAINTS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
@@ -108,7 +108,7 @@ class _OpenFile:
         for group in range(self._file.num_row_groups):
             yield from self._whole_group(group)
 
-    def chosen(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def chosen_rows(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
         pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
         for group in self._groups(parts):
             rows = pages.wanted_rows(group)

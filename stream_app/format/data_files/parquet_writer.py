@@ -106,7 +106,7 @@ class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
     def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, **settings: Any) -> None:
         self._stored_schema = pa.schema([_stored_field(field) for field in schema])
         self._sink = HeldBackFooter(sink)
-        self._columns = described_columns(schema)
+        self._columns = timestamp_descriptions(schema)
         super().__init__(self._sink, self._stored_schema, **settings)
 
     def write_table(self, table: pa.Table, *args: Any, **kwargs: Any) -> None:
@@ -129,7 +129,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
     return field
 
 
-def described_columns(schema: pa.Schema) -> dict[int, bytes]:
+def timestamp_descriptions(schema: pa.Schema) -> dict[int, bytes]:
     """Return column position → Parquet's description of coarse timestamps."""
     indexes = [
         index

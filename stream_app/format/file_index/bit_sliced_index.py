@@ -70,11 +70,11 @@ class _BitSlicedBuilder:
 def _encode_part(rows: RowNumbers, numbers: npt.NDArray[np.int64]) -> list[bytes]:
     if not len(rows):
         return [b"\0"]
-    most = int(numbers.max())
-    slices = BitSlices.of_numbers(rows, numbers, most.bit_length())
+    largest = int(numbers.max())
+    slices = BitSlices.of_numbers(rows, numbers, largest.bit_length())
     return [
         b"\1",
-        _PART.pack(_VERSION, 0, most),
+        _PART.pack(_VERSION, 0, largest),
         bitmap_bytes(slices.existence),
         struct.pack(">i", len(slices.slices)),
         *map(bitmap_bytes, slices.slices),
@@ -119,14 +119,14 @@ def _read_part(data: bytes, position: int) -> tuple[tuple[int, BitSlices], int]:
     """Return a part's minimum and slices, and the position after it."""
     if not data[position]:
         return (0, BitSlices(BitMap(), ())), position + 1
-    _, least, _ = _PART.unpack_from(data, position + 1)
+    _, minimum, _ = _PART.unpack_from(data, position + 1)
     existence, position = read_bitmap(data, position + 1 + _PART.size)
     (count,) = struct.unpack_from(">i", data, position)
     slices, position = [], position + 4
     for _ in range(count):
         slice_rows, position = read_bitmap(data, position)
         slices.append(slice_rows)
-    return (least, BitSlices(existence, slices)), position
+    return (minimum, BitSlices(existence, slices)), position
 
 
 BIT_SLICED = FileIndexKind("bsi", _BitSlicedBuilder, _BitSlicedReader)

@@ -69,7 +69,7 @@ class _BitmapBuilder:
             head += _INT.pack(bitmaps.null_offset)
         if self._version < _SORTED_VERSION:
             order = hash_order(values.java_hashes(), computed=True)
-            entries = _join_numbers(values.encoded(), bitmaps.offsets)
+            entries = _join_numbers(values.encode(), bitmaps.offsets)
             return head + _concatenate(entries, order) + bitmaps.body
         if bitmaps.null_rows:
             head += _INT.pack(len(bitmaps.null_bitmap))
@@ -78,7 +78,7 @@ class _BitmapBuilder:
 
     def _blocks(self, values: DistinctValues, bitmaps: _EncodedBitmaps) -> bytes | None:
         """Encode the blocks of sorted values, after each block's first value and offset."""
-        order, encoded = values.order(), values.encoded()
+        order, encoded = values.order(), values.encode()
         entries = _join_numbers(encoded, bitmaps.offsets, bitmaps.lengths)
         sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
         if len(sizes) and int(sizes.max()) > self._block_size - 4:

@@ -171,7 +171,7 @@ class DistinctValues:
             return np.argsort(sort_keys(self.values, self.codec.data_type), kind="stable")
         return pc.array_sort_indices(self.values).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
-    def encoded(self) -> pa.Array:
+    def encode(self) -> pa.Array:
         """Return the bytes of each value: binary [m]."""
         if isinstance(self.values, np.ndarray):
             width = self.values.itemsize

@@ -55,7 +55,7 @@ class _RangeBitmapBuilder:
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         values = DistinctValues.of_column(column, self._data_type)
         order = values.order()
-        encoded = values.encoded().take(pa.array(order))
+        encoded = values.encode().take(pa.array(order))
         dictionary = encode_dictionary(encoded, values.codec, self._chunk_size)
         bounds = encoded[0].as_py() + encoded[-1].as_py() if len(encoded) else b""
         head_length = _HEAD.size - 4 + len(bounds) + 4

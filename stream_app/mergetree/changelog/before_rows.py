@@ -64,7 +64,7 @@ class RowsAbove:
                     break
                 hits, keys = rows_of_keys(self.layout, part, keys)
                 if hits.num_rows:
-                    batches.append(self._noted(hits))
+                    batches.append(self._note_positions(hits))
         return batches, keys
 
     def may_have(self, file: DataFileMeta) -> bool:
@@ -75,7 +75,7 @@ class RowsAbove:
             for above in self.above
         )
 
-    def _noted(self, hits: pa.RecordBatch) -> pa.RecordBatch:
+    def _note_positions(self, hits: pa.RecordBatch) -> pa.RecordBatch:
         files = hits.column(_FILE).to_numpy()
         for number in np.unique(files):
             positions = hits.column(_POSITION).to_numpy()[files == number]
@@ -86,9 +86,9 @@ class RowsAbove:
         """Yield the rows of each level, the lowest level first."""
         by_level = sorted(self.above, key=lambda file: file.level)
         for _, files in groupby(by_level, key=lambda file: file.level):
-            yield self._read(sorted_run(files, self.key_of).files)
+            yield self._read_with_positions(sorted_run(files, self.key_of).files)
 
-    def _read(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+    def _read_with_positions(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
             number = pa.scalar(self.above.index(file), pa.int32())
             for batch, positions in self.files.read_with_positions(file):
@@ -168,8 +168,8 @@ class FullCompactionChangelog(BeforeRows):
     def before(self, window: LevelWindow) -> WindowBefore:
         """Return the rows of the highest level whose keys have newer rows."""
         is_new = window.levels != self.max_level
-        may_change = window.any(is_new)
-        chosen = window.of_keys(may_change) & ~is_new
+        may_change = window.keys_with(is_new)
+        chosen = window.rows_of_keys(may_change) & ~is_new
         rows = rows_at(window.window.batch, window.order[chosen])
         return WindowBefore(window.window, rows, may_change)
 
@@ -201,7 +201,7 @@ class FirstRowChangelog(BeforeRows):
     def before(self, level_window: LevelWindow) -> WindowBefore:
         """Return no rows, because the window omits keys that exist above."""
         batch = level_window.window.batch
-        is_known = level_window.any(level_window.levels > 0)
+        is_known = level_window.keys_with(level_window.levels > 0)
         is_new = ~is_known
         firsts = rows_at(batch, level_window.order[level_window.starts[~is_known]])
         keeps = np.ones(len(is_known), np.bool_)
@@ -212,7 +212,7 @@ class FirstRowChangelog(BeforeRows):
             _, absent = self.above.rows_of(keys.append_column(_NUMBER, numbers))
             keeps = is_known
             keeps[absent.column(_NUMBER).to_numpy()] = True
-        window = level_window.chosen(level_window.of_keys(keeps))
+        window = level_window.select(level_window.rows_of_keys(keeps))
         return WindowBefore(window, None, is_new[keeps])
 
 
@@ -256,12 +256,12 @@ class LookupChangelog(BeforeRows):
         """
         batch, order = level_window.window.batch, level_window.order
         is_new = level_window.levels == 0
-        may_change = level_window.any(is_new)
+        may_change = level_window.keys_with(is_new)
         indices = level_window.lowest_above_0()
         has_older = indices >= 0
         before = [rows_at(batch, order[indices[has_older & may_change]])]
         is_new[indices[has_older]] = True
-        window = level_window.chosen(is_new)
+        window = level_window.select(is_new)
         if not has_older.all():
             unknown = rows_at(batch, order[level_window.starts[~has_older]])
             if self.asks_for_keys:

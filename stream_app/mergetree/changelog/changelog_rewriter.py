@@ -63,7 +63,7 @@ class ChangelogRewriter:
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
         data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
-        return self._rewritten(sections, data, output_level, drop_deletes=drop_deletes)
+        return self._merge_sections(sections, data, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
         """Move a file that overlaps no other, and write a changelog of its new rows.
@@ -78,17 +78,17 @@ class ChangelogRewriter:
             case Upgrade.RECORD if not (self.writes_changelog or self.drops_deletes):
                 return self.merging.upgrade(file, output_level)
             case Upgrade.RECORD:
-                rewritten = self._rewritten([section], None, output_level, drop_deletes=False)
+                rewritten = self._merge_sections([section], None, output_level, drop_deletes=False)
                 return WrittenFiles(
                     self.merging.upgrade(file, output_level).data, rewritten.changelog
                 )
             case Upgrade.REWRITE:
                 data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
-                return self._rewritten(
+                return self._merge_sections(
                     [section], data, output_level, drop_deletes=self.drops_deletes
                 )
 
-    def _rewritten(
+    def _merge_sections(
         self,
         sections: Sequence[Section],
         data: KeyValueFileWriter | None,

@@ -76,7 +76,7 @@ class CompactManager:
         if self.picker is not None:
             self.picker.note_new(file)
 
-    def wait_beyond(self, sorted_runs: int) -> None:
+    def set_stop_trigger(self, sorted_runs: int) -> None:
         """Set the number of sorted runs beyond which the bucket's writes wait."""
         self.stop_trigger = sorted_runs
 
@@ -161,13 +161,13 @@ class CompactManager:
         if self.running is not None and self.picker is not None:
             self.picker.note_applied(self.levels, self.running.unit, change)
         self.levels.update(change.removed, change.added)
-        self._ended()
+        self._end_running()
 
     def forget_running(self) -> None:
         """Forget a compaction that failed or lost a conflict; its files may be picked again."""
         if self.running is not None and self.picker is not None:
             self.picker.note_failed(self.running.unit)
-        self._ended()
+        self._end_running()
 
     def restore(self, levels: Levels, total_buckets: int | None = None) -> None:
         """Replace the levels and the partition's number of buckets, after another writer changed
@@ -180,7 +180,7 @@ class CompactManager:
         self.levels = levels
         self.is_overtaken = self.running is not None
 
-    def _ended(self) -> None:
+    def _end_running(self) -> None:
         self.running = None
         self.is_overtaken = False
 

@@ -72,7 +72,7 @@ class CompactTask:
         """Run the compaction; a failure deletes the new files."""
         try:
             for section in partition_into_sections(self.request.unit.files, self.key_of):
-                self._take(section)
+                self._add_section(section)
             self._rewrite_pending()
         except BaseException:
             for file in self._change.written:
@@ -80,7 +80,7 @@ class CompactTask:
             raise
         return self._change
 
-    def _take(self, section: Section) -> None:
+    def _add_section(self, section: Section) -> None:
         if len(section) > 1:
             self._pending.append(section)
             return
@@ -109,7 +109,7 @@ class CompactTask:
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             written = self.rewriter.upgrade(file, request.unit.output_level)
-            self._note((file,), written.data, written.changelog)
+            self._add_change((file,), written.data, written.changelog)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
@@ -119,9 +119,9 @@ class CompactTask:
             drop_deletes=request.drop_deletes,
         )
         before = tuple(file for section in sections for run in section for file in run.files)
-        self._note(before, written.data, written.changelog)
+        self._add_change(before, written.data, written.changelog)
 
-    def _note(
+    def _add_change(
         self,
         removed: tuple[DataFileMeta, ...],
         added: tuple[DataFileMeta, ...],

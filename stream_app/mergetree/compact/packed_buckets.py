@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stream_app.mergetree.packed_files import packed_files, unpacked_files
+from stream_app.mergetree.packed_files import pack_files, unpack_files
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 
@@ -39,7 +39,7 @@ class PackedBuckets:
     def keep(self, by_bucket: Mapping[BucketId, FilesOfBucket]) -> None:
         """Add the files of further buckets."""
         for bucket, live in by_bucket.items():
-            self._packed[bucket] = live.total_buckets, packed_files(live.files)
+            self._packed[bucket] = live.total_buckets, pack_files(live.files)
         size = 0
         for number, (bucket, (_, data)) in enumerate(reversed(list(self._packed.items()))):
             size += len(data)
@@ -49,7 +49,7 @@ class PackedBuckets:
     def take(self, bucket: BucketId) -> FilesOfBucket:
         """Remove and return the files of a bucket."""
         total_buckets, data = self._packed.pop(bucket)
-        return FilesOfBucket(total_buckets, unpacked_files(data))
+        return FilesOfBucket(total_buckets, unpack_files(data))
 
     def clear(self) -> None:
         """Drop all files."""

@@ -82,9 +82,9 @@ class MergeTreePicker:
     ) -> CompactUnit | None:
         """See `Picker.next_unit`."""
         unit = (
-            self._full(levels)
+            self._full_unit(levels)
             if full
-            else self._due(levels, local_ms, expects_no_flush=expects_no_flush)
+            else self._due_unit(levels, local_ms, expects_no_flush=expects_no_flush)
         )
         if unit is None:
             self._idle_flushes += self._has_flushed
@@ -124,7 +124,9 @@ class MergeTreePicker:
             file.level == 0 and file.file_name not in names for file in after.all_files()
         )
 
-    def _due(self, levels: Levels, local_ms: int, *, expects_no_flush: bool) -> CompactUnit | None:
+    def _due_unit(
+        self, levels: Levels, local_ms: int, *, expects_no_flush: bool
+    ) -> CompactUnit | None:
         last_full_ms = self._last_full_ms(levels)
         time = PickTime(
             hour=local_ms // 3_600_000 % 24,
@@ -138,7 +140,7 @@ class MergeTreePicker:
         moves = len(unit.files) > 1 or unit.files[0].level != unit.output_level
         return unit if moves else None
 
-    def _full(self, levels: Levels) -> CompactUnit | None:
+    def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
         return full_compaction_unit(
             levels.num_levels,

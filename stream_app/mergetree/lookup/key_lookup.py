@@ -125,7 +125,7 @@ class KeyLookup:
         indices: list[Indices] = []
         parts: list[pa.RecordBatch] = []
         unmatched = np.asarray(order)
-        for tier in lookup_tiers(files, lies_by_age=not self.layout.sequence_fields):
+        for tier in lookup_tiers(files, is_ordered_by_age=not self.layout.sequence_fields):
             if not len(unmatched):
                 break
             key_indices, rows = self._newest_in_tier(tier, wanted)  # step 2
@@ -138,7 +138,7 @@ class KeyLookup:
             wanted = WantedKeys(
                 rows_at(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
             )
-        return self._together(indices, parts)
+        return self._join(indices, parts)
 
     def _newest_in_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
         """Return each key's newest row in a tier, including deletes, and the keys' indices."""
@@ -170,7 +170,7 @@ class KeyLookup:
         newest = order[last]
         return key_indices[newest], rows_at(candidates, newest)
 
-    def _together(self, indices: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
+    def _join(self, indices: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
             return RowsOfKeys(np.empty(0, np.int64), self.layout.no_rows)
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)

@@ -20,20 +20,22 @@ Tier = tuple[DataFileMeta, ...]
 """Files that are read together: only all of them determine the newest row of a key."""
 
 
-def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> tuple[Tier, ...]:
+def lookup_tiers(
+    files: Iterable[DataFileMeta], *, is_ordered_by_age: bool = True
+) -> tuple[Tier, ...]:
     """Return files in tiers, newest first. A key in one tier is not looked up in later ones.
 
     Each file of level 0 and each level above is a part. Parts whose sequence numbers overlap are
     one tier: writers that ran side by side make such files.
 
     Args:
-        lies_by_age: whether the sequence number alone decides which row of a key is the newest.
+        is_ordered_by_age: whether the sequence number alone decides which row of a key is newest.
             Otherwise all files are one tier.
     """
     parts = newest_parts(files)
     if not parts:
         return ()
-    if not lies_by_age:
+    if not is_ordered_by_age:
         return (tuple(file for part in parts for file in part),)
     oldest = list(accumulate((min(f.min_sequence_number for f in part) for part in parts), min))
     newest = [max(file.max_sequence_number for file in part) for part in parts]

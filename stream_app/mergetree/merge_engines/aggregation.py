@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, are_retracts
-from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp
 from stream_app.mergetree.merge_engines.key_segments import key_segments
 from stream_app.mergetree.merge_window import MergeWindow
@@ -48,7 +48,7 @@ class Aggregation:
         names = self.rules.aggregates.keys() - layout.constant_names
         return keys.batch_of(
             {
-                name: folded_column(window.batch.column(name), changes, self.rules.aggregates[name])
+                name: fold_column(window.batch.column(name), changes, self.rules.aggregates[name])
                 for name in window.batch.schema.names
                 if name in names
             },

@@ -100,14 +100,14 @@ class KeySegments:
         newest = pa.array(self.newest)
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             if name == SEQUENCE_NUMBER:
-                numbers = _taken(column, sequence_rows)
+                numbers = _take(column, sequence_rows)
                 columns.append(numbers.fill_null(0) if numbers.null_count else numbers)
             elif name == VALUE_KIND:
                 columns.append(pa.array(self._merged_kinds(is_delete), pa.int8()))
             elif name in layout.constant_names:
                 columns.append(column.slice(0, len(newest)))
             elif name in values:
-                columns.append(_taken(column, values[name]))
+                columns.append(_take(column, values[name]))
             else:
                 columns.append(column.take(newest))
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
@@ -124,7 +124,7 @@ def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Indices) -> npt.NDArray[np
     return ops
 
 
-def _taken(column: pa.Array, merged: Folded) -> pa.Array:
+def _take(column: pa.Array, merged: Folded) -> pa.Array:
     if not isinstance(merged, np.ndarray):
         return merged
     is_null = merged < 0

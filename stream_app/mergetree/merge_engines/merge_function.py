@@ -65,4 +65,4 @@ class LookupMerge:
         counts = window.levels == 0
         indices = window.lowest_above_0()
         counts[indices[indices >= 0]] = True
-        return self.function.merge(window.chosen(counts), layout)
+        return self.function.merge(window.select(counts), layout)

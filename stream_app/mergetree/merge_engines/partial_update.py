@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, are_retracts
-from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
@@ -89,12 +89,16 @@ class GroupedChanges:
     ) -> Folded:
         """Return a column of a group, with one value for each segment."""
         if name in group.sequence or (aggregate is None and self.adds.all()):
-            return folded_column(
-                column, self._group_changes(group, _in_sequence_alone), _NEWEST_OR_NULL
+            return fold_column(
+                column, self._group_changes(group, _ops_on_sequence_columns), _NEWEST_OR_NULL
             )
         if aggregate is None:
-            return folded_column(column, self._group_changes(group, _cleared), _NEWEST_OR_NULL)
-        return folded_column(column, self._group_changes(group, _aggregated), aggregate)
+            return fold_column(
+                column, self._group_changes(group, _ops_on_plain_columns), _NEWEST_OR_NULL
+            )
+        return fold_column(
+            column, self._group_changes(group, _ops_on_aggregated_columns), aggregate
+        )
 
     def _group_changes(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
@@ -110,13 +114,13 @@ class GroupedChanges:
         return self.plain.with_ops(set_unmerged(ops, self.unmerged))
 
 
-def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_sequence_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on sequence columns, which each row in sequence sets."""
     del adds
     return (late | ~has) * np.int8(ChangeOp.SKIP)
 
 
-def _cleared(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_plain_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on plain group columns, which a delete in sequence clears."""
     return np.where(
         has & ~late,
@@ -125,7 +129,7 @@ def _cleared(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     )
 
 
-def _aggregated(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_aggregated_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
     taken = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(has, np.where(adds, taken, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP))
@@ -288,7 +292,9 @@ class PartialUpdate:
         return keys.batch_of(
             values,
             sequence_rows=sequence_rows,
-            is_delete=is_removed | ~plain.any(~retracts) if retracts.any() else is_removed,
+            is_delete=is_removed | ~plain.segments_with(~retracts)
+            if retracts.any()
+            else is_removed,
             layout=layout,
         )
 
@@ -299,9 +305,7 @@ class PartialUpdate:
         column = keys.batch.column
         if not self.rules.groups:
             changes, is_removed = self._changes(keys, kinds)
-            return {
-                name: folded_column(column(name), changes, _NEWEST) for name in names
-            }, is_removed
+            return {name: fold_column(column(name), changes, _NEWEST) for name in names}, is_removed
         grouped = grouped_changes(keys, kinds, self.rules)
         values = {}
         for name in names:
@@ -309,7 +313,7 @@ class PartialUpdate:
                 group, aggregate = self.rules.group_of[name], self.rules.aggregates.get(name)
                 values[name] = grouped.value(column(name), name, group, aggregate)
             else:
-                values[name] = folded_column(column(name), grouped.free, _NEWEST)
+                values[name] = fold_column(column(name), grouped.free, _NEWEST)
         return values, grouped.is_removed
 
     def _changes(

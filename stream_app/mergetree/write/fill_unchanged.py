@@ -110,8 +110,8 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
     last = window.last_rows(layout)
     narrow = rows.select(layout.schema.names)
     if not leaves_out(rows):
-        return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
-    left_out = _left_out(rows.column(UNCHANGED))
+        return RestoredRows(MergeWindow(narrow, None, last), _refused_messages(rows, {}))
+    left_out = _omitted_values(rows.column(UNCHANGED))
     before = {name: _Before.in_rows(rows, last, mask) for name, mask in left_out.items()}
     asked_keys = np.unique(np.concatenate([column.asked_keys for column in before.values()]))
     old_at = np.full(rows.num_rows, -1)
@@ -128,14 +128,14 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
         values = column.values(narrow.column(index), name, (old, old_at), reasons)
         narrow = narrow.set_column(index, narrow.schema.field(index), values)
     if not reasons:
-        return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
+        return RestoredRows(MergeWindow(narrow, None, last), _refused_messages(rows, {}))
     accepted = np.ones(rows.num_rows, np.bool_)
     accepted[list(reasons)] = False
     live = rows_at(narrow, np.flatnonzero(accepted))
-    return RestoredRows(MergeWindow(live), _refused(rows, reasons))
+    return RestoredRows(MergeWindow(live), _refused_messages(rows, reasons))
 
 
-def _left_out(texts: pa.Array) -> dict[str, Mask]:
+def _omitted_values(texts: pa.Array) -> dict[str, Mask]:
     """Return the mask of omitted values of each column: bool [n]."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -222,7 +222,7 @@ def _reason(name: str, cause: str) -> str:
     return f"column {name!r} is unchanged and its value was not sent, and {clause}"
 
 
-def _refused(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
+def _refused_messages(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
     positions = pa.array(sorted(reasons), pa.int64())
     texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
     columns = [rows.column(MESSAGE).take(positions), texts, rows.column(VALUE_KIND).take(positions)]

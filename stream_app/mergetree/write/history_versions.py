@@ -132,13 +132,13 @@ def written_versions(
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
-    stored, remembered = _rows_near(changes, rule, find, hidden)
+    stored, remembered = _affected_rows(changes, rule, find, hidden)
     wide = widened_layout(layout, changes.schema)
     older = [
         with_further_columns(part, wide.schema)
-        for part in (stored, _ends(stored, rule), remembered)
+        for part in (stored, _ends_of_versions(stored, rule), remembered)
     ]
-    rows = pa.concat_batches([*older, _ends(changes, rule), changes])
+    rows = pa.concat_batches([*older, _ends_of_versions(changes, rule), changes])
     window = sorted_window(rows, wide)
     rows = rows_at(window.batch, window.order)
     refused = None
@@ -158,7 +158,7 @@ def written_versions(
     return RestoredRows(MergeWindow(written), refused)
 
 
-def _rows_near(
+def _affected_rows(
     changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows, hidden: HiddenChanges | None
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the versions that changes may affect, and the hidden changes from these on.
@@ -177,7 +177,7 @@ def _rows_near(
     is_past[:-1] = precedes[1:] & (stored.key_indices[1:] == stored.key_indices[:-1])
     rows = rows_at(stored.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
-    rows = _with(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
+    rows = _set_column(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
     if hidden is None:
         return rows, rows.slice(0, 0)
     hidden.count_late(changes.column(start))
@@ -188,11 +188,11 @@ def _rows_near(
     begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
     begins[stored.key_indices[nearest]] = starts[nearest]
     is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_indices]
-    is_near &= _agrees(changes_of_keys, stored, rule)
-    return rows, _by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
+    is_near &= _are_confirmed(changes_of_keys, stored, rule)
+    return rows, _number_by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
 
-def _agrees(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) -> Mask:
+def _are_confirmed(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) -> Mask:
     """Return which hidden changes the versions of their keys confirm: bool [n].
 
     A hidden value lies in a version with its tracked values, and a hidden delete in none. Others
@@ -226,21 +226,21 @@ def _agrees(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) -> Mask:
     return agrees
 
 
-def _by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the hidden changes with the sequence numbers -n to -1, in order of their age."""
     numbers = np.empty(rows.num_rows, np.int64)
     order = np.argsort(_integers(rows.column(SEQUENCE_NUMBER)), kind="stable")
     numbers[order] = np.arange(-rows.num_rows, 0)
-    return _with(rows, SEQUENCE_NUMBER, pa.array(numbers))
+    return _set_column(rows, SEQUENCE_NUMBER, pa.array(numbers))
 
 
-def _ends(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
+def _ends_of_versions(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
     """Return the ends of versions, as deletes at that time."""
     columns = rule.columns
     closed = rows.filter(rows.column(columns.valid_to).is_valid())
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), closed.num_rows)
-    closed = _with(numbered(closed, _END_OF_TABLE), VALUE_KIND, kinds)
-    return _with(closed, columns.valid_from, closed.column(columns.valid_to))
+    closed = _set_column(numbered(closed, _END_OF_TABLE), VALUE_KIND, kinds)
+    return _set_column(closed, columns.valid_from, closed.column(columns.valid_to))
 
 
 def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -274,18 +274,18 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     starts = states.column(columns.valid_from)
     valid_to = starts.take(pa.array(ends, mask=~is_ended))
     versions = rows_at(states, ends - 1)
-    versions = _with(versions, columns.valid_from, starts.take(pa.array(heads)))
-    versions = _with(versions, columns.valid_to, valid_to)
-    versions = _with(versions, columns.is_current, pa.array(~is_ended))
+    versions = _set_column(versions, columns.valid_from, starts.take(pa.array(heads)))
+    versions = _set_column(versions, columns.valid_to, valid_to)
+    versions = _set_column(versions, columns.is_current, pa.array(~is_ended))
     is_shown = np.zeros(len(is_value), np.bool_)
     is_shown[heads] = True
     if columns.untracked:  # a longer version has the untracked values of its newest row
         is_shown[:-1] &= ~continues[1:]
     is_shown[1:] |= ~is_value[1:] & follows[1:] & is_value[:-1]
-    return versions, rows_at(states, _to_hide(rows, is_newest, is_shown))
+    return versions, rows_at(states, _states_to_hide(rows, is_newest, is_shown))
 
 
-def _to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
+def _states_to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
     """Return the states that become hidden changes: int64 [k].
 
     A state that no version shows is hidden once. A new change replaces a hidden one of its moment.
@@ -303,7 +303,7 @@ def _to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
     return np.flatnonzero(np.where(replaces, ~is_hidden[is_newest], ~is_shown))
 
 
-def _with(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+def _set_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
     index = rows.schema.get_field_index(name)
     return rows.set_column(index, rows.schema.field(index), values)
 

@@ -164,12 +164,12 @@ class MergeTreeWriter:
             return
         assert self.old_rows is not None, "rows need older ones, and there is no table to ask"
         find, newer = self.old_rows.find, self._new_files
-        for restored in self._completed(lambda keys, names: find(keys, names, newer)):
+        for restored in self._complete_rows(lambda keys, names: find(keys, names, newer)):
             if restored.refused is not None and restored.refused.num_rows:
                 self._refused.append(restored.refused)
             yield restored.window
 
-    def _completed(self, find: FindsRows) -> Iterator[RestoredRows]:
+    def _complete_rows(self, find: FindsRows) -> Iterator[RestoredRows]:
         if self.history is not None:
             yield from history_windows(self.buffer.drain(), self.history, find, self.hidden)
             return

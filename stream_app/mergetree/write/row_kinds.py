@@ -56,14 +56,14 @@ def check_mergeable(
     if not is_retract(rows).any():
         return
     for rule in refused:
-        wrong = np.flatnonzero(_refused_by(rule, rows, key_names))
+        wrong = np.flatnonzero(_refused_mask(rule, rows, key_names))
         if len(wrong):
             row = int(wrong[0])
             key = ", ".join(f"{name} = {rows.column(name)[row]}" for name in key_names)
             raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 
 
-def _refused_by(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Mask:
+def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Mask:
     kinds = rows.column(VALUE_KIND).to_numpy()
     refused: Mask = np.isin(kinds, [int(kind) for kind in rule.kinds])
     if rule.sequence:

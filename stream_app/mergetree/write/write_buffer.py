@@ -137,7 +137,7 @@ class SortBufferWriteBuffer:
                 yield sorted_window(self._take_gathered(), self.layout)
             return
         if self._gathering:
-            self._keep(self._sorted(self._take_gathered()))
+            self._keep_chunk(self._sorted(self._take_gathered()))
         runs = [*self._spilled.read(), *self._chunk_runs()]
         try:
             yield from merge_windows(runs, self.layout)
@@ -167,7 +167,7 @@ class SortBufferWriteBuffer:
             # If few keys change often, the merged chunks would be many and small.
             self._gathering, self._gathered_bytes = [chunk], chunk.nbytes
             return
-        self._keep(chunk)
+        self._keep_chunk(chunk)
         if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and self._may_spill():
             self._spilled.add(self._chunk_runs())
 
@@ -187,7 +187,7 @@ class SortBufferWriteBuffer:
             return self.layout.rows_at(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)
 
-    def _keep(self, chunk: pa.RecordBatch) -> None:
+    def _keep_chunk(self, chunk: pa.RecordBatch) -> None:
         if chunk.num_rows:
             self._chunks.append(chunk)
             self._chunk_bytes += chunk.nbytes

@@ -41,11 +41,11 @@ def why_not_summable(schema: TableSchema) -> str:
     if textless := [field for field in schema.fields if not has_text(field.data_type)]:
         return f"column {textless[0].name!r} has no canonical text, as {textless[0].data_type}"
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
-        return "its rows expire, which no changelog tells"
+        return "its rows expire, which no changelog records"
     if not schema.kind.merges_by_key:
         return ""
     if not options.writes_changelog:
-        return "without a changelog its writers do not know the rows before"
+        return "without a changelog its writers do not read the older rows"
     if schema.kind.postpones:
         return "its rows wait in bucket-postpone"
     if options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS):

@@ -78,14 +78,14 @@ class DatabaseSnapshot:
         return {"version": _VERSION, **asdict(self)}
 
 
-def parsed_snapshot(document: Any) -> DatabaseSnapshot:
+def parse_snapshot(document: Any) -> DatabaseSnapshot:
     """Parse a snapshot from its JSON document.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: the document is of another form.
     """
     if document["version"] != _VERSION:
-        raise ValueError(f"version {document['version']}, and this stream_app knows {_VERSION}")
+        raise ValueError(f"version {document['version']} instead of {_VERSION}")
     return DatabaseSnapshot(
         epoch=int(document["epoch"]),
         job=str(document["job"]),

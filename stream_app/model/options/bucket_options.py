@@ -145,6 +145,6 @@ PARTITION_LOOKUP = Option(
     BOOLEAN,
     False,
     "The primary key without its partition columns is unique in the whole table, and the source "
-    "knows a row by it: a change finds its older row in any partition.",
+    "identifies a row by it: a change finds its older row in any partition.",
     is_own=True,
 )

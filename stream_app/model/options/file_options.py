@@ -98,7 +98,7 @@ FILE_INDEX_IN_MANIFEST_THRESHOLD = Option(
     "Size beyond which the index of a data file is a file beside it, and not in the manifest.",
 )
 FILE_INDEX_READ_ENABLED = Option(
-    "file-index.read.enabled", BOOLEAN, True, "Readers ask file indexes, to skip files."
+    "file-index.read.enabled", BOOLEAN, True, "Readers skip files by their file indexes."
 )
 TARGET_FILE_SIZE = Option(
     "target-file-size",

@@ -36,14 +36,14 @@ LOOKUP_CACHE_FILE_RETENTION = Option(
     "lookup.cache-file-retention",
     DURATION,
     HOUR,
-    "Time after which a copy of a data file on an executor's disk goes that no look-up has used.",
+    "Time without a look-up after which an executor deletes its copy of a data file.",
 )
 LOOKUP_CACHE_MAX_DISK_SIZE = Option(
     "lookup.cache-max-disk-size",
     SIZE,
     None,
-    "Size of the table's copies on the disk of one machine, beyond which the least recently used "
-    "ones go; 0: none are made (default: no bound).",
+    "Size of the table's copies on one machine's disk, beyond which it deletes the least recently "
+    "used ones; 0: it makes none (default: no bound).",
     minimum=0,
 )
 COMMIT_MAX_RETRIES = Option("commit.max-retries", INTEGER, 10, "Attempts after a lost commit race.")

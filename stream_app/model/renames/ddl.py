@@ -78,7 +78,7 @@ class MadeTable:
 Statement = AlteredTable | RenamedTables | MadeTable
 
 
-def parsed_statements(text: str) -> list[Statement]:
+def parse_statements(text: str) -> list[Statement]:
     """Parse the statements that rename columns, or create, drop or rename tables."""
     statements = (_statement(tokens) for tokens in _split(_tokens(text), ";"))
     return [statement for statement in statements if statement is not None]

@@ -41,7 +41,7 @@ def without_partitions(record: SumRecord, dropped: Collection[bytes]) -> SumReco
     return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in dropped})
 
 
-def rebased(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord | None:
+def rebase(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord | None:
     """Compute the newest snapshot's record from the sums of all rows at an older one.
 
     Args:

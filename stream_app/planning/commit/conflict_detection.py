@@ -64,7 +64,7 @@ def conflicts(
     live_by_identity = {entry.identity: entry for entry in live}
     clashes = _bucket_counts(live_by_identity.values(), changes)
     for bucket, look_up in look_ups:
-        clashes += _looked_up(live_by_identity.values(), changes, key_of, bucket, look_up)
+        clashes += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, look_up)
     clashes += _apply(live_by_identity, changes)
     return clashes + _overlaps(live_by_identity.values(), changes, key_of)
 
@@ -122,7 +122,7 @@ def _apply(
     return clashes
 
 
-def _looked_up(
+def _lookup_conflicts(
     live: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
@@ -218,46 +218,55 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:
-            return _missing_file_text(conflict, next(_deleting(conflict.change, history), None))
+            return _missing_file_text(
+                conflict, next(_deltas_that_delete(conflict.change, history), None)
+            )
         case ConflictKind.BUCKET_COUNT:
             # Several snapshots may have files of the new number; the first of them is the cause.
             cause = min(
-                _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
+                _deltas_that_add(conflict, history),
+                key=lambda delta: delta.snapshot_id,
+                default=None,
             )
-            return f"{conflict.problem}{_by(cause, 'since')}", _RESCALED
+            return f"{conflict.problem}{_cause_text(cause, 'since')}", _RESCALED
         case ConflictKind.LOOKED_UP:
             return conflict.problem, "nothing: the bucket is compacted again as it is now"
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
-            cause = next(_adding(conflict, history), None)
-            return f"{conflict.problem}{_by(cause, 'that came with')}", _TWO_COMPACTORS
+            cause = next(_deltas_that_add(conflict, history), None)
+            return f"{conflict.problem}{_cause_text(cause, 'that came with')}", _TWO_COMPACTORS
 
 
 def _missing_file_text(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
     """Describe the conflict of a file that the snapshot `cause` has deleted."""
     if cause is None or cause.commit_kind is not CommitKind.OVERWRITE:
-        return f"{conflict.problem}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
+        return f"{conflict.problem}{_cause_text(cause, 'replaced by')}", _TWO_COMPACTORS
     partition = conflict.change.partition
     comes_new = any(
         entry.partition == partition and entry.kind is FileKind.ADD for entry in cause.entries
     )
     if comes_new:
         return (
-            f"{conflict.problem}{_by(cause, 'its partition was overwritten by')}",
+            f"{conflict.problem}{_cause_text(cause, 'its partition was overwritten by')}",
             "nothing: the job compacts the partition again as it is now",
         )
     return (
-        f"{conflict.problem}{_by(cause, 'its partition was dropped, or has expired, with')}",
+        f"{conflict.problem}"
+        f"{_cause_text(cause, 'its partition was dropped, or has expired, with')}",
         "nothing, unless rows keep arriving for partitions that expire: filter such rows out",
     )
 
 
-def _deleting(change: ManifestEntry, history: Iterable[SnapshotDelta]) -> Iterator[SnapshotDelta]:
+def _deltas_that_delete(
+    change: ManifestEntry, history: Iterable[SnapshotDelta]
+) -> Iterator[SnapshotDelta]:
     for delta in history:
         if any(e.kind is FileKind.DELETE and e.identity == change.identity for e in delta.entries):
             yield delta
 
 
-def _adding(conflict: Conflict, history: Iterable[SnapshotDelta]) -> Iterator[SnapshotDelta]:
+def _deltas_that_add(
+    conflict: Conflict, history: Iterable[SnapshotDelta]
+) -> Iterator[SnapshotDelta]:
     against = conflict.against
     if against is None:
         return
@@ -274,7 +283,7 @@ def _adding(conflict: Conflict, history: Iterable[SnapshotDelta]) -> Iterator[Sn
                 break
 
 
-def _by(cause: SnapshotDelta | None, verb: str) -> str:
+def _cause_text(cause: SnapshotDelta | None, verb: str) -> str:
     if cause is None:
         return ""
     snapshot = f"{cause.snapshot_id} ({cause.commit_kind.value})"

@@ -2,7 +2,7 @@
 
 A change is a list of entries as for data files: DELETE of an index file, ADD of another. But an
 index manifest is complete. So each commit with a change rewrites the whole index manifest
-(`combined_index`), on top of other commits (`index_conflict`).
+(`combine_index`), on top of other commits (`index_conflict`).
 
 Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
 `deletionvectors/BucketedDvMaintainer.java`, `manifest/IndexManifestFileHandler.java`,
@@ -31,7 +31,7 @@ class IndexFileRewrite:
     moved_files: tuple[str, ...]
 
 
-def chosen_rewrites(
+def choose_rewrites(
     live: Iterable[IndexManifestEntry],
     *,
     deleted_files: Collection[str],
@@ -64,7 +64,7 @@ def chosen_rewrites(
     ]
 
 
-def combined_index(
+def combine_index(
     live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
 ) -> list[IndexManifestEntry]:
     """Return the index files of all types after changes without an `index_conflict`."""
@@ -101,13 +101,13 @@ def index_conflict(
     for change in changes:
         if change.kind is FileKind.DELETE and change.index_file.file_name not in names:
             return f"index file {change.index_file.file_name} is gone"
-    after = combined_index(live, changes)
-    if crowded := _crowded(entry for entry in after if entry.holds_hashes):
+    after = combine_index(live, changes)
+    if crowded := _buckets_with_several(entry for entry in after if entry.holds_hashes):
         return f"bucket {crowded[0]} would have two files of hashes"
     marking = [entry for entry in after if entry.holds_deletion_vectors]
     if problem := _vector_conflict(marking, names, deleted_files, live_files):
         return problem
-    if in_one_file and (crowded := _crowded(marking)):
+    if in_one_file and (crowded := _buckets_with_several(marking)):
         return f"bucket {crowded[0]} would have two files of deletion vectors"
     return None
 
@@ -133,7 +133,7 @@ def _vector_conflict(
     return None
 
 
-def _crowded(entries: Iterable[IndexManifestEntry]) -> list[int]:
+def _buckets_with_several(entries: Iterable[IndexManifestEntry]) -> list[int]:
     """Return the buckets with more than one of these files."""
     buckets = Counter((entry.partition, entry.bucket) for entry in entries)
     return [bucket for (_, bucket), files in buckets.items() if files > 1]

@@ -29,25 +29,23 @@ def prefix_of_own_numbers(options: CoreOptions) -> str | None:
     return options[CHANGELOG_FILE_PREFIX] if options[SEQUENCE_SNAPSHOT_ORDERING] else None
 
 
-def numbered_entries(
-    entries: Iterable[ManifestEntry], snapshot_id: int
-) -> tuple[ManifestEntry, ...]:
+def number_entries(entries: Iterable[ManifestEntry], snapshot_id: int) -> tuple[ManifestEntry, ...]:
     """Return the entries, with the snapshot's number in each added file."""
     return tuple(
-        replace(entry, file=_numbered(entry.file, snapshot_id))
+        replace(entry, file=_number_file(entry.file, snapshot_id))
         if entry.kind is FileKind.ADD
         else entry
         for entry in entries
     )
 
 
-def numbered_changes(changes: Iterable[BucketChange], snapshot_id: int) -> tuple[BucketChange, ...]:
-    """Return the changes with the snapshot's number; see `numbered_entries`."""
+def number_changes(changes: Iterable[BucketChange], snapshot_id: int) -> tuple[BucketChange, ...]:
+    """Return the changes with the snapshot's number; see `number_entries`."""
     return tuple(
-        replace(change, added=tuple(_numbered(file, snapshot_id) for file in change.added))
+        replace(change, added=tuple(_number_file(file, snapshot_id) for file in change.added))
         for change in changes
     )
 
 
-def _numbered(file: DataFileMeta, snapshot_id: int) -> DataFileMeta:
+def _number_file(file: DataFileMeta, snapshot_id: int) -> DataFileMeta:
     return replace(file, min_sequence_number=snapshot_id, max_sequence_number=snapshot_id)

@@ -1,6 +1,6 @@
 """Decides which small files of a table without a primary key are joined.
 
-Rows of a bucket have an order, so only adjacent files are joined (`in_sequence`,
+Rows of a bucket have an order, so only adjacent files are joined (`files_in_row_order`,
 `pick_compact_before`, `pick_full_rewrite`). Without buckets each partition has a `SubCoordinator`,
 which keeps files that are too few to be joined. Each round adds the new small files, and takes the
 full bins. The module uses only sizes, and counts a partition's age in rounds.
@@ -61,7 +61,7 @@ class SubCoordinator:
         return replace(self, files=tuple(f for f in self.files if f.file_name not in names))
 
     @property
-    def is_to_be_forgotten(self) -> bool:
+    def may_be_forgotten(self) -> bool:
         """Whether to forget the partition, which has no file left or has waited too long."""
         return not self.files or self.age > REMOVE_AGE
 
@@ -95,7 +95,7 @@ def plan_round(
     for partition, sub in after.items():
         bins, after[partition] = pick_bins(sub, rules, index_files)
         tasks += [(partition, files) for files in bins]
-    waiting = {partition: sub for partition, sub in after.items() if not sub.is_to_be_forgotten}
+    waiting = {partition: sub for partition, sub in after.items() if not sub.may_be_forgotten}
     return tasks, waiting
 
 
@@ -164,7 +164,7 @@ def pack_with_deletions(
     return bins + more, remaining
 
 
-def in_sequence(files: Iterable[DataFileMeta]) -> Files:
+def files_in_row_order(files: Iterable[DataFileMeta]) -> Files:
     """Return a bucket's files in the order of their rows."""
     return tuple(sorted(files, key=lambda file: (file.min_sequence_number, file.file_name)))
 

@@ -123,8 +123,8 @@ class PolicyChoice:
             f"trigger {rules.run_count_trigger}, {size_rule}, "
             f"size amplification {rules.max_size_amplification_percent} %: "
             f"{_bytes_text(sizes.size)} up to level {sizes.level}, "
-            f"flushes of {_bytes_text(sizes.flush)}, writes each byte {_times(self.writes)} × "
-            f"instead of {_times(self.writes_before)} ×"
+            f"flushes of {_bytes_text(sizes.flush)}, writes each byte {_times_text(self.writes)} × "
+            f"instead of {_times_text(self.writes_before)} ×"
             + (f"; the table's options set the {', the '.join(fixed)}" if fixed else "")
         )
 
@@ -159,7 +159,7 @@ def choose_rules(
         return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
 
     without_early = replace(table, early=None)
-    rules = _best(without_early, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
+    rules = _best_rules(without_early, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
     if present is not None and present.stop_trigger == stop_trigger:
         before = replace(present.rules, early=None)
         if writes(before) <= writes(rules) * _NEAR:
@@ -176,7 +176,7 @@ def choose_rules(
 
 
 @cache
-def _best(
+def _best_rules(
     table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, num_levels: int, flushes: int
 ) -> UniversalCompaction:
     costs = [
@@ -235,5 +235,5 @@ def _bytes_text(count: int) -> str:
     return f"{count} B"
 
 
-def _times(writes: float) -> str:
+def _times_text(writes: float) -> str:
     return f"{writes:.1f}" if writes < 10 else f"{writes:.0f}"

@@ -95,7 +95,7 @@ def waiting_buckets(
     return {bucket: count for bucket, count in counts.items() if count}
 
 
-def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
+def rows_to_report(waiting: int, *, newest: int, age_s: float) -> int:
     """Return the number of waiting rows to report.
 
     Args:
@@ -106,7 +106,7 @@ def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
     return waiting if age_s >= UNCOUNTED_S else max(0, waiting - newest)
 
 
-def unseen_by(rule: Visibility) -> str:
+def readers_text(rule: Visibility) -> str:
     """Return which readers lack the waiting rows."""
     return (
         "followers of the changelog" if rule is Visibility.HIGHEST_LEVEL else "readers or followers"

@@ -102,7 +102,7 @@ def altered_schema(
         schema.fields, schema.primary_keys, schema.partition_keys, schema.options
     )
     if new_problems := [problem for problem in problems if problem not in old_problems]:
-        raise _refused("; ".join(new_problems))
+        raise _refusal("; ".join(new_problems))
     return TableSchema(
         schema_id=schema.schema_id + 1,
         fields=fields,
@@ -115,7 +115,7 @@ def altered_schema(
     )
 
 
-def _refused(problem: str, fix: str = "leave this change out; no change was made") -> UsageError:
+def _refusal(problem: str, fix: str = "leave this change out; no change was made") -> UsageError:
     return UsageError(f"the table cannot be altered: {problem}", fix=fix)
 
 
@@ -194,7 +194,7 @@ class _Altering:
         kinds = _INSIDE_ROWS if column.data_type.root is TypeRoot.ROW else _INSIDE_OTHERS
         if not (inside._is_inside(path) or isinstance(change, kinds)):
             kind = column.data_type.root.value
-            raise _refused(f"Paimon makes no such change of {change.name!r}, inside of type {kind}")
+            raise _refusal(f"Paimon makes no such change of {change.name!r}, inside of type {kind}")
         inside.apply(replace(change, name=path))
         self.highest_field_id = inside.highest_field_id
         changed = with_members(column.data_type, inside.fields)
@@ -202,14 +202,14 @@ class _Altering:
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:
-            raise _refused(problem)
+            raise _refusal(problem)
 
     def _index(self, name: str) -> int:
         for index, column in enumerate(self.fields):
             if column.name == name:
                 return index
         names = ", ".join(column.name for column in self.fields)
-        raise _refused(f"there is no column {name!r}", fix=f"its columns are {names}")
+        raise _refusal(f"there is no column {name!r}", fix=f"its columns are {names}")
 
     def _column(self, name: str) -> DataField:
         return self.fields[self._index(name)]
@@ -219,9 +219,9 @@ class _Altering:
 
     def _add(self, change: schema_changes.AddColumn) -> None:
         if any(column.name == change.name for column in self.fields):
-            raise _refused(f"there is a column {change.name!r} already")
+            raise _refusal(f"there is a column {change.name!r} already")
         if not change.data_type.nullable:
-            raise _refused(
+            raise _refusal(
                 f"the column {change.name!r} cannot be NOT NULL: it is null in older rows"
             )
         column = DataField(
@@ -248,9 +248,9 @@ class _Altering:
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)
         if name in self._old.partition_keys:
-            raise _refused(f"{name!r} is a partition key: folders of partitions have its name")
+            raise _refusal(f"{name!r} is a partition key: folders of partitions have its name")
         if any(column.name == new_name for column in self.fields):
-            raise _refused(f"there is a column {new_name!r} already")
+            raise _refusal(f"there is a column {new_name!r} already")
         self._replace_column(name, replace(self._column(name), name=new_name))
         self.primary_keys = tuple(new_name if key == name else key for key in self.primary_keys)
         options = renamed_in_options(self.options, name, new_name)
@@ -259,9 +259,9 @@ class _Altering:
     def _drop(self, name: str) -> None:
         index = self._index(name)
         if name in self._old.partition_keys or name in self.primary_keys:
-            raise _refused(f"{name!r} is a column of the key")
+            raise _refusal(f"{name!r} is a column of the key")
         if len(self.fields) == 1:
-            raise _refused(f"{name!r} is the only column")
+            raise _refusal(f"{name!r} is the only column")
         del self.fields[index]
         self.options = without_indexes_of(self.options, name)
 
@@ -276,7 +276,7 @@ class _Altering:
         if was.is_nested or wanted.is_nested:
             by_path = f"change what is inside by its path, such as {name}.field; or "
             has_paths = was.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
-            raise _refused(
+            raise _refusal(
                 f"the column {name!r} is {was}, and shall be {wanted}: a type that is nested stays "
                 "as it is, and no other type becomes one",
                 fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
@@ -284,9 +284,9 @@ class _Altering:
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
         allowed = is_explicit or is_implicit_cast(was, wanted)
         if not (allowed and self._casting.can_cast(was, wanted)):
-            raise _refused(f"the column {name!r} is {was}, whose values are not {wanted}")
+            raise _refusal(f"the column {name!r} is {was}, whose values are not {wanted}")
         if problem := iceberg_change_problem(was, wanted, self.options):
-            raise _refused(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
+            raise _refusal(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
         self._check_default(column.default_value, wanted, name)
         self._replace_column(name, replace(column, data_type=wanted))
 
@@ -297,18 +297,18 @@ class _Altering:
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
-                raise _refused(f"{name!r} is a column of the {role}: its type cannot change")
+                raise _refusal(f"{name!r} is a column of the {role}: its type cannot change")
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
         was = self._column(name).data_type
         if nullable != was.nullable and name in self.primary_keys:
-            raise _refused(
+            raise _refusal(
                 f"{name!r} is a column of the primary key: 'primary-key.nullable' of a new table "
                 "says whether it may be null"
             )
         forbids = DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL
         if was.nullable and not nullable and forbids.read(self.options):
-            raise _refused(
+            raise _refusal(
                 f"the column {name!r} may have nulls",
                 fix=f"if no row has one, set the option {forbids.key!r} to 'false' first",
             )
@@ -323,19 +323,19 @@ class _Altering:
     def _check_default(self, value: str | None, data_type: DataType, name: str) -> None:
         problem = None if value is None else self._casting.default_problem(value, data_type)
         if problem is not None:
-            raise _refused(
+            raise _refusal(
                 f"the default {value!r} of {name!r} is not a valid {data_type}: {problem}"
             )
 
     def _move(self, name: str, position: schema_changes.Position) -> None:
         column = self._column(name)
         if position.neighbour == name:
-            raise _refused(f"the column {name!r} cannot be moved beside itself")
+            raise _refusal(f"the column {name!r} cannot be moved beside itself")
         self.fields.remove(column)
         try:
             self.fields.insert(self._insertion(position), column)
         except UsageError:
-            raise _refused(f"there is no column {position.neighbour!r}") from None
+            raise _refusal(f"there is no column {position.neighbour!r}") from None
 
 
 _NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}

@@ -125,7 +125,7 @@ class _NameSearch:
 
     def decide(self, seen: Collection[str]) -> RenameDecision:
         """Return the renames of the columns in the messages, or the first problem with one."""
-        if problem := self._unclear():
+        if problem := self._unclear_names():
             return problem
         renames: list[Renaming] = []
         awaited: list[str] = []
@@ -159,13 +159,13 @@ class _NameSearch:
         """Return the table's column that formerly had this name in the source; None without one."""
         if name.lower() in self._present:
             return None
-        return self._followed(name, self._forth)
+        return self._last_name(name, self._forth)
 
     def _earlier_name(self, name: str) -> str | None:
         """Return the table's column that now has this name in the source; None without one."""
-        return self._followed(name, self._back)
+        return self._last_name(name, self._back)
 
-    def _followed(self, name: str, steps: Mapping[str, str]) -> str | None:
+    def _last_name(self, name: str, steps: Mapping[str, str]) -> str | None:
         lowered = name.lower()
         passed = {lowered}
         while (next_name := steps.get(lowered)) is not None and next_name not in passed:
@@ -175,7 +175,7 @@ class _NameSearch:
                 return self._names[lowered]
         return None
 
-    def _unclear(self) -> RenameDecision | None:
+    def _unclear_names(self) -> RenameDecision | None:
         """Return names that other columns have got."""
         for old, new in self._aliases.items():
             if old.lower() in self._present and self._forth.get(old.lower()):

@@ -75,7 +75,7 @@ def merge_types(column: DataType, source: DataType, options: MappingOptions) -> 
     """
     if column.is_nested:
         return Merge(MergeKind.SAME, column)
-    wanted = _wider(column.as_nullable(), source.as_nullable(), options)
+    wanted = _common_type(column.as_nullable(), source.as_nullable(), options)
     if wanted is None:
         return Merge(MergeKind.INCOMPATIBLE, column)
     if wanted == column.as_nullable():
@@ -93,14 +93,14 @@ def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
     )
 
 
-def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
+def _common_type(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
     """Return the narrowest type of the column's family that holds the values of both, or None."""
     for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
         if column.root in roots and source.root in roots:
             return max(column, source, key=lambda candidate: _ORDER.index(candidate.root))
     for roots in (STRING_ROOTS, BINARY_ROOTS):
         if column.root in roots and source.root in roots:
-            return _longer(column, source)
+            return _longer_text(column, source)
     if column.root is TypeRoot.DECIMAL and source.root is TypeRoot.DECIMAL:
         return _decimal(column, source)
     if column.root is source.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
@@ -111,7 +111,7 @@ def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataT
     return STRING if is_allowed and source.root in STRING_ROOTS else None
 
 
-def _longer(column: DataType, source: DataType) -> DataType:
+def _longer_text(column: DataType, source: DataType) -> DataType:
     """Return the longer of two text types; CHAR becomes VARCHAR if its length changes."""
     if column.length >= source.length:
         return column
@@ -181,7 +181,7 @@ def evolution(
                 KeptColumn(source.name, None, source.data_type, "the job makes one of that name")
             )
         elif column is not None:
-            followed = _followed(schema, column, source, options)
+            followed = _follow(schema, column, source, options)
             changes += followed.changes
             kept_columns += followed.kept_columns
         elif source.name in RESERVED_NAMES or source.name.startswith(KEY_PREFIX):
@@ -213,12 +213,12 @@ def evolution(
     changes += (  # rules 3 and 6
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
-        if column.name in missing_names and _may_be_relaxed(schema, column)
+        if column.name in missing_names and _may_become_nullable(schema, column)
     )
     return Evolution(tuple(changes), tuple(kept_columns))
 
 
-def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
+def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
     """Return the time in ms of the schema version that gave each column its type.
 
     Args:
@@ -243,7 +243,7 @@ def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
     return since
 
 
-def _followed(
+def _follow(
     schema: TableSchema, column: DataField, source: SourceColumn, options: MappingOptions
 ) -> Evolution:
     """Return the changes by which a column follows its source, and what it does not follow."""
@@ -252,18 +252,18 @@ def _followed(
     if source.is_typed:
         source_type = source.type_beside(column.data_type)
         merge = merge_types(column.data_type, source_type, options)
-        if reason := _why_kept(schema, column, merge):  # rule 5
+        if reason := _reason_kept(schema, column, merge):  # rule 5
             kept_columns = (KeptColumn(column.name, column.data_type, source_type, reason),)
         elif merge.kind is MergeKind.WIDENED:  # rule 2
             changes.append(ChangeType(column.name, merge.data_type))
-        if source.data_type.nullable and _may_be_relaxed(schema, column):  # rule 3
+        if source.data_type.nullable and _may_become_nullable(schema, column):  # rule 3
             changes.append(ChangeNullability(column.name, nullable=True))
     if source.comment is not None and source.comment != column.description:  # rule 4
         changes.append(SetColumnComment(column.name, source.comment))
     return Evolution(tuple(changes), kept_columns)
 
 
-def _why_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | None:
+def _reason_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | None:
     match merge.kind:
         case MergeKind.SAME:
             return None
@@ -278,5 +278,5 @@ def _why_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | Non
             return iceberg_change_problem(column.data_type, merge.data_type, schema.options)
 
 
-def _may_be_relaxed(schema: TableSchema, column: DataField) -> bool:
+def _may_become_nullable(schema: TableSchema, column: DataField) -> bool:
     return not column.data_type.nullable and column.name not in schema.primary_keys

@@ -53,14 +53,14 @@ class TableRemark:
 
 def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
     """Return remarks on the columns of a new table."""
-    return _gathered((column.name, remark) for column in columns for remark in column.remarks)
+    return _gather((column.name, remark) for column in columns for remark in column.remarks)
 
 
 def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
     """Return remarks on columns that a table gets after its first rows."""
     columns = list(columns)
     added = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
-    return [*_gathered(added), *remarks_of_new(columns)]
+    return [*_gather(added), *remarks_of_new(columns)]
 
 
 def remarks_of_existing(
@@ -85,10 +85,12 @@ def remarks_of_existing(
         named_remarks += [
             (field.name, remark) for remark in column.remarks if remark.option != inexact
         ]
-    return _gathered(named_remarks)
+    return _gather(named_remarks)
 
 
-def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequence[TableRemark]:
+def remarks_of_snapshot_columns(
+    snapshot: SourceTable | None, changes: SourceTable | None
+) -> Sequence[TableRemark]:
     """Return remarks on columns that only rows of the initial snapshot have.
 
     Args:
@@ -99,10 +101,10 @@ def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequ
     snapshot_names = (
         older.name for older in snapshot.columns if changes.column(older.name) is None
     )
-    return _gathered((name, ONLY_READ) for name in snapshot_names)
+    return _gather((name, ONLY_READ) for name in snapshot_names)
 
 
-def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
+def _gather(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
     """Return one remark of each kind, with all of its columns."""
     names: dict[Remark, list[str]] = {}
     for name, remark in named_remarks:

@@ -17,7 +17,7 @@ def unreachable_reason(rules: SyncRules, name: str) -> str:
     """Return the reason why no source table can become the table `name`; empty if one can."""
     sources = list(dict.fromkeys(_sources(rules, name)))
     if not sources:
-        return _how_names_look(rules, name)
+        return _naming_advice(rules, name)
     reasons = [_why_left_out(rules, source) for source in sources]
     return "" if "" in reasons else reasons[0]
 
@@ -94,7 +94,7 @@ def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
     return {key.lower(): value for key, value in names.items()}
 
 
-def _how_names_look(rules: SyncRules, name: str) -> str:
+def _naming_advice(rules: SyncRules, name: str) -> str:
     if to := _by_lower_case(rules.table_mapping).get(name.lower()):
         return f"sync.table-mapping makes it {to!r}: write [sync.tables.{to}]"
     stem = name if rules.merge_shards else f"DATABASE_{name}"

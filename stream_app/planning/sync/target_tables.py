@@ -63,20 +63,20 @@ class SyncRules:
         inclusion.
         """
         database = origin.database
-        return (not database or _fits(database, self.including_dbs, self.excluding_dbs)) and _fits(
-            origin.table, self.including_tables, self.excluding_tables
-        )
+        return (
+            not database or _matches(database, self.including_dbs, self.excluding_dbs)
+        ) and _matches(origin.table, self.including_tables, self.excluding_tables)
 
     def name_of(self, origin: Origin) -> str:
         """Return the table's name by the mapping, else the database's, else the general affixes."""
         own_name = self._own_name(origin)
         for known_as in (str(origin), own_name):
             if (mapped := _by_lower_case(self.table_mapping).get(known_as.lower())) is not None:
-                return self._cased(mapped)
+                return self._in_its_case(mapped)
         database = origin.database.lower()
         prefix = _by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
         suffix = _by_lower_case(self.table_suffix_db).get(database, self.table_suffix)
-        return f"{prefix}{self._cased(own_name)}{suffix}"
+        return f"{prefix}{self._in_its_case(own_name)}{suffix}"
 
     def hides(self, origin: Origin) -> bool:
         """Return whether a MySQL table is a ghost table that `table_mapping` does not name."""
@@ -92,7 +92,7 @@ class SyncRules:
         name = f"{origin.database}_{origin.table}"
         return f"{origin.cluster}_{name}" if origin.cluster else name
 
-    def _cased(self, name: str) -> str:
+    def _in_its_case(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
 
@@ -141,7 +141,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         return RefusedTable(
             f"the messages of {origin} do not name their database, by which merge-shards = false "
             "names the table",
-            "let the messages tell it (flattened ones by add.fields = op,db,schema,table), or set "
+            "let the messages name it (flattened ones by add.fields = op,db,schema,table), or set "
             "sync.merge-shards = true",
         )
     if problem := name_problem(name):
@@ -152,7 +152,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
             f"{origin} would become the table {name}, as {min(others)} does",
             f"{_RENAME}, or set sync.merge-shards = true if both are shards of one table",
         )
-    twins = [other for other in others if _folded(other) == _folded(origin)]
+    twins = [other for other in others if _lower_case_key(other) == _lower_case_key(origin)]
     if twins and not rules.case_sensitive:
         return RefusedTable(
             f"{origin} would become the table {name}, as {min(twins)} does, which differs in its "
@@ -165,11 +165,11 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
 _RENAME = "name it by sync.table-mapping"
 
 
-def _folded(origin: Origin) -> tuple[str, str, str, str]:
+def _lower_case_key(origin: Origin) -> tuple[str, str, str, str]:
     return *origin.namespace, origin.table.lower()
 
 
-def _fits(name: str, including: str, excluding: str | None) -> bool:
+def _matches(name: str, including: str, excluding: str | None) -> bool:
     if re.fullmatch(including, name) is None:
         return False
     return excluding is None or re.fullmatch(excluding, name) is None

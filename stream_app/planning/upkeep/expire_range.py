@@ -83,7 +83,7 @@ def snapshot_range(
         time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
     begin, latest = ids[0], ids[-1]
-    end, kept_by = _bounded(begin, latest, retention, limit=limit, protected_from=None)
+    end, kept_by = _end_by_counts(begin, latest, retention, limit=limit, protected_from=None)
     # Beyond `num_max` age does not count. The newest snapshot has no successor.
     for number in range(max(latest - retention.num_max + 1, begin), end):
         followed = time_of(number + 1)
@@ -117,7 +117,7 @@ def changelog_range(
         latest_snapshot: the number of the table's newest snapshot, from which versions are counted.
     """
     begin = ids[0]
-    end, kept_by = _bounded(
+    end, kept_by = _end_by_counts(
         begin, latest_snapshot, retention, limit=limit, protected_from=protected_from
     )
     if end > ids[-1]:
@@ -130,7 +130,7 @@ def changelog_range(
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
 
 
-def _bounded(
+def _end_by_counts(
     begin: int, latest: int, retention: Retention, *, limit: int, protected_from: int | None
 ) -> tuple[int, str]:
     """Return the end of the range by all rules except time, and the rule that set it."""

@@ -50,12 +50,12 @@ class PartitionTime:
     def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
         """Return the time of a partition; None if a needed value is null or not a time."""
         texts = dict(zip(names, values, strict=True))
-        text = values[0] if self.pattern is None else _filled(self.pattern, texts)
+        text = values[0] if self.pattern is None else _fill(self.pattern, texts)
         match = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)
         if match is None:
             return None
         fields = {name: text for name, text in match.groupdict().items() if text is not None}
-        return _lenient(fields) if self.formatter is None else _smart(fields)
+        return _lenient_time(fields) if self.formatter is None else _smart_time(fields)
 
 
 def time_of_partitions(options: CoreOptions) -> PartitionTime:
@@ -77,7 +77,7 @@ def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
     return PartitionTime(pattern, None if formatter is None else _expression(formatter))
 
 
-def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
+def _fill(pattern: str, values: Mapping[str, str | None]) -> str | None:
     """Replace ``$column`` by values; None if one of these is null.
 
     Of two matching names the longer one counts. As in Paimon 2.0, nulls in other columns do not
@@ -116,7 +116,7 @@ def _expression(formatter: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.ASCII)
 
 
-def _lenient(fields: Mapping[str, str]) -> int | None:
+def _lenient_time(fields: Mapping[str, str]) -> int | None:
     """Return the time of parts that may exceed their bounds, and then carry over."""
     months = int(fields["M"]) - 1
     year = int(fields["y"]) + months // 12
@@ -128,7 +128,7 @@ def _lenient(fields: Mapping[str, str]) -> int | None:
     return (days + int(fields["d"]) - 1) * _DAY_MS + seconds * 1000 + _fraction_ms(fields)
 
 
-def _smart(fields: Mapping[str, str]) -> int | None:
+def _smart_time(fields: Mapping[str, str]) -> int | None:
     """Return the time of parts within bounds; the 31st of a shorter month is its last day."""
     if "yy" in fields:
         year = 2000 + int(fields["yy"])

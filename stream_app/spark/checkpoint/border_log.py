@@ -24,7 +24,7 @@ from stream_app.kafka.transactions.border import (
 )
 from stream_app.model.database.database_snapshot import SourcePosition
 from stream_app.spark.checkpoint.epoch_log_writer import EPOCHS_KEPT
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 FOLDER = "borders"
 
@@ -33,7 +33,7 @@ FOLDER = "borders"
 class BorderLog:
     """The borders of a checkpoint's newest epochs."""
 
-    folder: Folder
+    folder: JobFolder
 
     def note(self, epoch: int, border: Border) -> None:
         """Record the border of an epoch that is about to begin, and delete that of an old epoch."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from stream_app.errors import CheckpointError
 from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 DATABASE = "a whole database"
 """Identity of a whole database; its tables have identities of their own."""
@@ -38,7 +38,7 @@ def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
 
 
 def check_owner(
-    folder: Folder, state: JobState, location: str, identity: str, share: str = ""
+    folder: JobFolder, state: JobState, location: str, identity: str, share: str = ""
 ) -> None:
     """Check that a checkpoint is new, or belongs to a job of this table and this share.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CheckpointError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 LOST_FIX = (
     "restore the checkpoint from a backup, or give the job a new one, with "
@@ -30,7 +30,7 @@ class EpochLog:
         goes_back: whether the source has offsets, so that an epoch can be read again.
     """
 
-    folder: Folder
+    folder: JobFolder
     goes_back: bool
 
     def is_begun(self) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import CheckpointError
 from stream_app.kafka.next_offsets import offsets_text
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 EPOCHS_KEPT = 100
 """Number of epochs that the log keeps, as in Spark."""
@@ -34,7 +34,7 @@ class EpochLogWriter:
         epochs_kept: number of epochs whose files stay.
     """
 
-    folder: Folder
+    folder: JobFolder
     epochs_kept: int = EPOCHS_KEPT
     _purged: int = field(init=False, default=-1)
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.held_table import HeldTable, next_held_state
 from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.task_errors import readable_error
 
 
-def resume(folder: Folder, name: str, now_ms: int) -> None:
+def resume(folder: JobFolder, name: str, now_ms: int) -> None:
     """Ask the running job, or the next one, to retry a held table.
 
     Raises:
@@ -28,7 +28,7 @@ def resume(folder: Folder, name: str, now_ms: int) -> None:
     folder.files.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
 
 
-def _is_resumed(folder: Folder, name: str, table: HeldTable) -> bool:
+def _is_resumed(folder: JobFolder, name: str, table: HeldTable) -> bool:
     """Return whether an operator has requested a retry since the table's last failure."""
     try:
         request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))

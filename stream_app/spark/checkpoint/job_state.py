@@ -18,7 +18,7 @@ from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, s
 from stream_app.model.source.origin import Origin, origin_of
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 _LOG = logging.getLogger("stream_app")
 ONLY_TABLE = ""
@@ -93,7 +93,7 @@ class JobState:
         return self.source_tables.get(name, {})
 
 
-def read_state(folder: Folder) -> JobState | None:
+def read_state(folder: JobFolder) -> JobState | None:
     """Return the state in a checkpoint, or None if no job has used the checkpoint.
 
     Raises:
@@ -107,7 +107,7 @@ def read_state(folder: Folder) -> JobState | None:
     return earlier if document is None else _decode(folder, document)
 
 
-def state_of(folder: Folder) -> JobState:
+def state_of(folder: JobFolder) -> JobState:
     """Return the state of a checkpoint, which is empty if no job has used it; see `read_state`."""
     return read_state(folder) or JobState()
 
@@ -115,7 +115,7 @@ def state_of(folder: Folder) -> JobState:
 class JobStateFile:
     """The state of a running job, its only writer. Not thread safe."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: JobFolder) -> None:
         """Read the state.
 
         Raises:
@@ -183,7 +183,7 @@ class JobStateFile:
             self._replaces_earlier = False
 
 
-def _read(folder: Folder, name: str = FILE) -> Any:
+def _read(folder: JobFolder, name: str = FILE) -> Any:
     try:
         return json.loads(folder.files.read_bytes(folder.path(name)))
     except FileNotFoundError:
@@ -192,7 +192,7 @@ def _read(folder: Folder, name: str = FILE) -> Any:
         raise _damaged_error(folder, error, name) from None
 
 
-def _earlier(folder: Folder) -> JobState | None:
+def _earlier(folder: JobFolder) -> JobState | None:
     """Return the state that a job of version 0.1.0 left; None if there is no such file."""
     document = _read(folder, EARLIER_FILE)
     if document is None:
@@ -247,7 +247,7 @@ def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, 
     return [{**origin.document(), name: text} for origin, text in sorted(texts.items())]
 
 
-def _decode(folder: Folder, document: Any) -> JobState:
+def _decode(folder: JobFolder, document: Any) -> JobState:
     try:
         version = document["version"]
         if version == _VERSION:
@@ -279,13 +279,13 @@ def _decode(folder: Folder, document: Any) -> JobState:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged_error(folder, error) from None
     raise CheckpointError(
-        f"{FILE} of the checkpoint is of version {version}, and this stream_app knows {_VERSION}",
+        f"{FILE} is of version {version}, and stream_app reads version {_VERSION}",
         where=str(folder),
         fix="continue with the version of stream_app that wrote it, or a later one",
     )
 
 
-def _damaged_error(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
+def _damaged_error(folder: JobFolder, error: Exception, name: str = FILE) -> CheckpointError:
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from stream_app.errors import CheckpointError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 FILE = "first_load.json"
 _VERSION = 1
@@ -94,7 +94,7 @@ def split_into_epochs(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[
     return epochs
 
 
-def read_load_plan(folder: Folder) -> LoadPlan | None:
+def read_load_plan(folder: JobFolder) -> LoadPlan | None:
     """Return the first load in a checkpoint, or None.
 
     Raises:
@@ -115,7 +115,7 @@ def read_load_plan(folder: Folder) -> LoadPlan | None:
     except (ValueError, TypeError, KeyError) as error:
         problem = f"is damaged: {error}"
     else:
-        problem = f"is of version {document['version']}, and this stream_app knows {_VERSION}"
+        problem = f"is of version {document['version']}, and stream_app reads version {_VERSION}"
     raise CheckpointError(
         f"{FILE} of the checkpoint {problem}",
         where=str(folder),
@@ -123,7 +123,7 @@ def read_load_plan(folder: Folder) -> LoadPlan | None:
     )
 
 
-def write_load_plan(folder: Folder, load: LoadPlan) -> None:
+def write_load_plan(folder: JobFolder, load: LoadPlan) -> None:
     """Record a first load before its first row is read."""
     document = {
         "version": _VERSION,

@@ -103,7 +103,7 @@ class Block:
 
 
 class BlockDealer:
-    """Assigns blocks to writing tasks."""
+    """The assignment of blocks to writing tasks."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks

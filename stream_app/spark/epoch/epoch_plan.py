@@ -44,7 +44,7 @@ class TablePlan:
         first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
             Earlier messages are skipped.
         basis: the index or bucket counts by which the epoch's rows get their buckets.
-        packs: the cached bytes of `packed`, which plans derived from this one share.
+        packs: the cached bytes of `pack`, which plans derived from this one share.
     """
 
     table: FileStoreTable
@@ -84,7 +84,7 @@ class TablePlan:
         plan = self if basis == self.basis else replace(self, basis=basis)
         return plan.with_first_offsets(routed.first_offsets)
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the table and its format as bytes, which are made once for all epochs with the
         same table and format.
 
@@ -270,7 +270,7 @@ class EpochPlan:
     settings: EpochSettings
 
     def __reduce__(self) -> Any:
-        packed = ((index, plan.packed()) for index, plan in self.tables.items())
+        packed = ((index, plan.pack()) for index, plan in self.tables.items())
         shelves = {
             number: _compress(tuple(shelf))
             for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)

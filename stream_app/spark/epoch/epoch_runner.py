@@ -106,7 +106,7 @@ class RoutedEpoch:
 
 
 class EpochRunner(Protocol[Messages]):
-    """Runs the tasks of an epoch; `Messages` is the type of an epoch's messages."""
+    """The runner of an epoch's tasks; `Messages` is the type of an epoch's messages."""
 
     @property
     def overlaps(self) -> bool:

@@ -59,7 +59,7 @@ def route_in_task(
                 if not part.num_rows:
                     continue
                 if table_index == NEWCOMERS_INDEX:
-                    yield from router.newcomers(kafka_partition, part)
+                    yield from router.pass_on_newcomers(kafka_partition, part)
                 elif table_index == UNREADABLE_INDEX:
                     yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, part)
                 elif table_index == STATEMENTS_INDEX:
@@ -79,7 +79,7 @@ class _GatheredRows:
 
 
 class _Router:
-    """Gathers changes by table and Kafka partition and cuts them into blocks."""
+    """The changes of a task by table and Kafka partition, which it cuts into blocks."""
 
     def __init__(self, plan: EpochPlan, clock: Clock) -> None:
         self._plan = plan
@@ -138,7 +138,7 @@ class _Router:
         self._counts[table_index] = self._counts[table_index].plus(counts)
         return messages.slice(before)
 
-    def newcomers(
+    def pass_on_newcomers(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> Iterator[Block]:
         """Pass on a few messages of tables that the job must still create."""

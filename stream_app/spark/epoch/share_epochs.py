@@ -38,7 +38,7 @@ has counts of messages, each with the tables that have blocks."""
 
 @dataclass(frozen=True, slots=True)
 class ShareEpochs(Generic[Share]):
-    """Runs epochs whose messages are read in shares, one by each task.
+    """The runner of epochs whose messages are read in shares, one by each task.
 
     Attributes:
         read: reads shares in a task, as batches of `MESSAGE_SCHEMA`; can be pickled.

@@ -79,7 +79,7 @@ def _pass_on(block: TaskBlock) -> TaskResult:
 
 
 class _TableWriting:
-    """Writes one table's blocks of a task; on exit with an error its files are deleted."""
+    """The writing of one table's blocks in a task; on exit with an error its files are deleted."""
 
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index

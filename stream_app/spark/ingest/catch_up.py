@@ -33,7 +33,7 @@ class _ResumingTables(NamedTuple):
 
 
 class CatchUp(Generic[Messages]):
-    """Retries held tables."""
+    """The retries of held tables."""
 
     def __init__(self, rounds: EpochRounds[Messages]) -> None:
         self._rounds = rounds

@@ -50,7 +50,7 @@ class _Phase(enum.Enum):
 
 
 class EpochCommitter(Generic[Messages]):
-    """Writes and commits epochs.
+    """The committer of a job's epochs.
 
     Attributes:
         rounds: writes and commits an epoch, round by round.

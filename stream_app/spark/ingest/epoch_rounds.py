@@ -71,7 +71,7 @@ class _EpochWork(Generic[Messages]):
 
 
 class EpochRounds(Generic[Messages]):
-    """Brings epochs into tables, round by round.
+    """The rounds that bring epochs into tables.
 
     Attributes:
         newcomers: creates tables that appear, or None if no table may appear.
@@ -218,7 +218,7 @@ class EpochRounds(Generic[Messages]):
         if not output.newcomers.num_rows:
             if output.unreadable.num_rows:
                 unreadable = output.unreadable.sort_by(SOURCE_ORDER)
-                newcomers.unreadable(epoch.decoded.epoch, unreadable)
+                newcomers.quarantine_unreadable(epoch.decoded.epoch, unreadable)
             epoch.newcomers = None
             return ()
         arrived = newcomers.create(output.newcomers)

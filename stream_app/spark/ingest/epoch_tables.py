@@ -91,7 +91,7 @@ class EpochTables(ABC):
         """Read the state of tables, several at a time; a table that cannot be read has failed."""
         user, state = self.epoch_log.query_id(), self.state_file.state
 
-        def opened(feed: TableFeed) -> BaseException | None:
+        def failure_of(feed: TableFeed) -> BaseException | None:
             try:
                 feed.table_job.open(user)
                 self._check_opened(feed)
@@ -101,7 +101,9 @@ class EpochTables(ABC):
                 return error
             return None
 
-        for feed, error in zip(feeds, map_in_threads(COMMIT_THREADS, opened, feeds), strict=True):
+        for feed, error in zip(
+            feeds, map_in_threads(COMMIT_THREADS, failure_of, feeds), strict=True
+        ):
             if error is not None:
                 self.fail(feed, error)
 

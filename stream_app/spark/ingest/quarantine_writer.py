@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.cdc.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 from stream_app.errors import BadRecordsError
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 _SHOWN = 3
 
@@ -40,7 +40,7 @@ class Quarantined:
 
 @dataclass(slots=True)
 class QuarantineWriter:
-    """Keeps bad records and counts them over a run of the job.
+    """The quarantine of a job, which counts the bad records of a run.
 
     Attributes:
         folder: the folder of the quarantine, or None without one.
@@ -48,7 +48,7 @@ class QuarantineWriter:
             limit.
     """
 
-    folder: Folder | None
+    folder: JobFolder | None
     bad_records_max: int | None
     _count: int = field(init=False, default=0)
 
@@ -66,7 +66,7 @@ class QuarantineWriter:
             return None
         file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
-        shown = [_shown(line) for line in lines_of(bad.slice(0, _SHOWN))]
+        shown = [_show(line) for line in lines_of(bad.slice(0, _SHOWN))]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
             return Quarantined(file=file, first=shown[0], reasons=reasons)
@@ -79,25 +79,25 @@ class QuarantineWriter:
         )
 
 
-def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
+def _write(folder: JobFolder, epoch: int, bad: pa.Table) -> str:
     """Write an epoch's file atomically and durably, and return its path."""
     path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
     lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
     data = "".join(f"{line}\n" for line in lines).encode()
     before = _content(folder, path)
     if before is not None and before != data:
-        _keep(folder, epoch, before)
+        _store(folder, epoch, before)
     if before != data:
         files.overwrite(path, data)
     return path
 
 
-def _shown(line: Mapping[str, Any]) -> str:
+def _show(line: Mapping[str, Any]) -> str:
     where = f"topic {line['topic']}, partition {line['partition']}, offset {line['offset']}"
     return f"{where}: {line['reason']}"
 
 
-def _keep(folder: Folder, epoch: int, data: bytes) -> None:
+def _store(folder: JobFolder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))
@@ -108,7 +108,7 @@ def _keep(folder: Folder, epoch: int, data: bytes) -> None:
             return
 
 
-def _content(folder: Folder, path: str) -> bytes | None:
+def _content(folder: JobFolder, path: str) -> bytes | None:
     try:
         return folder.files.read_bytes(path)
     except FileNotFoundError:

@@ -32,7 +32,7 @@ _WAIT_MS = 60_000
 """How long a table waits for the statement that has added or renamed a column."""
 _RENAMED_BY_HAND = (
     "if one is another column under a new name, the old column has the earlier values: let the job "
-    "read the topic of the schema changes, and the connector tell those of gh-ost's tables"
+    "read the topic of the schema changes, and the connector send those of gh-ost's tables"
 )
 
 
@@ -42,7 +42,7 @@ class AwaitedStatementError(CommitError):
     def __init__(self, where: str, columns: str) -> None:
         super().__init__(
             f"the columns {columns} are new: the table waits for the statement of the source that "
-            "tells whether they were renamed",
+            "shows whether they were renamed",
             where=where,
             fix=f"none is needed: after {_WAIT_MS // 1000} s they are columns of their own",
         )
@@ -92,7 +92,7 @@ class RenameRules:
 
 @dataclass(slots=True)
 class SchemaEvolution:
-    """Brings one table's schema up to its messages.
+    """The evolution of one table's schema to fit its messages.
 
     Attributes:
         name: ``DATABASE.TABLE``.

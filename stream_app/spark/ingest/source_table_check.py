@@ -113,7 +113,7 @@ def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[s
 
 
 class SourceTableCheck:
-    """Remembers the source table of a job in its state.
+    """The check of a job's source table, which the job's state remembers.
 
     Attributes:
         choice: the records that the next plan takes.

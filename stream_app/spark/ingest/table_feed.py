@@ -61,7 +61,7 @@ class EpochReport:
 
 
 class TableListener(Protocol):
-    """Gets the events of one table."""
+    """The receiver of one table's events."""
 
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Called when the table is opened: before its first epoch of this run, or after a failure.
@@ -221,7 +221,7 @@ class ArrivedTables(NamedTuple):
 
 
 class Newcomers(Protocol):
-    """Creates tables that appear in the messages."""
+    """The creation of tables that appear in the messages."""
 
     def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
         """Create the tables of messages in the warehouse unless they exist; returns them.
@@ -235,7 +235,7 @@ class Newcomers(Protocol):
         """
         ...
 
-    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine an epoch's messages that belong to no table.
 
         Args:

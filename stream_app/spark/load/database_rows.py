@@ -80,7 +80,7 @@ class RowQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseRows:
-    """Reads parts of a first load; can be pickled.
+    """The reader of a first load's parts; can be pickled.
 
     Attributes:
         queries: table of the source → the query of its rows.

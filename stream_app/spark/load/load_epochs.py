@@ -49,7 +49,7 @@ class RelationSplitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadEpochs:
-    """Runs the epochs of a first load, and then those of the topics.
+    """The runner of a first load's epochs, and then of the topics'.
 
     Attributes:
         topics: runs the other epochs.

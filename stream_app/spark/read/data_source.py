@@ -27,7 +27,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.predicate.predicate import And
-from stream_app.spark.read.pushed_filters import translated_filters
+from stream_app.spark.read.pushed_filters import translate_filters
 from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
     CATALOG_PREFIX,
@@ -47,7 +47,7 @@ from stream_app.table.versions.read_refusals import warn_of_unknown
 
 
 class BatchReader(DataSourceReader):
-    """Reads some columns of a scan.
+    """A reader of some columns of a scan.
 
     Spark makes it and asks it on the driver, in a separate process, and pickles it to the tasks.
     """
@@ -69,10 +69,10 @@ class BatchReader(DataSourceReader):
         """
         everything = list(filters)
         schema = self.scan.table.schema
-        conditions, residual = translated_filters(everything, schema.fields)
+        conditions, residual = translate_filters(everything, schema.fields)
         if not conditions:
             return everything
-        filtered = self.scan.filtered(predicate_filter(And(tuple(conditions)), schema))
+        filtered = self.scan.with_filter(predicate_filter(And(tuple(conditions)), schema))
         if filtered is None:
             return everything
         self.scan = filtered
@@ -249,7 +249,7 @@ def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     return names
 
 
-def _column_names(wanted: StructType, columns: StructType) -> list[str]:
+def _column_names(requested: StructType, columns: StructType) -> list[str]:
     """Return the names of the wanted columns.
 
     Raises:
@@ -260,7 +260,7 @@ def _column_names(wanted: StructType, columns: StructType) -> list[str]:
         unknown_name("column", field.name, types)
         if field.name not in types
         else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
-        for field in wanted
+        for field in requested
         if types.get(field.name) != field.dataType.simpleString()
     ]
     if problems:
@@ -271,4 +271,4 @@ def _column_names(wanted: StructType, columns: StructType) -> list[str]:
             fix="give the columns with .schema(…): the table has "
             f"{', '.join(f'{name} {kind}' for name, kind in types.items())}",
         )
-    return list(wanted.fieldNames())
+    return list(requested.fieldNames())

@@ -44,7 +44,7 @@ _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = (0xD800, 0xE000)
 
 
-def translated_filters(
+def translate_filters(
     filters: Iterable[Any], columns: RowType
 ) -> tuple[list[Predicate], list[Any]]:
     """Return the conditions that together equal the translated filters, and the remaining

@@ -71,8 +71,8 @@ READ_COLUMNS = Option(
     "read.columns",
     TEXT,
     None,
-    "Columns to read, comma separated. Spark does not tell a Python source which columns "
-    "a query needs.",
+    "Columns to read, comma separated. Spark does not report to a Python source which "
+    "columns a query needs.",
     is_own=True,
 )
 READ_PROTECT = Option(
@@ -80,7 +80,7 @@ READ_PROTECT = Option(
     OptionKind("duration", parse_retention_ms),
     None,
     "Time after planning for which a tag keeps the version from expiring. Writes to the "
-    "table; Spark does not tell a source when a query ends.",
+    "table; Spark does not report the end of a query.",
     is_own=True,
 )
 READ_STREAM_MAX_FILES_PER_TRIGGER = Option(

@@ -39,13 +39,13 @@ def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
 
 
 def _spark_column(column: pa.Array) -> pa.Array:
-    wanted = _spark_type(column.type)
-    if wanted == column.type:
+    target_type = _spark_type(column.type)
+    if target_type == column.type:
         return column
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         # A cast would round towards 1970.
         column = pc.floor_temporal(column, unit="microsecond")
-    return column.cast(wanted)
+    return column.cast(target_type)
 
 
 def _spark_type(arrow: pa.DataType) -> pa.DataType:

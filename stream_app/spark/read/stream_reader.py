@@ -55,7 +55,7 @@ class MinimumRows:
 
 
 class StreamReader(DataSourceStreamReader):
-    """Reads some columns of a table's stream.
+    """A reader of some columns of a table's stream.
 
     Args:
         row_kind: the column ``rowkind`` is among them, and rows of all kinds; else only rows that

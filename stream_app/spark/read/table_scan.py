@@ -63,7 +63,7 @@ class TableScan(Protocol):
         """All columns that can be read."""
         ...
 
-    def filtered(self, row_filter: RowFilter) -> TableScan | None:
+    def with_filter(self, row_filter: RowFilter) -> TableScan | None:
         """Return the same scan limited to matching rows, or None if the scan cannot filter."""
         ...
 
@@ -106,8 +106,8 @@ class VersionScan:
         """The table's columns."""
         return self.row_table.schema(SplitRead(self.table, row_kind=self.row_table.row_kind).schema)
 
-    def filtered(self, row_filter: RowFilter) -> TableScan | None:
-        """See `TableScan.filtered`. It also skips manifests, files and row groups."""
+    def with_filter(self, row_filter: RowFilter) -> TableScan | None:
+        """See `TableScan.with_filter`. It also skips manifests, files and row groups."""
         return None if self.row_table.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
@@ -150,19 +150,19 @@ class ChangesScan:
         """The table's columns."""
         return IncrementalRead(self.table, row_kind=self.row_kind).schema
 
-    def filtered(self, row_filter: RowFilter) -> TableScan:
-        """See `TableScan.filtered`. It also skips files and row groups."""
+    def with_filter(self, row_filter: RowFilter) -> TableScan:
+        """See `TableScan.with_filter`. It also skips files and row groups."""
         return replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[tuple[BatchStream, ...]]:
         """Return parts of several files or buckets each."""
         mode = scan_mode(self.mode)
         if isinstance(self.choice, VersionBounds):
-            wanted = between(self.table, *_bounds(self.table, self.choice), mode)
+            changes = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
-            wanted = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
+            changes = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
         read = IncrementalRead(self.table, _table_columns(columns), self.row_filter, self.row_kind)
-        streams = read.streams(wanted, mode)
+        streams = read.streams(changes, mode)
         starts = range(0, len(streams), _STREAMS_OF_A_PART)
         return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
 
@@ -188,7 +188,7 @@ class SystemScan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "schema", SYSTEM_TABLES[self.name].schema)
 
-    def filtered(self, row_filter: RowFilter) -> None:
+    def with_filter(self, row_filter: RowFilter) -> None:
         """Return None: a system table's columns are not the table's."""
 
     def parts(self, columns: Sequence[str]) -> list[None]:  # noqa: ARG002

@@ -56,13 +56,13 @@ class ChosenPace:
     slowest: float = 0.0
 
     @property
-    def is_kept(self) -> bool:
+    def keeps_freshness(self) -> bool:
         """Whether rows stay as fresh as stated if epochs become no slower."""
         return self.interval + self.slowest <= self.freshness + 1e-6
 
     def text(self) -> str:
         """Return the choice, with its reason."""
-        keeps = "keep" if self.is_kept else "do not keep"
+        keeps = "keep" if self.keeps_freshness else "do not keep"
         slowest_text = f"the slowest of the last {self.epochs} took {self.slowest:.1f} s"
         return (
             f"epochs of {self.interval:.1f} s {keeps} rows fresher than {self.freshness:g} s: "
@@ -120,7 +120,7 @@ class Pace(Protocol):
         ...
 
     @property
-    def is_kept(self) -> bool:
+    def keeps_freshness(self) -> bool:
         """Whether rows are as fresh as stated."""
         ...
 
@@ -130,7 +130,7 @@ class FixedPace:
     """Implements `Pace` by a fixed time."""
 
     seconds: float = 0.0
-    is_kept: ClassVar[bool] = True
+    keeps_freshness: ClassVar[bool] = True
 
     def note_poll(self, now: float) -> None:
         """See `Pace.note_poll`."""
@@ -200,6 +200,6 @@ class FreshPace:
         return self._chosen.text()
 
     @property
-    def is_kept(self) -> bool:
-        """See `Pace.is_kept`."""
-        return self._chosen.is_kept
+    def keeps_freshness(self) -> bool:
+        """See `Pace.keeps_freshness`."""
+        return self._chosen.keeps_freshness

@@ -90,19 +90,19 @@ def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         WrongSourceError: a line is not a message; names the file and shows the line.
     """
     for batch in batches:
-        lines = _trimmed(batch.column("line"))
+        lines = _trim(batch.column("line"))
         present = pc.not_equal(pc.binary_length(lines), 0)
         lines, files = lines.filter(present), batch.column("file").filter(present)
         if not len(lines):
             continue
         columns = _parse(lines)
         if columns is None:
-            raise _bad_line(lines, files)
+            raise _bad_line_error(lines, files)
         key, value = (column.cast(pa.binary()) for column in columns[-2:])
         yield pa.RecordBatch.from_arrays([*columns[:-2], key, value], names=_LINE_SCHEMA.names)
 
 
-def _trimmed(lines: pa.Array) -> pa.Array:
+def _trim(lines: pa.Array) -> pa.Array:
     # The test reads only ASCII, so the bytes need not be text.
     text = pa.Array.from_buffers(pa.string(), len(lines), lines.buffers(), offset=lines.offset)
     return pc.ascii_trim_whitespace(text).cast(pa.binary())
@@ -118,7 +118,7 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
     return columns
 
 
-def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
+def _bad_line_error(lines: pa.Array, files: pa.Array) -> WrongSourceError:
     row = next(row for row in range(len(lines)) if _parse(lines.slice(row, 1)) is None)
     line = lines[row].as_py()
     try:

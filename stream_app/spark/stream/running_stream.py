@@ -34,7 +34,7 @@ class SourceProgress:
 
 
 class Stream(Protocol):
-    """Cuts a source into epochs, and gives them to the committer, in a thread of its own."""
+    """A thread that cuts a source into epochs, and gives them to the committer."""
 
     def start(self) -> None:
         """Begin with the epoch that the checkpoint names."""
@@ -59,7 +59,7 @@ class Stream(Protocol):
 
 @dataclass(slots=True)
 class RunningStream(Generic[Messages]):
-    """Runs a stream, and the committer's work between its epochs.
+    """A stream while it runs, and the committer's work between its epochs.
 
     Attributes:
         drains: whether the stream ends when the source is drained.

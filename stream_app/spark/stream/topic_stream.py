@@ -43,7 +43,7 @@ _CANCEL_AGAIN_S = 0.5
 
 
 class SourceOffsets(Protocol):
-    """Asks the brokers where the topics begin and end; `kafka.cluster_offsets` implements it."""
+    """The brokers' first and last offsets of topics; `kafka.cluster_offsets` implements it."""
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
         """Return the oldest or newest offset of each partition; may wait for a while."""
@@ -59,7 +59,7 @@ class SourceOffsets(Protocol):
 
 
 class Borders(Protocol):
-    """Decides where epochs end."""
+    """The decision where epochs end."""
 
     def end(
         self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]

@@ -36,7 +36,7 @@ _OF_TRANSACTIONS = ".transaction"
 
 
 class MessageReader(Protocol):
-    """Reads the transactions of messages."""
+    """A reader of the transactions of messages."""
 
     def read(
         self,
@@ -83,7 +83,7 @@ class WholeBorders:
     ) -> Offsets:
         """See `Borders.end`."""
         last = self._last_border(epoch)
-        self._pending.begin_at(_by_partition(begin), last.progress)
+        self._pending.begin_at(_offsets_by_partition(begin), last.progress)
         limit = self.limit
         while True:
             target = next_end(begin, newest, limit)
@@ -112,7 +112,7 @@ class WholeBorders:
         return self._borders[epoch - 1]
 
     def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> EpochCut:
-        ends, progress = _by_partition(newest), last.progress
+        ends, progress = _offsets_by_partition(newest), last.progress
         cut = cut_epoch(self._pending, ends, progress, is_forced=is_forced)
         if cut.untopical <= self._untopical:
             return cut
@@ -158,7 +158,7 @@ class WholeBorders:
         self.log.note(epoch, border)
 
 
-def _by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
+def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     return {
         (topic, int(partition)): offset
         for topic, partitions in offsets.items()

@@ -16,7 +16,7 @@ from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import SumRecord
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.carried_sums import rebased
+from stream_app.planning.commit.carried_sums import rebase
 from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
@@ -58,7 +58,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         rows = summed_rows(table, snapshot, threads=threads)
 
     def record(newest: SumRecord) -> SumRecord:
-        sums = rebased(rows, earlier_record, newest)
+        sums = rebase(rows, earlier_record, newest)
         if sums is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.model.database.database_snapshot import DatabaseSnapshot, parsed_snapshot
+from stream_app.model.database.database_snapshot import DatabaseSnapshot, parse_snapshot
 from stream_app.table.map_in_threads import map_in_threads
 
 FOLDER = "stream-app/transactions"
@@ -66,7 +66,7 @@ class DatabaseSnapshots:
         """
         path = f"{self.folder}/{FOLDER}/{name}"
         try:
-            return parsed_snapshot(json.loads(self.file_io.read_bytes(path)))
+            return parse_snapshot(json.loads(self.file_io.read_bytes(path)))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -66,7 +66,7 @@ def consumer_findings(
     if earliest is not None and following < earliest:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} wants snapshot {following} next, which has expired: the "
+            problem=f"consumer {name!r} continues at snapshot {following}, which has expired: the "
             f"first that it can have is {earliest}",
             where=where,
             fix="start it again with --ignore-progress, with all rows (latest-full); or delete "
@@ -75,7 +75,7 @@ def consumer_findings(
     elif following > (latest or 0) + 1:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} wants snapshot {following} next, but the newest one is "
+            problem=f"consumer {name!r} continues at snapshot {following}, but the newest one is "
             f"{latest or 'none'}: it has read what a rollback deleted",
             where=where,
             fix="rebuild what it has copied since then, and start it again with "

@@ -79,11 +79,11 @@ class _ColumnCounts:
     def differences(self) -> Iterator[_FileFact]:
         name, listed = self.field.name, self.stats.null_count
         if listed not in (None, self.nulls):
-            problem = f"column {name!r} has {self.nulls} nulls, its manifest says {listed}"
+            problem = f"column {name!r} has {self.nulls} nulls, its manifest has {listed}"
             yield FindingKind.STATISTICS, problem, _REWRITE
         if self.below or self.above:
             problem = f"column {name!r} has {self.below} values below and {self.above} above"
-            yield FindingKind.STATISTICS, f"{problem} the bounds that its manifest tells", _REWRITE
+            yield FindingKind.STATISTICS, f"{problem} the bounds in its manifest", _REWRITE
 
 
 @dataclass(slots=True)
@@ -183,7 +183,7 @@ class FileFacts:
     def _row_facts(self) -> Iterator[_FileFact]:
         kind, file = FindingKind.ROW_COUNT, self.entry.file
         if self.rows != (listed := file.row_count):
-            yield kind, f"the file has {self.rows} rows, its manifest says {listed}", _RESTORE
+            yield kind, f"the file has {self.rows} rows, its manifest has {listed}", _RESTORE
         if (listed_deletes := file.delete_row_count) not in (None, self.deletes):
             problem = f"the file has {self.deletes} deletes, its manifest says {listed_deletes}"
             yield kind, problem, _RESTORE

@@ -43,8 +43,8 @@ from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import key_codes
-from stream_app.table.key_index.share_files import PlaceNumbers
-from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
+from stream_app.table.key_index.share_files import CodedBuckets
+from stream_app.table.key_index.table_keys import KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
@@ -71,13 +71,13 @@ def cross_partition_findings(
     """
     if (rule := index_rule(table.schema)) is None:
         return
-    numbers = PlaceNumbers()
+    buckets = CodedBuckets()
     count, example = 0, ""
-    for part in _parts(table, snapshot, rule, numbers, part_rows):
+    for part in _parts(table, snapshot, rule, buckets, part_rows):
         doubled = doubled_rows(part, part.select(rule.keys))
         count += len(doubled)
         if len(doubled) and not example:
-            example = _example(table, numbers, part, doubled[0], rule.keys)
+            example = _example(table, buckets, part, doubled[0], rule.keys)
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
@@ -98,7 +98,7 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     if (rule := index_rule(table.schema)) is None:
         return None
     doubled_parts: list[pa.RecordBatch] = []
-    for part in _parts(table, snapshot, rule, PlaceNumbers(), PART_ROWS):
+    for part in _parts(table, snapshot, rule, CodedBuckets(), PART_ROWS):
         keys = part.select(rule.keys)
         doubled = doubled_rows(part, keys)
         if len(doubled):
@@ -110,12 +110,12 @@ def _parts(
     table: FileStoreTable,
     snapshot: Snapshot,
     rule: IndexRule,
-    numbers: PlaceNumbers,
+    buckets: CodedBuckets,
     part_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Yield all rows' keys in columns of `TableKeys.keys_schema`; equal keys are in one part."""
     files = [
-        PlacedFile(entry, numbers.number((entry.partition, entry.bucket)))
+        KeyFile(entry, buckets.code((entry.partition, entry.bucket)))
         for entry in FileStoreScan(table).live(snapshot)
     ]
     rows = sum(file.entry.file.row_count for file in files)
@@ -138,10 +138,12 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
         keys: the columns of the key among them.
     """
     codes = key_codes(keys.columns, keys.num_rows)
-    place, sequence = (part.column(name).to_numpy() for name in ("place", "sequence"))
-    order = np.lexsort((sequence, place, codes))
+    bucket_code, sequence = (part.column(name).to_numpy() for name in ("bucket_code", "sequence"))
+    order = np.lexsort((sequence, bucket_code, codes))
     newest = np.ones(len(order), np.bool_)
-    newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(place[order]).astype(np.bool_)
+    newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(bucket_code[order]).astype(
+        np.bool_
+    )
     rows = order[newest]
     rows = rows[part.column("lives").to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
@@ -152,14 +154,14 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
 
 def _example(
     table: FileStoreTable,
-    numbers: PlaceNumbers,
+    buckets: CodedBuckets,
     part: pa.RecordBatch,
     pair: Int64s,
     names: tuple[str, ...],
 ) -> str:
     values = part.slice(int(pair[0]), 1).to_pylist()[0]
-    places = (numbers.buckets[part.column("place")[int(row)].as_py()] for row in pair)
-    folders = sorted(table.paths.bucket(*place) for place in places)
+    ids = (buckets.ids[part.column("bucket_code")[int(row)].as_py()] for row in pair)
+    folders = sorted(table.paths.bucket(*bucket) for bucket in ids)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"
 

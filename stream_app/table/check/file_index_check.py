@@ -49,7 +49,7 @@ def file_index_findings(
     for (column, kind), count in sorted(unknown.items()):
         left_out.append(
             f"{count} file indexes of column {column!r}, of the kind {kind!r}, which stream_app "
-            f"does not know: reads do without them. Index the column by "
+            f"does not support: reads do without them. Index the column by "
             f"{' or '.join(FILE_INDEX_KINDS)}"
         )
 

@@ -20,7 +20,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.damaged_file_needs import VersionName, needs_text, next_step
-from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
+from stream_app.planning.compact.waiting_rows import readers_text, waiting_fix, waiting_text
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
@@ -225,7 +225,7 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                problem=f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them "
+                problem=f"{waiting_text(rows)}: {readers_text(table.visibility)} do not get them "
                 "before",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),

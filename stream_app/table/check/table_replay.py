@@ -210,7 +210,7 @@ def _unrecorded(
     Paimon's leaves it.
     """
     if snapshot.commit_kind is CommitKind.OVERWRITE:
-        return "is an OVERWRITE, which no changes tell"
+        return "is an OVERWRITE without a changelog"
     number, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
     if not producer.writes or number != min(versions[VersionKind.SNAPSHOT], default=0):
         return ""

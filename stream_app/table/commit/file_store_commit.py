@@ -30,7 +30,7 @@ from stream_app.model.options.write_options import (
 )
 from stream_app.model.snapshot import TRUNCATE, CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s
-from stream_app.planning.commit.snapshot_ordering import numbered_entries
+from stream_app.planning.commit.snapshot_ordering import number_entries
 from stream_app.table.commit.carried_statistics import CarriedStatistics
 from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
@@ -325,7 +325,7 @@ def _changes_of(
     if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or commit.commit_kind is CommitKind.COMPACT:
         return changes
     number = 1 if latest is None else latest.snapshot_id + 1
-    return replace(changes, entries=numbered_entries(changes.entries, number))
+    return replace(changes, entries=number_entries(changes.entries, number))
 
 
 def _checked(

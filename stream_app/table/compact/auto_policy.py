@@ -142,7 +142,7 @@ class AutoPolicy:
                 _LOG.info("compaction policy of %s: %s", where, choice.text())
         choice = self._choices[bucket]
         manager.picker.use(choice.rules)
-        manager.wait_beyond(choice.stop_trigger)
+        manager.set_stop_trigger(choice.stop_trigger)
 
     def _note_flush(self, bucket: BucketId, size: int) -> None:
         self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)

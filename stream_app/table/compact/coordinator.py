@@ -215,7 +215,7 @@ class CompactCoordinator:
             now=now,
             failed=self.failures.total,
             dropped=self.dropped.total,
-            waiting_rows=self._rest_times.counted_rows(self.waiting_rows()),
+            waiting_rows=self._rest_times.rows_to_report(self.waiting_rows()),
         )
 
     def is_idle(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from stream_app.clock import Clock
 from stream_app.model.bucket_id import BucketId
-from stream_app.planning.compact.waiting_rows import Visibility, counted_rows
+from stream_app.planning.compact.waiting_rows import Visibility, rows_to_report
 
 REST_S = 600.0
 """Seconds without new files after which a bucket rests: its rows wait for no further flush."""
@@ -41,8 +41,8 @@ class RestTimes:
         filled_at = self._filled_at.get(bucket, -math.inf)
         return self.clock.steady_seconds() - filled_at >= REST_S
 
-    def counted_rows(self, waiting: int) -> int:
+    def rows_to_report(self, waiting: int) -> int:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
         filled_at, newest = self._newest
         age_s = self.clock.steady_seconds() - filled_at
-        return counted_rows(waiting, newest=newest, age_s=age_s)
+        return rows_to_report(waiting, newest=newest, age_s=age_s)

@@ -123,7 +123,7 @@ class IndexPruning:
                     continue
                 self.unknown.add((column, kind))
                 _LOG.warning(
-                    "%s has indexes of column %r of the kind %r, which stream_app does not know: "
+                    "%s has indexes of column %r of the unknown kind %r: "
                     "reads open the files that they would leave out; index the column by %s, or "
                     "read it with Paimon's own readers",
                     self.table.location,

@@ -127,8 +127,8 @@ def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> N
     earliest = earliest_changes(table)
     if earliest is not None and following < earliest:
         raise UsageError(
-            f"consumer {consumer_id!r} wants snapshot {following}, which has expired; the first "
-            f"that it can still have is {earliest}",
+            f"consumer {consumer_id!r} continues at snapshot {following}, which has expired; the "
+            f"first that it can still have is {earliest}",
             where=table.location,
             fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
             f"a start: latest-full reads all rows first, from-snapshot {earliest} leaves out what "

@@ -116,7 +116,7 @@ class HivePointer:
 
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
-        with self.lock.held(self.identifier):
+        with self.lock.hold(self.identifier):
             table = table_entry(self.client, self.identifier)
             if table is None or _location(table) != before:
                 return False

@@ -126,7 +126,7 @@ def _twice(schema: TableSchema) -> str:
         return f"each would count twice in {', '.join(counting)}"
     return (
         "the job stores them again: rows may be as they were earlier until it has caught up, and a "
-        "changelog tells these changes again"
+        "changelog has these changes twice"
     )
 
 

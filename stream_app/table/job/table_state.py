@@ -23,7 +23,7 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.commit.snapshot_ordering import numbered_changes
+from stream_app.planning.commit.snapshot_ordering import number_changes
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_buckets
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.compact.compactions import Compactions
@@ -137,7 +137,7 @@ class TableState:
         """Note that an APPEND snapshot has committed an epoch of ours with these changes."""
         self.last_identifier, self.last_source_end = append.commit_identifier, source_end
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
-            changes = numbered_changes(changes, append.snapshot_id)
+            changes = number_changes(changes, append.snapshot_id)
         self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
         self.live.change(changes)
         for file in (file for change in changes for file in change.added):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
+from stream_app.planning.compact.waiting_rows import readers_text, waiting_text
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 
 
@@ -29,7 +29,8 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     }
     causes_text = f": {'; '.join(sorted(causes))}" if causes else ""
     raise CompactionError(
-        f"{waiting_text(rows)}: {unseen_by(table.visibility)} do not get them before{causes_text}",
+        f"{waiting_text(rows)}: {readers_text(table.visibility)} do not get them before"
+        f"{causes_text}",
         where=table.location,
         fix="remove the cause, and start the job again: it begins with these compactions",
     )

@@ -24,8 +24,8 @@ from stream_app.model.options.bucket_options import CROSS_PARTITION_UPSERT_INDEX
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.layer_chain import LayerSnapshot
 from stream_app.table.key_index.key_layer import layer_of
-from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles
-from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
+from stream_app.table.key_index.share_files import CodedBuckets, ShareFiles
+from stream_app.table.key_index.table_keys import KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -47,7 +47,7 @@ class KeySplit:
     _writers: dict[int, pa.RecordBatchFileWriter] = field(init=False, default_factory=dict)
     _writing: threading.Lock = field(init=False, default_factory=threading.Lock)
 
-    def add(self, file: PlacedFile) -> None:
+    def add(self, file: KeyFile) -> None:
         """Add the keys of a file; any thread may call it.
 
         Raises:
@@ -107,29 +107,29 @@ class IndexBuilding:
         ]
         if not lacking:
             return
-        numbers = PlaceNumbers()
+        buckets = CodedBuckets()
         for folder in self.folder.glob(f"{_SCRATCH}*"):  # remains of a killed process
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
             split = KeySplit(self.reader, Path(name))
-            map_in_threads(self.threads, split.add, self._files(numbers))
+            map_in_threads(self.threads, split.add, self._files(buckets))
             split.finish()
             for share in lacking:
-                self._save(split.keys_of(share), share, numbers)
+                self._save(split.keys_of(share), share, buckets)
 
-    def _files(self, numbers: PlaceNumbers) -> list[PlacedFile]:
+    def _files(self, buckets: CodedBuckets) -> list[KeyFile]:
         """Return the files to read, without buckets whose files are all older than the TTL."""
         table = self.reader.table
         entries = FileStoreScan(table).live(self.snapshot)
-        files = [
-            PlacedFile(entry, numbers.number((entry.partition, entry.bucket))) for entry in entries
-        ]
+        files = [KeyFile(entry, buckets.code((entry.partition, entry.bucket))) for entry in entries]
         ttl = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
         if ttl is None:
             return files
         oldest = local_wall_clock_ms(table.clock) - ttl
-        young = {file.place for file in files if (file.entry.file.creation_time_ms or 0) >= oldest}
-        return [file for file in files if file.place in young]
+        young = {
+            file.bucket_code for file in files if (file.entry.file.creation_time_ms or 0) >= oldest
+        }
+        return [file for file in files if file.bucket_code in young]
 
     def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
@@ -141,16 +141,16 @@ class IndexBuilding:
                 "needs more buckets",
             )
 
-    def _save(self, parts: Sequence[pa.RecordBatch], share: int, numbers: PlaceNumbers) -> None:
+    def _save(self, parts: Sequence[pa.RecordBatch], share: int, buckets: CodedBuckets) -> None:
         self._check_size(parts)
         rows = parts[0] if parts else self.reader.no_keys()
-        keys, places = self.reader.newest(rows)
-        used, at = np.unique(places, return_inverse=True)
-        share_numbers = PlaceNumbers()
-        for place in used.tolist():
-            share_numbers.number(numbers.buckets[place])
-        places = at.astype(np.int32)
-        share_numbers.count(places, 1)
+        keys, bucket_codes = self.reader.newest(rows)
+        used, new_codes = np.unique(bucket_codes, return_inverse=True)
+        share_buckets = CodedBuckets()
+        for code in used.tolist():
+            share_buckets.code(buckets.ids[code])
+        bucket_codes = new_codes.astype(np.int32)
+        share_buckets.count(bucket_codes, 1)
         files = self.shares[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.save(layer_of(keys, places), share_numbers, None, version_of(self.snapshot))
+        files.save(layer_of(keys, bucket_codes), share_buckets, None, version_of(self.snapshot))

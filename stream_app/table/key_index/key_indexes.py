@@ -41,15 +41,15 @@ from stream_app.planning.key_index.layer_chain import (
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import IndexBuilding, version_of
 from stream_app.table.key_index.key_layer import (
+    BucketCodes,
     KeyLayer,
     Keys,
-    Places,
+    codes_of_keys,
     layer_of,
     merged_layer,
-    places_of_keys,
 )
-from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles, locked_folder
-from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
+from stream_app.table.key_index.share_files import CodedBuckets, ShareFiles, locked_folder
+from stream_app.table.key_index.table_keys import KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -63,23 +63,23 @@ class KeyIndex:
     """The index of a key share at a snapshot, and after later calls of `move`."""
 
     layers: list[KeyLayer]
-    places: PlaceNumbers
+    buckets: CodedBuckets
 
-    def find(self, keys: Keys) -> Places:
-        """Return the place of each key: int32 [n], negative for a key without a row."""
-        return places_of_keys(self.layers, keys)
+    def find(self, keys: Keys) -> BucketCodes:
+        """Return the code of each key's bucket: int32 [n], negative for a key without a row."""
+        return codes_of_keys(self.layers, keys)
 
-    def move(self, keys: Keys, before: Places, after: Places) -> KeyLayer:
-        """Move keys to other places, and return the layer that records the moves.
+    def move(self, keys: Keys, before: BucketCodes, after: BucketCodes) -> KeyLayer:
+        """Move keys to other buckets, and return the layer that records the moves.
 
         Args:
             keys: distinct keys.
-            before, after: the keys' places, or `GONE`.
+            before, after: the codes of the keys' buckets, or `GONE`.
         """
         layer = layer_of(keys, after)
         self.layers.append(layer)
-        self.places.count(before, -1)
-        self.places.count(after, 1)
+        self.buckets.count(before, -1)
+        self.buckets.count(after, 1)
         return layer
 
 
@@ -115,7 +115,7 @@ class KeyIndexes:
         target = None if snapshot_id == 0 else self.table.snapshots.snapshot(snapshot_id)
         files = self._files(share)
         if target is None:
-            return KeyIndex([], PlaceNumbers())
+            return KeyIndex([], CodedBuckets())
         self._forget_unused()
         with files.locked():
             index = self._opened(files, target)
@@ -192,20 +192,20 @@ class KeyIndexes:
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changes):
             return None
         share = int(files.folder.name.removeprefix("share-"))
-        keys, places = self._changed(share, index, changes)
-        layer = index.move(keys, index.find(keys), places)
+        keys, bucket_codes = self._changed(share, index, changes)
+        layer = index.move(keys, index.find(keys), bucket_codes)
         self._save(files, index, layer, spans, version_of(target))
         return index
 
     def _changed(
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
-    ) -> tuple[Keys, Places]:
-        """Return the share's keys in the snapshots' added files, with their newest places."""
+    ) -> tuple[Keys, BucketCodes]:
+        """Return the share's keys in the snapshots' added files, with their newest buckets."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         by_rule = shares == {str(self.rule.shares)}
         added = [
-            PlacedFile(entry, index.places.number((entry.partition, entry.bucket)), age)
+            KeyFile(entry, index.buckets.code((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
@@ -217,11 +217,11 @@ class KeyIndexes:
                 share,
                 file.entry.bucket,
                 by_rule=by_rule,
-                has_keys=index.places.counts[file.place] > 0,
+                has_keys=index.buckets.key_counts[file.bucket_code] > 0,
             )
         ]
 
-        def read(file: PlacedFile) -> list[pa.RecordBatch]:
+        def read(file: KeyFile) -> list[pa.RecordBatch]:
             parts = (reader.by_share(file, rows) for rows in reader.read(file))
             return [keys for part in parts for number, keys in part if number == share]
 
@@ -238,14 +238,14 @@ class KeyIndexes:
         end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
-        first = merged_from([*(span.rows for span in spans), len(layer.places)])
+        first = merged_from([*(span.rows for span in spans), len(layer.bucket_codes)])
         merged = layer
         begin: LayerSnapshot | None = spans[-1].end
         if first < len(spans):
             begin = spans[first].begin
             merged = merged_layer(index.layers[first:], is_lowest=begin is None)
             index.layers[first:] = [merged]
-        saved = files.save(merged, index.places, begin, end)
+        saved = files.save(merged, index.buckets, begin, end)
         files.keep([*spans[:first], saved])
 
     @property

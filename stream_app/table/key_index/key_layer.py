@@ -1,4 +1,4 @@
-"""A layer of the index: keys in the order of their hashes, and the place of each key's row.
+"""A layer of the index: keys in the order of their hashes, and the bucket of each key's row.
 
 A lookup finds a key by a binary search for its hash, and then compares the key itself. So different
 keys may share a hash. A lookup handles m keys in columns, and repeats for the few hashes that
@@ -19,11 +19,11 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int32s, Int64s
 from stream_app.mergetree.key_value_batch import equal_values
 
-Places = npt.NDArray[np.int32]
+BucketCodes = npt.NDArray[np.int32]
 GONE = -1
-"""Stands in for a place: the key has no row."""
+"""Stands in for a bucket's code: the key has no row."""
 UNKNOWN = -2
-"""Stands in for a place: the layer does not have the key."""
+"""Stands in for a bucket's code: the layer does not have the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class KeyLayer:
     """n distinct keys in ascending order of their hashes.
 
     Attributes:
-        places: int32 [n]; `GONE` or a number of `places.PlaceNumbers`.
+        bucket_codes: int32 [n]; `GONE` or a code of `share_files.CodedBuckets`.
     """
 
     keys: Keys
-    places: Places
+    bucket_codes: BucketCodes
 
     def rows_of(self, wanted: Keys) -> Int64s:
         """Return the row of each wanted key: int64 [m], -1 for a missing key."""
@@ -63,22 +63,22 @@ class KeyLayer:
         hashes = self.keys.hashes
         # In the order of hashes, the search visits each page of the file once.
         open_ = np.argsort(wanted.hashes, kind="stable")
-        at = np.searchsorted(hashes, wanted.hashes[open_]).astype(np.int64)
+        rows = np.searchsorted(hashes, wanted.hashes[open_]).astype(np.int64)
         while len(open_):
-            inside = at < len(hashes)
-            inside[inside] = hashes[at[inside]] == wanted.hashes[open_[inside]]
-            open_, at = open_[inside], at[inside]
-            same = _same_keys(self.keys.columns, at, wanted.columns, open_)
-            row_of_key[open_[same]] = at[same]
-            open_, at = open_[~same], at[~same] + 1
+            inside = rows < len(hashes)
+            inside[inside] = hashes[rows[inside]] == wanted.hashes[open_[inside]]
+            open_, rows = open_[inside], rows[inside]
+            same = _same_keys(self.keys.columns, rows, wanted.columns, open_)
+            row_of_key[open_[same]] = rows[same]
+            open_, rows = open_[~same], rows[~same] + 1
         return row_of_key
 
-    def places_of(self, wanted: Keys) -> Places:
-        """Return the place of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
+    def codes_of(self, wanted: Keys) -> BucketCodes:
+        """Return the code of the bucket of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
         rows = self.rows_of(wanted)
-        places = np.full(len(wanted), UNKNOWN, np.int32)
-        places[rows >= 0] = self.places[rows[rows >= 0]]
-        return places
+        bucket_codes = np.full(len(wanted), UNKNOWN, np.int32)
+        bucket_codes[rows >= 0] = self.bucket_codes[rows[rows >= 0]]
+        return bucket_codes
 
 
 def _same_keys(
@@ -91,26 +91,24 @@ def _same_keys(
     return same
 
 
-def layer_of(keys: Keys, places: Places) -> KeyLayer:
+def layer_of(keys: Keys, bucket_codes: BucketCodes) -> KeyLayer:
     """Build a layer from distinct keys in any order."""
     order = np.argsort(keys.hashes, kind="stable")
-    return KeyLayer(keys.keys_at(order), places[order])
+    return KeyLayer(keys.keys_at(order), bucket_codes[order])
 
 
-def places_of_keys(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
-    """Return each key's place in a stack of layers, lowest first; `GONE` without a row."""
-    places = np.full(len(wanted), GONE, np.int32)
+def codes_of_keys(layers: Sequence[KeyLayer], wanted: Keys) -> BucketCodes:
+    """Return the code of each key's bucket in layers, lowest first; `GONE` without a row."""
+    bucket_codes = np.full(len(wanted), GONE, np.int32)
     open_ = np.arange(len(wanted))
     for layer in reversed(layers):
         if not len(open_):
             break
-        layer_places = layer.places_of(
-            wanted.keys_at(open_) if len(open_) < len(wanted) else wanted
-        )
-        is_known = layer_places != UNKNOWN
-        places[open_[is_known]] = layer_places[is_known]
+        layer_codes = layer.codes_of(wanted.keys_at(open_) if len(open_) < len(wanted) else wanted)
+        is_known = layer_codes != UNKNOWN
+        bucket_codes[open_[is_known]] = layer_codes[is_known]
         open_ = open_[~is_known]
-    return places
+    return bucket_codes
 
 
 def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
@@ -123,17 +121,18 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
     result = layers[-1]
     for lower in reversed(layers[:-1]):
         covered = lower.rows_of(result.keys)
-        is_uncovered = np.ones(len(lower.places), np.bool_)
+        is_uncovered = np.ones(len(lower.bucket_codes), np.bool_)
         is_uncovered[covered[covered >= 0]] = False
         below = lower.keys.keys_at(np.flatnonzero(is_uncovered))
         columns = pa.concat_batches([below.columns, result.keys.columns])
         hashes = np.concatenate([below.hashes, result.keys.hashes])
         result = layer_of(
-            Keys(hashes, columns), np.concatenate([lower.places[is_uncovered], result.places])
+            Keys(hashes, columns),
+            np.concatenate([lower.bucket_codes[is_uncovered], result.bucket_codes]),
         )
-    if is_lowest and (result.places == GONE).any():
-        rows = np.flatnonzero(result.places != GONE)
-        result = KeyLayer(result.keys.keys_at(rows), result.places[rows])
+    if is_lowest and (result.bucket_codes == GONE).any():
+        rows = np.flatnonzero(result.bucket_codes != GONE)
+        result = KeyLayer(result.keys.keys_at(rows), result.bucket_codes[rows])
     return result
 
 

@@ -35,7 +35,7 @@ from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_bu
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndex, KeyIndexes
-from stream_app.table.key_index.key_layer import GONE, Keys, Places, key_codes
+from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys, key_codes
 from stream_app.table.key_index.placed_changes import (
     NOWHERE,
     KeyChanges,
@@ -90,7 +90,7 @@ class KeyPlacement:
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused)))
             part = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:
-            yield from part.placed()
+            yield from part.place()
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop rows that the writer would ignore, so that they move no key."""
@@ -114,17 +114,17 @@ def _refusal(rows: pa.RecordBatch, refused: Int64s) -> pa.RecordBatch:
 
 
 class _DecidedChanges(NamedTuple):
-    """The changes of some rows, and the places where they take effect.
+    """The changes of some rows, and the partitions where they take effect.
 
     Attributes:
         keys: the distinct keys of the changes [k].
-        places: int32 [k]; the place of each key's row before the changes.
+        bucket_codes: int32 [k]; the code of the bucket of each key's row before the changes.
     """
 
     changes: KeyChanges
     placed: PlacedChanges
     keys: Keys
-    places: Places
+    bucket_codes: BucketCodes
 
 
 @dataclass
@@ -139,21 +139,24 @@ class _PlacedRows:
     _partitions: list[bytes] = field(init=False, default_factory=list)
     _numbers: dict[bytes, int] = field(init=False, default_factory=dict)
 
-    def placed(self) -> Iterator[BucketRows]:
-        """Yield the rows by partition and bucket, and record their places in the index."""
-        changes, placed_changes, keys, places = self._decided
+    def place(self) -> Iterator[BucketRows]:
+        """Yield the rows by partition and bucket, and record their buckets in the index."""
+        changes, placed_changes, keys, bucket_codes = self._decision
         before = changes.before
-        stored = [bucket for _, bucket in self.index.places.buckets]
+        stored = [bucket for _, bucket in self.index.buckets.ids]
         stored_buckets = np.array(stored or [0], np.int64)
         opened = self._buckets_of_new_keys()
 
         def bucket_in(key: Int64s, partition: Int64s) -> Int64s:
             stays = (partition == before[key]) | (partition == NOWHERE)
-            return np.where(stays, stored_buckets[places[key]], opened[partition])
+            return np.where(stays, stored_buckets[bucket_codes[key]], opened[partition])
 
         buckets = bucket_in(changes.key[placed_changes.source], placed_changes.partition)
-        self._index_places(
-            keys, places, bucket_in(np.arange(len(before)), placed_changes.after), placed_changes
+        self._index_keys(
+            keys,
+            bucket_codes,
+            bucket_in(np.arange(len(before)), placed_changes.after),
+            placed_changes,
         )
         if len(buckets):
             yield from self._rows_by_bucket(placed_changes, changes.partition, buckets)
@@ -163,24 +166,22 @@ class _PlacedRows:
         """The rows that change partition but omit a value, which only the older row has."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
-        placed = self._decided.placed
+        placed = self._decision.placed
         moving = placed.source[placed.deletes_older]
         leaves_out = valid_of(self.rows.column(UNCHANGED))
         return moving[leaves_out[moving]]
 
     @cached_property
-    def _decided(self) -> _DecidedChanges:
+    def _decision(self) -> _DecidedChanges:
         """Decide in which partition each change of the rows takes effect."""
         columns = self.rows.select(self.rule.keys)
         codes = key_codes(columns.columns, self.rows.num_rows)
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         keys = TableKeys(self.table, self.rule).hashed(columns.take(pa.array(first)))
-        places = self.index.find(keys)
-        partitions = [
-            self._partition_number(partition) for partition, _ in self.index.places.buckets
-        ]
-        before = np.full(len(places), NOWHERE, np.int64)
-        before[places >= 0] = np.array(partitions, np.int64)[places[places >= 0]]
+        bucket_codes = self.index.find(keys)
+        partitions = [self._partition_number(partition) for partition, _ in self.index.buckets.ids]
+        before = np.full(len(bucket_codes), NOWHERE, np.int64)
+        before[bucket_codes >= 0] = np.array(partitions, np.int64)[bucket_codes[bucket_codes >= 0]]
         kinds = self.rows.column(VALUE_KIND).to_numpy()
         changes = KeyChanges(
             key=codes.astype(np.int64),
@@ -190,7 +191,7 @@ class _PlacedRows:
             before=before,
         )
         placed = place_changes(changes, self.rule.existing)
-        return _DecidedChanges(changes, placed, keys, places)
+        return _DecidedChanges(changes, placed, keys, bucket_codes)
 
     def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
         if self.rule.existing is OlderRowRule.MOVES:
@@ -222,11 +223,11 @@ class _PlacedRows:
         A key share fills its buckets one after another. Their numbers differ by the number of
         shares.
         """
-        shares, places = self.rule.shares, self.index.places
+        shares, indexed = self.rule.shares, self.index.buckets
         if not self.rule.fills_buckets:
             return np.full(len(self._partitions), self.share, np.int64)
         counts: dict[bytes, dict[int, int]] = defaultdict(dict)
-        for (partition, bucket), keys in zip(places.buckets, places.counts, strict=True):
+        for (partition, bucket), keys in zip(indexed.ids, indexed.key_counts, strict=True):
             if bucket % shares == self.share:
                 counts[partition][bucket // shares] = keys
         rules = DynamicBucketRules.of_options(self.table.options)
@@ -235,27 +236,29 @@ class _PlacedRows:
         opened = [open_buckets(counts[partition], rules)[0] for partition in self._partitions]
         return np.array(opened, np.int64) * shares + self.share
 
-    def _index_places(
-        self, keys: Keys, places: Places, buckets: Int64s, placed_changes: PlacedChanges
+    def _index_keys(
+        self, keys: Keys, bucket_codes: BucketCodes, buckets: Int64s, placed_changes: PlacedChanges
     ) -> None:
-        """Record the keys' current places in the index.
+        """Record the keys' current buckets in the index.
 
         Args:
             buckets: the bucket of each key's row, int64 [k]; arbitrary for a key without a row.
         """
-        numbers = np.full(len(places), GONE, np.int64)
+        new_codes = np.full(len(bucket_codes), GONE, np.int64)
         lives = placed_changes.after != NOWHERE
         pairs = placed_changes.after[lives] * _BUCKETS + buckets[lives]
-        distinct, at = np.unique(pairs, return_inverse=True)
+        distinct, pair_of_key = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
-        pair_places = [
-            self.index.places.number((self._partitions[pair // _BUCKETS], pair % _BUCKETS))
+        pair_codes = [
+            self.index.buckets.code((self._partitions[pair // _BUCKETS], pair % _BUCKETS))
             for pair in distinct.tolist()
         ]
-        numbers[lives] = np.array(pair_places, np.int64)[at]
-        moved = np.flatnonzero(numbers != places)
+        new_codes[lives] = np.array(pair_codes, np.int64)[pair_of_key]
+        moved = np.flatnonzero(new_codes != bucket_codes)
         if len(moved):
-            self.index.move(keys.keys_at(moved), places[moved], numbers[moved].astype(np.int32))
+            self.index.move(
+                keys.keys_at(moved), bucket_codes[moved], new_codes[moved].astype(np.int32)
+            )
 
     def _rows_by_bucket(
         self, placed_changes: PlacedChanges, named: Int64s, buckets: Int64s
@@ -282,7 +285,9 @@ class _PlacedRows:
         partition_type = self.table.schema.partition_type
         values = deserialize_row(partition, partition_type.types)
         for column, value in zip(partition_type, values, strict=True):
-            at = rows.schema.get_field_index(column.name)
+            index = rows.schema.get_field_index(column.name)
             scalar = arrow_scalar(value, column.data_type)
-            rows = rows.set_column(at, rows.schema.field(at), pa.repeat(scalar, rows.num_rows))
+            rows = rows.set_column(
+                index, rows.schema.field(index), pa.repeat(scalar, rows.num_rows)
+            )
         return rows

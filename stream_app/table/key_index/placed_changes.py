@@ -88,9 +88,9 @@ def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools,
     previous = np.empty(count, np.int64)
     previous[1:] = partition_after[:-1]
     previous[first] = changes.before[changes.key[first]]
-    at = np.arange(count)
-    older = at[changes.adds & (previous != NOWHERE) & (previous != changes.partition)]
-    added, deleted = at[changes.adds], at[changes.ends & (previous != NOWHERE)]
+    indices = np.arange(count)
+    older = indices[changes.adds & (previous != NOWHERE) & (previous != changes.partition)]
+    added, deleted = indices[changes.adds], indices[changes.ends & (previous != NOWHERE)]
     source = np.concatenate([older, added, deleted])
     partition = np.concatenate([previous[older], changes.partition[added], previous[deleted]])
     deletes_older = np.zeros(len(source), np.bool_)

@@ -1,7 +1,7 @@
 """The layers of one key share as files on local disk, which a task maps into memory.
 
 A file is written under another name and then renamed, so a file under its final name is complete.
-Its name has the range of snapshots of its changes, and its metadata the bucket of each place. A
+Its name has the range of snapshots of its changes, and its metadata the buckets of the codes. A
 lost or unreadable file is rebuilt from the table.
 """
 
@@ -24,61 +24,61 @@ from stream_app.table.key_index.key_layer import KeyLayer, Keys
 
 _SUFFIX = ".arrow"
 _ALL = "all"
-_PLACES = b"places"
-_PLACES_SCHEMA = pa.schema(
+_BUCKETS = b"places"
+_BUCKETS_SCHEMA = pa.schema(
     [("partition", pa.binary()), ("bucket", pa.int32()), ("keys", pa.int64())]
 )
 
 
 @dataclass(slots=True)
-class PlaceNumbers:
-    """Numbers a key share's buckets in the order of their first use.
+class CodedBuckets:
+    """The buckets of a key share, whose codes are numbers in the order of their first use.
 
     Attributes:
-        buckets: each bucket at the index of its number.
-        counts: the number of the key share's keys in each bucket.
+        ids: each bucket at the index of its code.
+        key_counts: the number of the key share's keys in each bucket.
     """
 
-    buckets: list[BucketId] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    _numbers: dict[BucketId, int] = field(init=False, default_factory=dict)
+    ids: list[BucketId] = field(default_factory=list)
+    key_counts: list[int] = field(default_factory=list)
+    _codes: dict[BucketId, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._numbers = {bucket: number for number, bucket in enumerate(self.buckets)}
+        self._codes = {bucket: code for code, bucket in enumerate(self.ids)}
 
-    def number(self, bucket: BucketId) -> int:
-        """Return the number of a bucket; an unknown bucket gets a new number."""
-        if bucket not in self._numbers:
-            self._numbers[bucket] = len(self.buckets)
-            self.buckets.append(bucket)
-            self.counts.append(0)
-        return self._numbers[bucket]
+    def code(self, bucket: BucketId) -> int:
+        """Return the code of a bucket; an unknown bucket gets a new code."""
+        if bucket not in self._codes:
+            self._codes[bucket] = len(self.ids)
+            self.ids.append(bucket)
+            self.key_counts.append(0)
+        return self._codes[bucket]
 
-    def count(self, places: npt.NDArray[np.int32], step: int) -> None:
-        """Add `step` to the count of each key's place.
+    def count(self, bucket_codes: npt.NDArray[np.int32], step: int) -> None:
+        """Add `step` to the count of each key's bucket.
 
         Args:
-            places: the place of each key; negative places are ignored.
+            bucket_codes: the code of each key's bucket; the method ignores negative codes.
             step: 1 or -1.
         """
-        distinct, times = np.unique(places[places >= 0], return_counts=True)
-        for place, keys in zip(distinct.tolist(), times.tolist(), strict=True):
-            self.counts[place] += step * keys
+        distinct, times = np.unique(bucket_codes[bucket_codes >= 0], return_counts=True)
+        for code, keys in zip(distinct.tolist(), times.tolist(), strict=True):
+            self.key_counts[code] += step * keys
 
     def to_bytes(self) -> bytes:
-        """Serialize the numbers."""
+        """Serialize the buckets."""
         columns = [
-            pa.array([partition for partition, _ in self.buckets], pa.binary()),
-            pa.array([bucket for _, bucket in self.buckets], pa.int32()),
-            pa.array(self.counts, pa.int64()),
+            pa.array([partition for partition, _ in self.ids], pa.binary()),
+            pa.array([bucket for _, bucket in self.ids], pa.int32()),
+            pa.array(self.key_counts, pa.int64()),
         ]
-        rows = pa.RecordBatch.from_arrays(columns, schema=_PLACES_SCHEMA)
+        rows = pa.RecordBatch.from_arrays(columns, schema=_BUCKETS_SCHEMA)
         return bytes(rows.serialize().to_pybytes())
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> PlaceNumbers:
+    def of_bytes(cls, data: bytes) -> CodedBuckets:
         """Parse the bytes of `to_bytes`."""
-        rows = pa.ipc.read_record_batch(pa.py_buffer(data), _PLACES_SCHEMA)
+        rows = pa.ipc.read_record_batch(pa.py_buffer(data), _BUCKETS_SCHEMA)
         partitions, buckets, keys = (column.to_pylist() for column in rows.columns)
         return cls(list(zip(partitions, buckets, strict=True)), keys)
 
@@ -104,31 +104,35 @@ class ShareFiles:
         """Return the version ranges of the existing layers."""
         return [_span(path) for path in self.folder.glob("*" + _SUFFIX)]
 
-    def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], PlaceNumbers]:
-        """Load layers, and the place numbers that the last of them records.
+    def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], CodedBuckets]:
+        """Load layers, and the buckets that the last of them records.
 
         Raises:
             OSError, pa.ArrowInvalid: a layer is missing or damaged.
         """
-        layers, places = [], PlaceNumbers()
+        layers, buckets = [], CodedBuckets()
         for span in spans:
             rows = pa.ipc.open_file(pa.memory_map(str(self._path(span)))).get_batch(0)
             keys = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)
-            hashes, numbers = (column.to_numpy() for column in rows.columns[:2])
-            layers.append(KeyLayer(Keys(hashes, keys), numbers))
-            places = PlaceNumbers.of_bytes(rows.schema.metadata[_PLACES])
-        return layers, places
+            hashes, bucket_codes = (column.to_numpy() for column in rows.columns[:2])
+            layers.append(KeyLayer(Keys(hashes, keys), bucket_codes))
+            buckets = CodedBuckets.of_bytes(rows.schema.metadata[_BUCKETS])
+        return layers, buckets
 
     def save(
-        self, layer: KeyLayer, places: PlaceNumbers, begin: LayerSnapshot | None, end: LayerSnapshot
+        self,
+        layer: KeyLayer,
+        buckets: CodedBuckets,
+        begin: LayerSnapshot | None,
+        end: LayerSnapshot,
     ) -> LayerSpan:
         """Write a layer."""
-        span = LayerSpan(begin, end, len(layer.places))
+        span = LayerSpan(begin, end, len(layer.bucket_codes))
         fields = [pa.field("hash", pa.int32()), pa.field("place", pa.int32()), *self.key_schema]
-        schema = pa.schema(fields, metadata={_PLACES: places.to_bytes()})
+        schema = pa.schema(fields, metadata={_BUCKETS: buckets.to_bytes()})
         columns = [
             pa.array(layer.keys.hashes, pa.int32()),
-            pa.array(layer.places, pa.int32()),
+            pa.array(layer.bucket_codes, pa.int32()),
             *layer.keys.columns.columns,
         ]
         path = self._path(span)

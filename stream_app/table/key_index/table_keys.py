@@ -27,19 +27,23 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.key_index.key_layer import GONE, Keys, Places, key_codes
+from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys, key_codes
 
-_PLACE_FIELDS = (
-    *(pa.field("hash", pa.int32()), pa.field("place", pa.int32()), pa.field("age", pa.int64())),
+_SYSTEM_FIELDS = (
+    *(
+        pa.field("hash", pa.int32()),
+        pa.field("bucket_code", pa.int32()),
+        pa.field("age", pa.int64()),
+    ),
     *(pa.field("sequence", pa.int64()), pa.field("lives", pa.bool_())),
 )
 
 
-class PlacedFile(NamedTuple):
-    """A data file, the number of its bucket as a place, and the number of its snapshot."""
+class KeyFile(NamedTuple):
+    """A data file whose keys are read, the code of its bucket, and the number of its snapshot."""
 
     entry: ManifestEntry
-    place: int
+    bucket_code: int
     age: int = 0
 
 
@@ -63,7 +67,7 @@ class TableKeys:
     @property
     def keys_schema(self) -> pa.Schema:
         """The schema of `read`: system columns, then the key columns."""
-        return pa.schema([*_PLACE_FIELDS, *arrow_schema(self.key_type)])
+        return pa.schema([*_SYSTEM_FIELDS, *arrow_schema(self.key_type)])
 
     def no_keys(self) -> pa.RecordBatch:
         """Return an empty batch of `keys_schema`."""
@@ -78,7 +82,7 @@ class TableKeys:
         """
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
-    def read(self, file: PlacedFile) -> Iterator[pa.RecordBatch]:
+    def read(self, file: KeyFile) -> Iterator[pa.RecordBatch]:
         """Read a file's keys, in columns of `keys_schema`.
 
         Raises:
@@ -97,7 +101,7 @@ class TableKeys:
                 lives = ~are_retracts(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),
-                pa.array(np.full(count, file.place, np.int32)),
+                pa.array(np.full(count, file.bucket_code, np.int32)),
                 pa.array(np.full(count, file.age, np.int64)),
                 rows.column(SEQUENCE_NUMBER),
                 pa.array(lives),
@@ -106,7 +110,7 @@ class TableKeys:
             yield pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
     def by_share(
-        self, file: PlacedFile, batch: pa.RecordBatch
+        self, file: KeyFile, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield a file's keys by key share."""
         if not self.rule.fills_buckets:
@@ -129,41 +133,41 @@ class TableKeys:
         return schema.fields.project(names)
 
     def newest(
-        self, batch: pa.RecordBatch, places_before: Callable[[Keys], Places] | None = None
-    ) -> tuple[Keys, Places]:
-        """Return each key with the place of its live row.
+        self, batch: pa.RecordBatch, codes_before: Callable[[Keys], BucketCodes] | None = None
+    ) -> tuple[Keys, BucketCodes]:
+        """Return each key with the code of the bucket of its live row.
 
-        In each place the newest row of a key decides whether the key is live there. If several
-        places have a live row, the newest counts; a correctly written table has at most one.
+        In each bucket the newest row of a key decides whether the key is live there. If several
+        buckets have a live row, the newest counts; a correctly written table has at most one.
 
         Args:
             batch: columns of `keys_schema`.
-            places_before: returns the places of keys before these rows. A delete in another place
-                does not affect them.
+            codes_before: returns the codes of keys' buckets before these rows. A delete in another
+                bucket does not affect them.
 
         Returns:
-            Distinct keys and their places; `GONE` for deleted keys. Without `places_before` the
-            result omits deleted keys.
+            Distinct keys and their buckets' codes; `GONE` for deleted keys. Without `codes_before`
+            the result omits deleted keys.
         """
-        rows = _newest_of_each_place(batch, len(_PLACE_FIELDS))
+        rows = _newest_in_each_bucket(batch, len(_SYSTEM_FIELDS))
         lives = batch.column("lives").to_numpy(zero_copy_only=False)[rows]
         keys = self._keys(batch, rows)
-        places = batch.column("place").to_numpy()[rows]
+        bucket_codes = batch.column("bucket_code").to_numpy()[rows]
         is_chosen = lives
-        if places_before is not None and not lives.all():
+        if codes_before is not None and not lives.all():
             ended = np.flatnonzero(~lives)
             is_chosen = lives.copy()
-            is_chosen[ended] = places_before(keys.keys_at(ended)) == places[ended]
+            is_chosen[ended] = codes_before(keys.keys_at(ended)) == bucket_codes[ended]
         chosen = np.flatnonzero(is_chosen)
-        return keys.keys_at(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
+        return keys.keys_at(chosen), np.where(lives, bucket_codes, GONE).astype(np.int32)[chosen]
 
     def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
-        columns = batch.select(range(len(_PLACE_FIELDS), batch.num_columns)).take(pa.array(rows))
+        columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(pa.array(rows))
         return Keys(batch.column("hash").to_numpy()[rows], columns)
 
 
-def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Int64s:
-    """Return the row number of each key's live row, or else of its newest row in each place."""
+def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
+    """Return the row number of each key's live row, or else of its newest row in each bucket."""
     hashes = batch.column("hash").to_numpy()
     order = np.argsort(hashes, kind="stable")
     same = hashes[order[1:]] == hashes[order[:-1]]
@@ -175,11 +179,11 @@ def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Int64s:
         return order
     several = batch.take(pa.array(rows))
     codes = key_codes(several.columns[first_key:], len(rows))
-    place, age, sequence = (
-        several.column(name).to_numpy() for name in ("place", "age", "sequence")
+    bucket_code, age, sequence = (
+        several.column(name).to_numpy() for name in ("bucket_code", "age", "sequence")
     )
     lives = several.column("lives").to_numpy(zero_copy_only=False)
-    newest = _last_of(np.lexsort((sequence, age, place, codes)), codes, place)
+    newest = _last_of(np.lexsort((sequence, age, bucket_code, codes)), codes, bucket_code)
     by_life = newest[np.lexsort((*(a[newest] for a in (sequence, age, lives, codes)),))]
     last = np.ones(len(by_life), np.bool_)
     last[:-1] = codes[by_life[1:]] != codes[by_life[:-1]]

@@ -20,7 +20,7 @@ from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.merged_section import (
-    lies_by_age,
+    is_ordered_by_age,
     merged_section,
     without_deletes,
 )
@@ -135,7 +135,7 @@ class SplitRead(RowChoice):
     def _system_columns(self, section: Section) -> set[str]:
         """Return the system columns that the merge needs; others would dominate narrow reads."""
         system = set()
-        if self.table.schema.sequence_fields or not lies_by_age(section):
+        if self.table.schema.sequence_fields or not is_ordered_by_age(section):
             system.add(SEQUENCE_NUMBER)
         if self.row_kind or any(file.may_have_deletes for file in section_files(section)):
             system.add(VALUE_KIND)

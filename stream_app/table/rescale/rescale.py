@@ -123,9 +123,9 @@ class _PartitionRescale:
         ]
         if len(counts := {entry.total_buckets for entry in live}) > 1:
             raise CorruptFileError(
-                f"the partition's files tell several numbers of buckets: {sorted(counts)}",
+                f"the partition's files have different numbers of buckets: {sorted(counts)}",
                 where=self.table.paths.partition_folder(self.partition),
-                fix="stream-app check tells since when; roll the table back to before",
+                fix="stream-app check names the first such version; roll the table back to before",
             )
         buckets = {(entry.partition, entry.bucket) for entry in live}
         vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)

@@ -24,7 +24,7 @@ from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.source_table import SourceTable, with_aliases
-from stream_app.planning.schema.evolution import evolution, typed_since
+from stream_app.planning.schema.evolution import evolution, type_times
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules
 
@@ -95,4 +95,4 @@ def column_times(table: FileStoreTable) -> Mapping[str, int]:
     """Return the time in ms at which each column got its type, from the older schemas."""
     numbers = reversed(table.schemas.ids())
     older = (number for number in numbers if number <= table.schema.schema_id)
-    return typed_since(table.schemas.schema(number) for number in older)
+    return type_times(table.schemas.schema(number) for number in older)

@@ -20,7 +20,7 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.index_changes import chosen_rewrites, combined_index
+from stream_app.planning.commit.index_changes import choose_rewrites, combine_index
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest, write_index_manifest
 
@@ -62,7 +62,7 @@ def index_changes(
     """
     deleted = deleted or {}
     assert deleted.keys().isdisjoint(deleted_files), "no rows are deleted of a file that is gone"
-    plan = chosen_rewrites(
+    plan = choose_rewrites(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
         deleted_files=deleted_files,
         changed=deleted.keys(),
@@ -89,4 +89,4 @@ def new_index_manifest(
     if not changes:
         return previous
     live = index_manifest(table, previous).entries
-    return write_index_manifest(table, combined_index(live, changes))
+    return write_index_manifest(table, combine_index(live, changes))

@@ -9,7 +9,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.compact.waiting_rows import (
     Visibility,
-    counted_rows,
+    rows_to_report,
     waiting_buckets,
     waiting_fix,
     waiting_text,
@@ -55,7 +55,7 @@ def rows_that_wait(
         live = FileStoreScan(table).live(latest)
     waiting = sum(waiting_buckets(live, rule, table.options.num_levels).values())
     is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
-    return counted_rows(
+    return rows_to_report(
         waiting,
         newest=max(0, latest.delta_record_count or 0) if is_epoch else 0,
         age_s=(table.clock.now_ms() - latest.time_millis) / 1000,

@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 
 from stream_app.app.cli.verbs.upkeep.alter import schema_changes
-from stream_app.catalog.rest.rest_connection import merged_options
+from stream_app.catalog.rest.rest_connection import merge_options
 from stream_app.catalog.rest.schema_change_json import change_object
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
@@ -40,7 +40,7 @@ def _config(case: Case) -> str:
         key, _, value = option.partition("=")
         layers[layer][key] = value
     config = {"defaults": layers["default"], "overrides": layers["override"]}
-    merged = merged_options(config, layers["client"])
+    merged = merge_options(config, layers["client"])
     return "\n".join(f"{key} = {value}" for key, value in sorted(merged.items()))
 
 

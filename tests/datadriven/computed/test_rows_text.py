@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.tables.single_table_setup import wanted_schema
+from stream_app.app.tables.single_table_setup import configured_schema
 from stream_app.app.tables.table_pipeline import RowSettings
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
@@ -63,7 +63,7 @@ class _Tables:
         options = "\n".join(f'debezium."{key}" = "{value}"' for key, value in case.args.items())
         self._file.write_text(_REST.format(options=options, table=case.input))
         config = load_config(self._file, [], {})
-        schema = wanted_schema(table_section(config), SystemClock())
+        schema = configured_schema(table_section(config), SystemClock())
         rows = RowSettings(
             source=config.source, rules=table_section(config), schema=schema,
             leaves_out=frozenset({StepPlace.INSERTS_ONLY}),

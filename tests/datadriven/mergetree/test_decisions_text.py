@@ -220,7 +220,7 @@ def runs(case: Case) -> str:
 def tiers(case: Case) -> str:
     """A line for each tier, the newest first."""
     files = [file_of(line) for line in case.input_lines]
-    tiers = lookup_tiers(files, lies_by_age="sequence-field" not in case.args)
+    tiers = lookup_tiers(files, is_ordered_by_age="sequence-field" not in case.args)
     return "\n".join(" ".join(file.file_name for file in tier) for tier in tiers)
 
 

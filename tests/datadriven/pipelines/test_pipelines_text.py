@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.tables.single_table_setup import open_or_create_table, wanted_schema
+from stream_app.app.tables.single_table_setup import configured_schema, open_or_create_table
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_CHECK,
     LEFT_OUT_BY_REPLAY,
@@ -52,7 +52,9 @@ def test_pipelines_text(tmp_path: Path) -> None:
         config = load_config(file, [], {})
         only = config.tables
         assert isinstance(only, SingleTable)
-        table = open_or_create_table(only, wanted_schema(only.table, SystemClock()), SystemClock())
+        table = open_or_create_table(
+            only, configured_schema(only.table, SystemClock()), SystemClock()
+        )
         return "\n".join(f"{name}: {caller}" for name, caller in _callers(config, table).items())
 
     run_file(Path(__file__).with_name("steps.txt"), handle)

@@ -16,7 +16,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.planning.compact.append_compaction import (
     PackRules,
     SubCoordinator,
-    in_sequence,
+    files_in_row_order,
     pick_compact_before,
     pick_full_rewrite,
     plan_round,
@@ -82,7 +82,7 @@ def rounds(case: Case) -> str:
 
 def window(case: Case) -> str:
     """As long as something is picked; what comes of a compaction is not put back."""
-    queue = in_sequence(files_of(case.input))
+    queue = files_in_row_order(files_of(case.input))
     shown: list[str] = []
     while True:
         picked, queue = pick_compact_before(
@@ -97,7 +97,7 @@ def window(case: Case) -> str:
 
 def full(case: Case) -> str:
     picked = pick_full_rewrite(
-        in_sequence(files_of(case.input)),
+        files_in_row_order(files_of(case.input)),
         compaction_file_size=int(case.args["large"]),
         rewrite_all="rewrite-all" in case.args,
     )

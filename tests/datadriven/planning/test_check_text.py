@@ -64,7 +64,10 @@ def _consumer(case: Case) -> str:
     return _show(consumer_findings(consumer, *bounds, "t"))
 
 
-_UNRECORDED = {"o": "is an OVERWRITE, which no changes tell", "r": "came back without changes"}
+_UNRECORDED = {
+    "o": "is an OVERWRITE without a changelog",
+    "r": "came back without changes",
+}
 
 
 def _replay(case: Case) -> str:

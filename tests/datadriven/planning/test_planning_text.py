@@ -26,7 +26,7 @@ from stream_app.model.files.index_file_meta import (
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
-from stream_app.planning.commit.index_changes import chosen_rewrites, combined_index, index_conflict
+from stream_app.planning.commit.index_changes import choose_rewrites, combine_index, index_conflict
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
 from stream_app.table.commit.metadata_files import full_merge, manifest_groups
 from tests.support.suite.datadriven import Case, run_file
@@ -163,7 +163,7 @@ def names_in(case: Case, key: str) -> list[str]:
 
 
 def rewrite(case: Case) -> str:
-    rewritten = chosen_rewrites(
+    rewritten = choose_rewrites(
         [index_entry_of(line) for line in case.input_lines],
         deleted_files=names_in(case, "gone"),
         changed=names_in(case, "changed"),
@@ -180,7 +180,7 @@ def rewrite(case: Case) -> str:
 
 def combined(case: Case) -> str:
     base, changes = _index_commit(case)
-    return "\n".join(map(show_index, combined_index(base, changes))) or "none"
+    return "\n".join(map(show_index, combine_index(base, changes))) or "none"
 
 
 def index_conflicts(case: Case) -> str:

@@ -18,7 +18,7 @@ from stream_app.model.renames.ddl import (
     RenamedTables,
     Statement,
     TableName,
-    parsed_statements,
+    parse_statements,
 )
 from stream_app.model.renames.source_renames import (
     NO_RENAMES,
@@ -59,7 +59,7 @@ def _shown(statement: Statement) -> str:
 
 
 def _ddl(case: Case) -> str:
-    return "\n".join(map(_shown, parsed_statements(case.input))) or "nothing"
+    return "\n".join(map(_shown, parse_statements(case.input))) or "nothing"
 
 
 def _schema(match: re.Match[str]) -> TableSchema:
@@ -79,7 +79,7 @@ def _renames(case: Case) -> str:
     for line in case.input_lines:
         match = _ASKS.fullmatch(line)
         if match is None:
-            renames = renames.after(SourceDatabase("", "shop"), parsed_statements(line), 100)
+            renames = renames.after(SourceDatabase("", "shop"), parse_statements(line), 100)
             assert source_renames(renames.document()) == renames
             continue
         decision = column_renames(

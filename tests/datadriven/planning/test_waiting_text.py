@@ -13,7 +13,7 @@ from pathlib import Path
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.compact.waiting_rows import (
     Visibility,
-    counted_rows,
+    rows_to_report,
     visibility_of,
     waiting_rows,
     waiting_text,
@@ -44,7 +44,7 @@ def _waiting(case: Case, line: str) -> int:
 def counted(case: Case) -> str:
     newest, pairs = int(case.args["newest"]), [line.split() for line in case.input_lines]
     return "\n".join(
-        str(counted_rows(int(rows), newest=newest, age_s=float(age.removesuffix("s"))))
+        str(rows_to_report(int(rows), newest=newest, age_s=float(age.removesuffix("s"))))
         for rows, age in pairs
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.tables.folder_access import open_folder
+from stream_app.app.tables.job_folder_access import open_folder
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options
@@ -18,7 +18,7 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.border_log import BorderLog
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.tables.small_table import StandingClock
@@ -32,7 +32,7 @@ class Bank:
 
     broker: EmbeddedBroker
     name: str
-    checkpoint: Folder
+    checkpoint: JobFolder
     clock: StandingClock = field(default_factory=StandingClock)
     number: int = 0
 

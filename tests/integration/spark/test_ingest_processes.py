@@ -24,7 +24,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.snapshot import PACE_PROPERTY, SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
 from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.spark.epoch.epoch_seconds import parse_parts
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.jobs.job_bench import JobBench, change
@@ -361,7 +361,7 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
         _write(bench, range(200, 220), f"java {identifier}", identifier)
         bench.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 150)
-    checkpoint = Folder(str(bench.folder / "checkpoint"), LocalFileIO())
+    checkpoint = JobFolder(str(bench.folder / "checkpoint"), LocalFileIO())
     job.wait_for(lambda _: state_of(checkpoint).warnings)  # the client tries for seconds
     assert job.stop() == 0, job.log()
     [warning] = state_of(checkpoint).warnings

@@ -20,7 +20,7 @@ from stream_app.app.web.job_site import JobSite
 from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.read.data_source import NAME
 from tests.support.databases.database_bench import DatabaseBench, database, same
 from tests.support.engines.stream_app_source import source
@@ -156,7 +156,7 @@ def test_a_job_works_in_a_catalog(
     # The page, whose compaction is a process that gets the catalog by its environment.
     if "token" in catalog:
         config = load_config(bench.conf, (), os.environ)
-        checkpoint = Folder(config.stream.checkpoint, LocalFileIO())
+        checkpoint = JobFolder(config.stream.checkpoint, LocalFileIO())
         actions = Actions(JobSite(shown_job(config), checkpoint, SystemClock()), patience_s=120)
         ended = actions.begin("db.t", {"action": "compact"})
         assert ended.state == DONE, ended.lines

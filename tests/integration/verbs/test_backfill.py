@@ -227,7 +227,7 @@ def test_from_a_time_only_keys_of_the_topic_are_compared(
     yesterday = str(now - DAY_MS)
     assert backfill(table, "--from-topic", source, "--from", yesterday) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["read 3 changes", "keys that no message tells were left alone"]
+    assert lines[:2] == ["read 3 changes", "keys without a message were left unchanged"]
     assert lines[2].endswith("0 rows added, 1 changed, 1 deleted")
     assert rows_of(paimon_java, table) == {0: "other", 1: "new", 7: "foreign"}
     assert backfill(table, "--from-topic", source, "--from", yesterday) == 0

@@ -243,7 +243,7 @@ def lock_of(options: Mapping[str, str], **more: str) -> CatalogLock:
 def is_given(lock: CatalogLock) -> bool:
     """Whether a writer gets the lock in its time."""
     try:
-        with lock.held(ORDERS):
+        with lock.hold(ORDERS):
             return True
     except CommitError:
         return False
@@ -253,7 +253,7 @@ def is_given(lock: CatalogLock) -> bool:
 def test_a_held_lock_is_waited_for(options: Mapping[str, str]) -> None:
     impatient = lock_of(options, **{"lock-acquire-timeout": "1 s"})
     error = pytest.raises(CommitError, match="another writer has held the table's lock")
-    with lock_of(options).held(ORDERS), error, impatient.held(ORDERS):
+    with lock_of(options).hold(ORDERS), error, impatient.hold(ORDERS):
         pass
     assert is_given(impatient)
 
@@ -261,7 +261,7 @@ def test_a_held_lock_is_waited_for(options: Mapping[str, str]) -> None:
 @pytest.mark.parametrize("options", ["sqlite", "postgresql", "mysql"], indirect=True)
 def test_the_lock_of_a_dead_process_is_taken_over(options: Mapping[str, str]) -> None:
     dead = lock_of(options, **{"lock-acquire-timeout": "1 s"})
-    with dead.held(ORDERS):
+    with dead.hold(ORDERS):
         assert is_given(lock_of(options))
 
 
@@ -279,7 +279,7 @@ def test_a_folder_with_another_table_is_refused_until_it_is_registered(
 ) -> None:
     other = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
     orders_of(other).commit(("+I", {"k": "a", "v": "1"}))
-    with pytest.raises(UsageError, match="a table that the catalog does not know"):
+    with pytest.raises(UsageError, match="a table that is not in the catalog"):
         orders_of(catalog)
     theirs = NamedTable(catalog=options, database="shop", table="orders")
     paimon_java.adopt(theirs)

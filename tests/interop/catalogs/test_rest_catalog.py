@@ -240,7 +240,7 @@ def test_the_server_refuses_the_token_or_the_table(
 
 
 def test_a_warehouse_that_the_server_does_not_know(warehouse: RestWarehouse) -> None:
-    with pytest.raises(UsageError, match="does not know the warehouse 'another'"):
+    with pytest.raises(UsageError, match="has no warehouse 'another'"):
         catalog_of({**warehouse.options, "warehouse": "another"}, SystemClock())
 
 

@@ -88,7 +88,7 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
     work = a_compactor(job_table, lambda _: executor)
     follower = _Compaction(job, work, threading.Event())
     for _ in range(5):
-        follower._touch()
+        follower._load_changed_buckets()
         list(follower._reports(work.committer.iter_compact_due()))
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
@@ -269,7 +269,7 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
     )
     work = a_compactor(job_table, CompactInCaller)
     follower = _Compaction(job, work, threading.Event())
-    follower._touch()
+    follower._load_changed_buckets()
     list(follower._reports(work.committer.iter_compact_due()))
     fields = parse_columns("k INT, v STRING, dt STRING, w INT")
     assert table.schemas.create(
@@ -279,6 +279,6 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
         [("+I", {"k": 1, "v": "x", "dt": "a", "w": 2})]
     )
     with pytest.raises(StreamAppError) as raised:
-        follower._touch()
+        follower._load_changed_buckets()
     assert "start the job again" in raised.value.fix
     assert "table.columns" not in raised.value.fix

@@ -216,7 +216,7 @@ def test_an_overwrite_is_where_a_replay_begins(tmp_path: Path) -> None:
     Damage(small.table).snapshot(commit_kind=CommitKind.OVERWRITE)
     report = sound_report(small.table)
     assert report.left_out == [
-        "replay of the changes: snapshot 7 is an OVERWRITE, which no changes tell"
+        "replay of the changes: snapshot 7 is an OVERWRITE without a changelog"
     ]
 
 

@@ -16,7 +16,7 @@ from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_format_registry import format_named
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.messages.debezium_messages import messages
 from tests.support.tables.small_table import small_table
@@ -33,7 +33,7 @@ def insert(table: str, key: int, value: str) -> str:
 def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
     small.commit(("+I", {"k": 1, "v": "own"}))
-    checkpoint = Folder(*file_io_of(str(tmp_path / "c")))
+    checkpoint = JobFolder(*file_io_of(str(tmp_path / "c")))
     source = SourceConfig(topics=("t", "other"))
     only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
     assert choice_of(only) == EVERY_SOURCE

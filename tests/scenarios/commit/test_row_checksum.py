@@ -72,7 +72,7 @@ def shown(table: FileStoreTable) -> str:
 def test_a_table_that_cannot_keep_one_says_why(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     TableWriter(table).write(FIRST)
-    assert shown(table) == "none: without a changelog its writers do not know the rows before"
+    assert shown(table) == "none: without a changelog its writers do not read the older rows"
     assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
 
 

@@ -56,7 +56,7 @@ def buckets_of(table: FileStoreTable) -> dict[tuple[bytes, int], list[int]]:
     }
 
 
-def places_of(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
+def buckets_of_keys(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
     """The partition and bucket of each key, by the index."""
     table, placed = job.table, dict[int, tuple[str, int]]()
     rule, latest = index_rule(table.schema), table.snapshots.latest_id()
@@ -66,10 +66,10 @@ def places_of(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
     for share in range(rule.shares):
         index = KeyIndexes.of_table(table, rule).index_at(share, latest)
         for layer in index.layers:
-            ids, places = layer.keys.columns.column("id").to_pylist(), index.find(layer.keys)
-            for key, place in zip(ids, places.tolist(), strict=True):
-                if place >= 0:
-                    partition, bucket = index.places.buckets[place]
+            ids, codes = layer.keys.columns.column("id").to_pylist(), index.find(layer.keys)
+            for key, code in zip(ids, codes.tolist(), strict=True):
+                if code >= 0:
+                    partition, bucket = index.buckets.ids[code]
                     placed[key] = str(deserialize_row(partition, types)[0]), bucket
     return placed
 
@@ -101,14 +101,14 @@ def test_keys_without_the_partition(
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(20)))
     job.write(*(("+U", {"id": key, "p": "b", "v": 2}) for key in range(0, 20, 3)))
     job.write(*(("-D", {"id": key, "p": "a", "v": 1}) for key in range(0, 20, 4)))
-    rows, places = by_content(read_rows(table)), places_of(job)
+    rows, places = by_content(read_rows(table)), buckets_of_keys(job)
     assert len(rows) == len(places) == 15
     compact(table)
     if is_lost:
         shutil.rmtree(disk)
         disk.mkdir()
     assert by_content(read_rows(table)) == rows
-    assert places_of(job) == places
+    assert buckets_of_keys(job) == places
     job.write(*(("+U", {"id": key, "p": "c", "v": 3}) for key in range(20)))
     assert len(read_rows(table)) == 20
     sound_report(table)
@@ -132,6 +132,6 @@ def test_a_row_that_a_vector_has_deleted_is_not_in_an_index_made_anew(
     assert latest.index_manifest, "a vector tells what is deleted"
     shutil.rmtree(disk)
     disk.mkdir()
-    assert 7 not in places_of(job)
+    assert 7 not in buckets_of_keys(job)
     job.write(("+I", {"id": 7, "p": "b", "v": 2}))
     assert [row["p"] for row in read_rows(table) if row["id"] == 7] == ["b"]

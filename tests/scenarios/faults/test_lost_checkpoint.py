@@ -116,7 +116,7 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     assert f"starting-offsets = '{ENDS}'" in committer.tables.held.by_name["b"].reason
     [warning] = [record.getMessage() for record in caplog.records if "already" in record.message]
     assert tables.tables[0].location in warning
-    assert "a changelog tells these changes again" in warning
+    assert "a changelog has these changes twice" in warning
 
     tables.send([], [{"day": "day 9", "n": 9}])
     assert run(committer, tables, runner, 1) is None

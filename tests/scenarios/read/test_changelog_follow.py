@@ -188,7 +188,7 @@ def test_a_consumer_behind_an_expiry_gets_an_error_with_what_is_left(small: Smal
     table = PaimonTable(small.table)
     with pytest.raises(UsageError, match="the first that it can still have is 3") as caught:
         table.changelog(consumer_id="search")
-    assert "'search' wants snapshot 1" in caught.value.problem
+    assert "'search' continues at snapshot 1" in caught.value.problem
     assert "--ignore-progress" in caught.value.fix
     assert keys_and_values(table.changelog(consumer_id="search", ignore_progress=True)) == [
         (3, "c")

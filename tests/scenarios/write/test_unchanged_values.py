@@ -27,7 +27,7 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from tests.support.engines.begun_epoch import begin_epoch
@@ -69,7 +69,9 @@ class ToastJob:
             name="t",
             table_job=TableJob(self.table, self._executor),
             format_of=_format_of,
-            quarantine=QuarantineWriter(Folder(str(self.folder / "bad"), self.table.file_io), None),
+            quarantine=QuarantineWriter(
+                JobFolder(str(self.folder / "bad"), self.table.file_io), None
+            ),
             listener=Reports(),
         )
         tables = StoppingTables(
@@ -89,8 +91,8 @@ class ToastJob:
         self.executors.append(self.executor_of(table))
         return self.executors[-1]
 
-    def _checkpoint(self) -> Folder:
-        return Folder(str(self.folder / "checkpoint"), self.table.file_io)
+    def _checkpoint(self) -> JobFolder:
+        return JobFolder(str(self.folder / "checkpoint"), self.table.file_io)
 
     def run(self, *values: bytes) -> None:
         """One epoch."""

@@ -18,7 +18,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
@@ -43,7 +43,7 @@ class Database:
     def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
         self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
         self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
-        self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
+        self.checkpoint = JobFolder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
         self.database_tables = DatabaseTables(
             tables=self.tables, state_file=JobStateFile(self.checkpoint), clock=StandingClock(),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 Ends = Mapping[str, Mapping[str, int]]
 """Topic → Kafka partition → the first offset that is not read."""
 
 
 def begin_epoch(
-    checkpoint: Folder, epoch: int, begin: Ends, end: Ends, query: str = "the job"
+    checkpoint: JobFolder, epoch: int, begin: Ends, end: Ends, query: str = "the job"
 ) -> None:
     """Write the files of an epoch's begin.
 

@@ -21,7 +21,7 @@ from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.border_log import BorderLog
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.histories.transaction_history import (
@@ -139,7 +139,7 @@ class BordersOfHistory:
     clock: StandingClock = field(default_factory=StandingClock)
 
     def __post_init__(self) -> None:
-        self.log = BorderLog(Folder("memory://checkpoint", MemoryFileIO()))
+        self.log = BorderLog(JobFolder("memory://checkpoint", MemoryFileIO()))
         self.limit = self.random.choice((1, 2, 4, 8, 20, 100))
 
     def run(self) -> None:

@@ -32,7 +32,7 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
@@ -76,7 +76,7 @@ class DatabaseJob:
         )
         self.config = AppConfig(tables=database, stream=stream)
         self.clock = StandingClock()
-        self.checkpoint = Folder(self.config.stream.checkpoint, LocalFileIO())
+        self.checkpoint = JobFolder(self.config.stream.checkpoint, LocalFileIO())
         self.time_ms: int | None = None  # of all messages
         self.sent: list[Message] = []
         self.epochs: list[int] = []
@@ -147,12 +147,12 @@ class DatabaseJob:
             {
                 "topic": TOPIC,
                 "partition": 0,
-                "offset": at,
+                "offset": offset,
                 "timestamp": time,
                 "key": key,
                 "value": value,
             }
-            for at, (key, value) in enumerate(self.sent[begin:end], begin)
+            for offset, (key, value) in enumerate(self.sent[begin:end], begin)
         ]
         return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
@@ -185,7 +185,7 @@ class DatabaseJob:
 
     def _letters(self, name: str) -> QuarantineWriter:
         location = f"{self.config.stream.quarantine}/{name}".rstrip("/")
-        return QuarantineWriter(Folder(location, LocalFileIO()), None)
+        return QuarantineWriter(JobFolder(location, LocalFileIO()), None)
 
     def _quarantine(self, epoch: int, messages: pa.Table) -> None:
         self._letters("").write(epoch, messages)

@@ -25,7 +25,7 @@ from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
@@ -56,7 +56,7 @@ class Job:
             table_job=TableJob(table, self.executor_of),
             format_of=self._format_of,
             quarantine=QuarantineWriter(
-                Folder(f"{self.table.location}-bad", self.table.file_io), None
+                JobFolder(f"{self.table.location}-bad", self.table.file_io), None
             ),
             listener=Reports(ends_at),
             evolution=None if self.rules is None else SchemaEvolution(self.rules),
@@ -74,8 +74,8 @@ class Job:
             )
         )
 
-    def checkpoint(self) -> Folder:
-        return Folder(f"{self.table.location}-checkpoint", self.table.file_io)
+    def checkpoint(self) -> JobFolder:
+        return JobFolder(f"{self.table.location}-checkpoint", self.table.file_io)
 
     def _format_of(self, table: FileStoreTable) -> Pipeline:
         schema = table.schema

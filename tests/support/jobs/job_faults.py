@@ -34,12 +34,12 @@ def python_workers(session: int) -> list[int]:
     return sorted(process for process, parent in parents.items() if parent in parents)
 
 
-def kill_a_worker(session: int, place: int = 0) -> int | None:
-    """SIGKILL one of a job's Python workers, chosen by `place`; its id, None: there is none."""
+def kill_a_worker(session: int, index: int = 0) -> int | None:
+    """SIGKILL one of a job's Python workers, chosen by `index`; its id, None: there is none."""
     workers = python_workers(session)
     if not workers:
         return None
-    chosen = workers[place % len(workers)]
+    chosen = workers[index % len(workers)]
     try:
         os.kill(chosen, signal.SIGKILL)
     except ProcessLookupError:

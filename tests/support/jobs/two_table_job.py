@@ -32,7 +32,7 @@ from stream_app.spark.ingest.epoch_tables import (
 )
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.begun_epoch import Ends, begin_epoch
@@ -130,7 +130,9 @@ class TwoTables:
         of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
         for number, (table, its_files) in enumerate(zip(self.tables, of_each, strict=True)):
             seen = table if its_files is None else replace(table, file_io=its_files)
-            quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
+            quarantine = JobFolder(
+                str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io
+            )
             feed = TableFeed(
                 name=TOPICS[number],
                 table_job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
@@ -158,9 +160,9 @@ class TwoTables:
         """What the job remembers."""
         return state_of(self.checkpoint())
 
-    def checkpoint(self, files: FileIO | None = None) -> Folder:
+    def checkpoint(self, files: FileIO | None = None) -> JobFolder:
         """The job's checkpoint, with Spark's part of it."""
-        return Folder(str(self.folder / "checkpoint"), files or self.tables[0].file_io)
+        return JobFolder(str(self.folder / "checkpoint"), files or self.tables[0].file_io)
 
     def done(self, epoch: int) -> None:
         """Spark goes on behind the epoch."""

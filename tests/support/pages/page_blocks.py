@@ -38,18 +38,18 @@ def run_page(path: Path, run: Callable[[Block], str], languages: frozenset[str])
         run: returns what a block has printed.
     """
     page = path.read_text(encoding="utf-8")
-    pieces, printed, at = [], "", 0
+    pieces, printed, end = [], "", 0
     for fence in _FENCE.finditer(page):
         language, text = fence.groups()
-        pieces.append(page[at : fence.start(2)])
-        at = fence.end(2)
+        pieces.append(page[end : fence.start(2)])
+        end = fence.end(2)
         if language == OUTPUT:
             text = _tidy(printed)
         elif language in languages:
             line = page.count("\n", 0, fence.start()) + 1
             printed = run(Block(language=language, text=text, line=line))
         pieces.append(text)
-    real = "".join([*pieces, page[at:]])
+    real = "".join([*pieces, page[end:]])
     if rewriting():
         path.write_text(real, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == real, f"REWRITE=1 makes the output of {path} anew"

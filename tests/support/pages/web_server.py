@@ -46,8 +46,8 @@ class Warehouse:
 
     @contextmanager
     def response(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:
-        at = urlsplit(self.server)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=120)
+        address = urlsplit(self.server)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=120)
         try:
             connection.request("GET", path, headers={} if host is None else {"Host": host})
             yield connection.getresponse()
@@ -56,8 +56,10 @@ class Warehouse:
 
     def post(self, path: str, form: Mapping[str, str], **headers: str) -> tuple[int, str]:
         """Send a form: the status and the body of the answer."""
-        at = urlsplit(self.server)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=2 * PATIENCE_S)
+        address = urlsplit(self.server)
+        connection = http.client.HTTPConnection(
+            address.hostname or "", address.port, timeout=2 * PATIENCE_S
+        )
         try:
             fields = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request("POST", path, urlencode(form), headers=fields)

@@ -7,7 +7,7 @@ from typing import Any
 import datasketches
 from pyroaring import BitMap
 
-from stream_app.mergetree.merge_engines.aggregates.roaring64 import written_bitmaps
+from stream_app.mergetree.merge_engines.aggregates.roaring64 import write_bitmaps
 
 
 def _hll(number: int) -> bytes:
@@ -23,7 +23,7 @@ def _theta(number: int) -> bytes:
 
 
 def _bitmap64(number: int) -> bytes:
-    return written_bitmaps({0: BitMap([number])})
+    return write_bitmaps({0: BitMap([number])})
 
 
 _ROWS = ("ARRAY<ROW<a INT, b STRING>>", [{"a": 1, "b": "x"}], [{"a": 2, "b": "y"}])

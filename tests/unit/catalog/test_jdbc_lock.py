@@ -42,12 +42,12 @@ def test_a_lock_excludes_others_of_its_table_alone(connections: Connections) -> 
     clock = StandingClock()
     lock = lock_of(connections, clock)
     began = clock.millis
-    with lock_of(connections, clock, timeout_s=600).held(ORDERS):
+    with lock_of(connections, clock, timeout_s=600).hold(ORDERS):
         assert locks_of(connections) == ["lake.shop.orders"]
-        with lock.held(RUNS):
+        with lock.hold(RUNS):
             pass
         error = pytest.raises(CommitError, match="another writer has held the table's lock")
-        with error, lock.held(ORDERS):
+        with error, lock.hold(ORDERS):
             pass
     assert 60_000 < clock.millis - began < 60_000 + 2 * 8000  # the waits end soon after the limit
     assert locks_of(connections) == []
@@ -55,7 +55,7 @@ def test_a_lock_excludes_others_of_its_table_alone(connections: Connections) -> 
 
 def test_a_lock_is_free_after_an_error(connections: Connections) -> None:
     lock = lock_of(connections, StandingClock())
-    with pytest.raises(ZeroDivisionError), lock.held(ORDERS):
+    with pytest.raises(ZeroDivisionError), lock.hold(ORDERS):
         raise ZeroDivisionError
     assert locks_of(connections) == []
 
@@ -63,7 +63,7 @@ def test_a_lock_is_free_after_an_error(connections: Connections) -> None:
 def test_a_holder_that_took_too_long_leaves_its_successors_lock(connections: Connections) -> None:
     clock = StandingClock()
     lock = lock_of(connections, clock)
-    with lock.held(ORDERS):
+    with lock.hold(ORDERS):
         clock.sleep(61)
         connections.change("UPDATE paimon_distributed_locks SET expire_time_seconds = 999")
     assert locks_of(connections) == ["lake.shop.orders"]
@@ -75,11 +75,11 @@ def test_a_dead_process_loses_its_lock(connections: Connections) -> None:
     lock = lock_of(connections, clock)
     insert = "INSERT INTO paimon_distributed_locks VALUES (?, datetime('now', ?), 60)"
     connections.change(insert, ("lake.shop.orders", "-59 seconds"))
-    with pytest.raises(CommitError), lock.held(ORDERS):
+    with pytest.raises(CommitError), lock.hold(ORDERS):
         pass
     connections.change("DELETE FROM paimon_distributed_locks")
     connections.change(insert, ("lake.shop.orders", "-62 seconds"))
-    with lock.held(ORDERS):
+    with lock.hold(ORDERS):
         assert locks_of(connections) == ["lake.shop.orders"]
 
 

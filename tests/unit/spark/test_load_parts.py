@@ -18,7 +18,7 @@ from stream_app.spark.checkpoint.load_plan import (
     split_into_epochs,
     write_load_plan,
 )
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.load.database_rows import RowQuery
 
 BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
@@ -45,7 +45,7 @@ def test_each_row_is_in_one_part() -> None:
 
 
 def test_the_plan_is_remembered(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path), LocalFileIO())
+    folder = JobFolder(str(tmp_path), LocalFileIO())
     assert read_load_plan(folder) is None
     plan = LoadPlan(
         source="jdbc:…",
@@ -75,4 +75,4 @@ def test_small_tables_share_a_task() -> None:
 def test_a_damaged_or_later_plan_is_an_error(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(CheckpointError, match=problem):
-        read_load_plan(Folder(str(tmp_path), LocalFileIO()))
+        read_load_plan(JobFolder(str(tmp_path), LocalFileIO()))

@@ -46,14 +46,14 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="compact only partitions without new files for this time, e.g. 1h",
     )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--full",
         action="store_true",
         help="merge all files of each bucket (default without --follow)",
     )
-    how.add_argument(
-        "--minor", action="store_true", help="merge only what the table's triggers ask for"
+    mode.add_argument(
+        "--minor", action="store_true", help="merge only what the table's triggers select"
     )
     _add_order(parser)
     parser.add_argument(
@@ -159,7 +159,7 @@ def _row_order(args: argparse.Namespace) -> RowOrder | None:
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Table options and Spark settings."""
+    """Return the table options and the Spark settings of ``--set``."""
     settings = {}
     for word in words:
         key, sign, value = word.partition("=")

@@ -38,10 +38,10 @@ def compared_topics(
     if tables is None and args.source_kafka is None:
         return None, rules
     if tables is not None:
-        place = job_table_folder(tables, table.name)
-        if place is None or not is_same_location(place, location):
+        folder = job_table_folder(tables, table.name)
+        if folder is None or not is_same_location(folder, location):
             raise UsageError(
-                f"{args.conf} is the configuration of another table: {place or tables.name}",
+                f"{args.conf} is the configuration of another table: {folder or tables.name}",
                 where=location,
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",

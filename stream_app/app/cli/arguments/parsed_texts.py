@@ -40,5 +40,5 @@ def columns_argument(text: str | None) -> list[str] | None:
     commas = [match.start() for match in _COMMA_OR_ENCLOSED.finditer(text) if match[1]]
     return [
         text[begin:end].strip()
-        for begin, end in zip([0, *(at + 1 for at in commas)], [*commas, None], strict=True)
+        for begin, end in zip([0, *(comma + 1 for comma in commas)], [*commas, None], strict=True)
     ]

@@ -11,7 +11,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.config.shown_job import shown_job
-from stream_app.app.tables.folder_access import checkpoint_of
+from stream_app.app.tables.job_folder_access import checkpoint_of
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import Site, WarehouseSite
 from stream_app.clock import SystemClock
@@ -21,11 +21,11 @@ from stream_app.fileio.file_io_registry import file_io_of
 
 def add_site(parser: argparse.ArgumentParser) -> None:
     """Add ``--warehouse``, ``--conf`` and ``--set``."""
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument(
         "--warehouse", metavar="W", help=f"show all tables below this folder; default: {WAREHOUSE}"
     )
-    which.add_argument(
+    tables.add_argument(
         "--conf",
         metavar="FILE",
         type=Path,

@@ -58,11 +58,11 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
         raise UsageError(
             f"{text!r} names no table", fix="give the table's folder, or database.name"
         )
-    named = _DATABASE_AND_NAME.fullmatch(text)
-    if named is None or Path(text).exists():
+    match = _DATABASE_AND_NAME.fullmatch(text)
+    if match is None or Path(text).exists():
         return text
     warehouse = environ.get(_WAREHOUSE_VARIABLE) or WAREHOUSE
-    return f"{warehouse.rstrip('/')}/{named[1]}.db/{named[2]}"
+    return f"{warehouse.rstrip('/')}/{match[1]}.db/{match[2]}"
 
 
 def named_table(location: str) -> FileStoreTable:
@@ -84,28 +84,28 @@ def named_table(location: str) -> FileStoreTable:
 
 def add_version(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Add the arguments that select a version; at most one may be given."""
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument(
+    versions = parser.add_mutually_exclusive_group()
+    versions.add_argument(
         "--snapshot",
         type=int,
         metavar="N",
         help="read the table as of this snapshot; default: the latest",
     )
-    ways.add_argument("--tag", metavar="NAME", help="read the table as of this tag")
-    ways.add_argument(
+    versions.add_argument("--tag", metavar="NAME", help="read the table as of this tag")
+    versions.add_argument(
         "--timestamp",
         type=timestamp_argument,
         metavar="TIME",
         help="read the table as of this time: ISO 8601, local if it has no zone; or "
         "milliseconds since 1970",
     )
-    ways.add_argument(
+    versions.add_argument(
         "--watermark",
         type=int,
         metavar="MS",
         help="read the first snapshot whose watermark is this or later",
     )
-    return ways
+    return versions
 
 
 def version_of(args: argparse.Namespace) -> Version:

@@ -41,7 +41,7 @@ _KINDS = pa.array([kind.short for kind in RowKind])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumMessages:
-    """Converts the changes of one table to messages.
+    """A converter of one table's changes to messages.
 
     Attributes:
         table: the table's folder, …/db.db/table, for the field ``source``.
@@ -56,14 +56,14 @@ class DebeziumMessages:
         rows = batch.rows
         kinds = pc.index_in(rows.column(ROW_KIND), value_set=_KINDS).to_numpy()
         pairs = self._pairs(rows, kinds)
-        places = np.flatnonzero(~_followers(pairs))
+        message_rows = np.flatnonzero(~_followers(pairs))
         texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
-        nulls = pa.nulls(len(places), pa.string())
-        is_pair, is_old = pairs[places], kinds[places] & 1 == 1
-        taken = texts.take(pa.array(places))
-        next_rows = pa.array(np.minimum(places + 1, len(kinds) - 1))
-        before = pc.if_else(pa.array(is_old), taken, nulls)
-        after = pc.if_else(pa.array(is_old), nulls, taken)
+        nulls = pa.nulls(len(message_rows), pa.string())
+        is_pair, is_old = pairs[message_rows], kinds[message_rows] & 1 == 1
+        own_texts = texts.take(pa.array(message_rows))
+        next_rows = pa.array(np.minimum(message_rows + 1, len(kinds) - 1))
+        before = pc.if_else(pa.array(is_old), own_texts, nulls)
+        after = pc.if_else(pa.array(is_old), nulls, own_texts)
         after = pc.if_else(pa.array(is_pair), texts.take(next_rows), after)
         ops = np.where(is_pair, "u", np.where(is_old, "d", "r" if batch.is_full else "c"))
         values = pc.binary_join_element_wise(
@@ -78,10 +78,10 @@ class DebeziumMessages:
         )
         if not self.keys:
             return nulls, values
-        return _row_texts(rows, self.keys).take(pa.array(places)), values
+        return _row_texts(rows, self.keys).take(pa.array(message_rows)), values
 
     def _pairs(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Return the positions of each -U whose next row is the +U of the same key."""
+        """Mark each -U row whose next row is the +U of the same key."""
         is_pair = np.zeros(len(kinds), dtype=bool)
         is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER)
         if not self.keys or not is_pair.any():
@@ -93,14 +93,14 @@ class DebeziumMessages:
         return is_pair
 
     def _tail(self, batch: ChangelogBatch) -> str:
-        place = PurePosixPath(self.table)
+        path = PurePosixPath(self.table)
         source = {
             "version": __version__,
             "connector": "stream_app",
             "ts_ms": batch.commit_time_millis,
             "snapshot": "true" if batch.is_full else "false",
-            "db": place.parent.name.removesuffix(".db"),
-            "table": place.name,
+            "db": path.parent.name.removesuffix(".db"),
+            "table": path.name,
             "snapshot_id": batch.snapshot_id,
         }
         return f'","ts_ms":{batch.commit_time_millis},"source":{orjson.dumps(source).decode()}}}'

@@ -15,10 +15,10 @@ from stream_app.table.check.table_check import CheckReport
 _NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS, FindingKind.ICEBERG}
 
 
-def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
+def summary_of(kinds_by_table: Mapping[str, Collection[FindingKind]]) -> str:
     """Summarise the findings of many tables in one line."""
     by_code: dict[int, list[str]] = {}
-    for name, kinds in seen.items():
+    for name, kinds in kinds_by_table.items():
         by_code.setdefault(exit_code(kinds), []).append(name)
     words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
     parts = [
@@ -27,7 +27,9 @@ def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
     if 0 in by_code:
         sound = f" in {len(by_code[0])}" if parts else ""
         parts.append(f"nothing is wrong{sound}")
-    return f"{len(seen)} table{'s' if len(seen) != 1 else ''}: {'; '.join(parts)}"
+    return (
+        f"{len(kinds_by_table)} table{'s' if len(kinds_by_table) != 1 else ''}: {'; '.join(parts)}"
+    )
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
@@ -76,11 +78,11 @@ def result_lines(report: CheckReport, count: int) -> list[str]:
 
 def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
     """Return the lines about the extent of the check."""
-    looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
+    extent = f"{report.versions} version{'s' if report.versions != 1 else ''}"
     if report.branches:
-        looked += f" of the table and {report.branches} of its branches"
-    looked += "" if quick else f", {report.files} files with {report.rows} rows"
-    lines = [f"checked: {looked}" + (" (metadata alone)" if quick else "")]
+        extent += f" of the table and {report.branches} of its branches"
+    extent += "" if quick else f", {report.files} files with {report.rows} rows"
+    lines = [f"checked: {extent}" + (" (metadata alone)" if quick else "")]
     lines += [f"replayed: {text}" for text in report.replayed]
     lines += [f"not checked: {text}" for text in report.left_out]
     if report.unread:

@@ -27,7 +27,7 @@ _LINES_AT_ONCE = 1000
 
 @contextmanager
 def output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when it is complete.
+    """Open standard output, or a file that appears when it is complete.
 
     Raises:
         UsageError: the path is a folder, or its parent folder does not exist.

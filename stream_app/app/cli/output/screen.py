@@ -28,7 +28,7 @@ from stream_app.app.ops.inspect.job_status import (
     READY,
     WAITING,
     TableStatus,
-    in_short,
+    shorten_reason,
 )
 from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible
@@ -67,7 +67,7 @@ class ListView:
 
     Attributes:
         order: one of `ORDERS`.
-        chosen: the position of the table whose details are shown.
+        chosen: the index of the table whose details are shown.
         height, width: lines and characters of the terminal.
     """
 
@@ -87,8 +87,8 @@ class ListView:
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             return replace(self, order=order, chosen=0)
-        place = self.chosen + steps.get(key or "", 0)
-        return replace(self, chosen=max(0, min(place, tables - 1)))
+        chosen = self.chosen + steps.get(key or "", 0)
+        return replace(self, chosen=max(0, min(chosen, tables - 1)))
 
     def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables in the order of the view."""
@@ -108,7 +108,9 @@ def screen(
     shown = tables[first : first + view.rows]
     left_out = _LEFT_OUT if view.width < _NARROW else ()
     listed = table_list(
-        [_named(status, title) for status in shown], chosen=view.chosen - first, left_out=left_out
+        [_without_database(status, title) for status in shown],
+        chosen=view.chosen - first,
+        left_out=left_out,
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
     if len(shown) < len(tables):
@@ -133,7 +135,7 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     return text
 
 
-def _named(status: TableStatus, title: str) -> TableStatus:
+def _without_database(status: TableStatus, title: str) -> TableStatus:
     """Return the table's name, without the database if that is the title."""
     return replace(status, table=status.table.removeprefix(f"{title}."))
 
@@ -146,7 +148,7 @@ def table_list(
     Columns without known values, and the columns in `left_out`, are omitted.
     """
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
-    rows = [_cells(status) for status in map(in_short, tables)]
+    rows = [_cells(status) for status in map(shorten_reason, tables)]
     shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
     for name in shown:
         is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
@@ -158,13 +160,13 @@ def table_list(
             min_width=min(width, _NAME) if name == "table" else None if is_text else width,
             ratio=_WIDE.get(name) if chosen is not None else None,
         )
-    for place, (status, row) in enumerate(zip(tables, rows, strict=True)):
+    for index, (status, row) in enumerate(zip(tables, rows, strict=True)):
         style = _STYLES.get(status.state, "red")
         cells = [
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in shown
         ]
         cells[shown.index("state")] = f"[{style}]{status.state}[/]"
-        listed.add_row(*cells, style="reverse" if place == chosen else "")
+        listed.add_row(*cells, style="reverse" if index == chosen else "")
     return listed
 
 

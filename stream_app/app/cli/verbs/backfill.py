@@ -13,7 +13,6 @@ from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.cli.arguments.parsed_texts import duration_argument, timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
@@ -117,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
             )
-        return _from_database(args, table, tables, source, scope)
+        return _backfill_from_database(args, table, tables, source, scope)
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
@@ -128,14 +127,14 @@ def run(args: argparse.Namespace) -> int:
         splitter=splitter_of(tables, table),
         choice=choice_of(tables),
         # A backfill of some keys does not finish a record.
-        quarantines=[] if args.keys else _quarantines(tables, folder, table.location),
+        quarantines=[] if args.keys else _open_quarantines(tables, folder, table.location),
         scope=scope,
     )
     outcome = backfill.run(dry_run=args.dry_run)
     progress.clear()
     print(f"read {counted(outcome.read, 'change')}")
     if not outcome.is_whole:
-        print("keys that no message tells were left alone")
+        print("keys without a message were left unchanged")
     if outcome.covered:
         records = counted(outcome.covered, "quarantined record")
         print(f"{records} among them; they do not wait any more, once this is written")
@@ -143,10 +142,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _from_database(
+def _backfill_from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
-    tables: SingleTableOrDatabase,
+    tables: JobTables,
     topics: SourceConfig,
     scope: Scope,
 ) -> int:
@@ -183,7 +182,7 @@ def _from_database(
     return 0
 
 
-def _quarantines(
+def _open_quarantines(
     tables: JobTables | None, folder: str | None, location: str
 ) -> Sequence[Quarantine]:
     """Return the folders with waiting records of the table that this process can access."""

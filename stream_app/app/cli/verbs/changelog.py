@@ -119,14 +119,14 @@ def run(args: argparse.Namespace) -> int:
         UsageError: a snapshot has expired or does not exist, or arguments that do not go together.
     """
     # A supervisor's SIGTERM ends this as Ctrl-C does: the producer is closed, the exit is clean.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    earlier_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _run(args)
     except KeyboardInterrupt:
         if not args.follow:
             raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, earlier_handler)
     return 0
 
 
@@ -138,15 +138,15 @@ def _run(args: argparse.Namespace) -> None:
     table = named_table(args.table)
     if args.to_kafka is not None or args.format == _DEBEZIUM:
         _check_keys(table, columns_argument(args.columns))
-    follow, schema = _follow(table, args)
+    follow, schema = _make_follow(table, args)
     messages = DebeziumMessages(table=table.location, keys=table.schema.primary_keys)
     sink = sys.stdout.buffer
     with ExitStack() as stack:
         if args.to_kafka is not None:
             output = stack.enter_context(KafkaOutput(args.to_kafka))
-            _by_step(follow, lambda batch: output.send(*messages.values(batch)), output.flush)
+            _send_steps(follow, lambda batch: output.send(*messages.values(batch)), output.flush)
         elif args.format == _DEBEZIUM:
-            _by_step(follow, lambda batch: sink.write(_lines(messages, batch)), sink.flush)
+            _send_steps(follow, lambda batch: sink.write(_lines(messages, batch)), sink.flush)
         else:
             write = write_jsonl if args.format == "jsonl" else write_table
             if not args.follow and args.consumer is None:
@@ -157,17 +157,19 @@ def _run(args: argparse.Namespace) -> None:
                 sink.flush()
 
 
-def _by_step(
-    follow: ChangelogFollow, give: Callable[[ChangelogBatch], object], flush: Callable[[], object]
+def _send_steps(
+    follow: ChangelogFollow, send: Callable[[ChangelogBatch], object], flush: Callable[[], object]
 ) -> None:
     """Pass on each step as a whole before the next one, which stores the progress, begins."""
     for step in follow.steps():
         for batch in follow.batches(step):
-            give(batch)
+            send(batch)
         flush()
 
 
-def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogFollow, pa.Schema]:
+def _make_follow(
+    table: FileStoreTable, args: argparse.Namespace
+) -> tuple[ChangelogFollow, pa.Schema]:
     start = start_of(args.start or EARLIEST)
     if args.end is not None and args.end < 1:
         raise UsageError(f"--to {args.end} is below 1", fix="snapshots begin with 1")

@@ -155,7 +155,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
         )
     wait_s = duration_argument("--wait", args.wait) / 1000
     if tables is not None:
-        with summed_database(_database_of(args, tables)) as database:
+        with summed_database(_database_to_compare(args, tables)) as database:
             return exit_code(_compare_job(args, tables, database, wait_s, progress))
     table = named_table(args.table)
     check_readable(table, merges=True)
@@ -168,7 +168,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
         return exit_code(_compare(args, table, sides, progress))
 
 
-def _database_of(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
+def _database_to_compare(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
     """Return the database that the command line names, or else that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
@@ -218,8 +218,8 @@ def _compare_job(
         check_readable(table, merges=True)
         sides = database_sides(table, database, named, wait_s)
         return set(_compare(args, table, sides, progress))
-    seen: dict[str, set[FindingKind]] = {}
-    elsewhere: list[str] = []
+    kinds_by_table: dict[str, set[FindingKind]] = {}
+    of_other_databases: list[str] = []
     refused = refused_sources(tables)
     for path in paths_of(tables, needs_one=not refused):
         name = path.rpartition("/")[2]
@@ -228,33 +228,37 @@ def _compare_job(
             check_readable(table, merges=True)
             source = job.source_of(table)
             if source is None:
-                elsewhere.append(name)
+                of_other_databases.append(name)
                 continue
             sides = database_sides(table, database, source, wait_s)
             kinds = _compare(args, table, sides, progress, heading=path)
         except StreamAppError as error:
-            kinds = print_findings(_not_opened(path, error), path, args, progress, heading=path)
-        seen[name] = set(kinds)
-    seen |= _print_refused(args, refused, progress)
-    unmet = print_findings(job.unmet(), "", args, progress, heading=str(database.url))
+            kinds = print_findings(
+                _opening_findings(path, error), path, args, progress, heading=path
+            )
+        kinds_by_table[name] = set(kinds)
+    kinds_by_table |= _print_refused(args, refused, progress)
+    missing = print_findings(job.missing_tables(), "", args, progress, heading=str(database.url))
     if args.format == "text":
-        print(summary_of(seen))
-        if elsewhere:
-            print(f"their rows come from another database: {', '.join(elsewhere)}")
+        print(summary_of(kinds_by_table))
+        if of_other_databases:
+            print(f"their rows come from another database: {', '.join(of_other_databases)}")
     _print_warnings(args, warnings_of(tables))
-    return set(unmet).union(*seen.values())
+    return set(missing).union(*kinds_by_table.values())
 
 
 def _print_refused(
     args: argparse.Namespace, refused: Mapping[Origin, str], progress: ProgressLine
 ) -> dict[str, set[FindingKind]]:
     """Print the source tables that are not stored; return the kinds of findings by their names."""
-    seen: dict[str, set[FindingKind]] = {}
+    kinds_by_table: dict[str, set[FindingKind]] = {}
     for origin, reason in refused.items():
         heading = f"table {origin} of the source"
-        kinds = print_findings(_refused(origin, reason), "", args, progress, heading=heading)
-        seen[str(origin)] = set(kinds)
-    return seen
+        kinds = print_findings(
+            _refusal_findings(origin, reason), "", args, progress, heading=heading
+        )
+        kinds_by_table[str(origin)] = set(kinds)
+    return kinds_by_table
 
 
 def _check_all(
@@ -277,9 +281,13 @@ def _check_all(
             comparisons.append((path, table, comparison.add(table, source, rules, choice)))
         except StreamAppError as error:
             comparisons.append((path, table, error))
-    taken = [table for _, table, it in comparisons if table and not isinstance(it, StreamAppError)]
-    comparison.read(splitter_of(tables, *taken))
-    seen: dict[str, set[FindingKind]] = {}
+    compared_tables = [
+        table
+        for _, table, outcome in comparisons
+        if table and not isinstance(outcome, StreamAppError)
+    ]
+    comparison.read(splitter_of(tables, *compared_tables))
+    kinds_by_table: dict[str, set[FindingKind]] = {}
     details: list[str] = []
     for path, table, compared in comparisons:
         if table is not None:
@@ -287,14 +295,16 @@ def _check_all(
             details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
         else:
             assert isinstance(compared, StreamAppError), "it was not opened"
-            kinds = print_findings(_not_opened(path, compared), path, args, progress, heading=path)
-        seen[path.rpartition("/")[2]] = set(kinds)
-    seen |= _print_refused(args, refused, progress)
+            kinds = print_findings(
+                _opening_findings(path, compared), path, args, progress, heading=path
+            )
+        kinds_by_table[path.rpartition("/")[2]] = set(kinds)
+    kinds_by_table |= _print_refused(args, refused, progress)
     if args.format == "text":
-        for line in (summary_of(seen), *details):
+        for line in (summary_of(kinds_by_table), *details):
             print(line)
     _print_warnings(args, warnings_of(tables))
-    return set().union(*seen.values())
+    return set().union(*kinds_by_table.values())
 
 
 def _check(
@@ -313,7 +323,7 @@ def _check(
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
     if isinstance(compared, StreamAppError):
-        findings = itertools.chain(findings, _not_compared(table.location, compared))
+        findings = itertools.chain(findings, _omission_findings(table.location, compared))
     elif compared is not None:
         findings = itertools.chain(findings, compared.findings(check.report))
     kinds = print_findings(findings, table.location, args, progress, heading=heading)
@@ -335,15 +345,15 @@ def _check_one(
     return exit_code(kinds)
 
 
-def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
+def _opening_findings(where: str, error: StreamAppError) -> Iterator[Finding]:
     if isinstance(error, CorruptFileError):
         kind, problem = FindingKind.SCHEMA, f"the table cannot be opened: {error.problem}"
         yield Finding(kind=kind, problem=problem, where=error.where or where, fix=error.fix)
     else:
-        yield from _not_compared(where, error)
+        yield from _omission_findings(where, error)
 
 
-def _refused(origin: Origin, reason: str) -> Iterator[Finding]:
+def _refusal_findings(origin: Origin, reason: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
         problem=f"nothing of {origin} is stored, its messages are in quarantine: {reason}",
@@ -352,7 +362,7 @@ def _refused(origin: Origin, reason: str) -> Iterator[Finding]:
     )
 
 
-def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
+def _omission_findings(where: str, error: StreamAppError) -> Iterator[Finding]:
     problem = f"the table was not compared with its source: {error.problem}"
     yield Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=error.fix)
 

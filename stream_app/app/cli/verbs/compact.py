@@ -12,7 +12,7 @@ import sys
 
 from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
-from stream_app.app.job.sorted_compaction import planned_sorting
+from stream_app.app.job.sorted_compaction import plan_sorting
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.ops.inspect.bucket_trees import (
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     """
     job = compaction_settings(args, configuration_of(args.conf))
     if job.row_order is not None:
-        planned_sorting(job)  # report what is wrong before Spark begins
+        plan_sorting(job)  # report what is wrong before Spark begins
     if args.dry_run:
         plan = planned(job)
         for line in Listing(PlannedCompaction, plan).lines():
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
 def planned(job: CompactionSettings) -> list[PlannedCompaction]:
     """Return the compactions with which the job would begin."""
     if job.row_order is not None:
-        return [planned_compaction(job.table, request) for request in planned_sorting(job)]
+        return [planned_compaction(job.table, request) for request in plan_sorting(job)]
     snapshot = job.table.snapshots.latest()
     buckets = job.choice.buckets(job.table, snapshot)
     return planned_compactions(job.table, snapshot, buckets, full=job.full)

@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.conf, args.set, os.environ)
     worst = Severity.OK
     examination = Examination(config.tables, config.stream.quarantine, config.spark, SystemClock())
-    for seen in examination.observations():
-        for line in seen.lines():
+    for observation in examination.observations():
+        for line in observation.lines():
             print(config.secrets.hide(line), flush=True)
-        if seen.level is Severity.PROBLEM:
+        if observation.level is Severity.PROBLEM:
             worst = Severity.PROBLEM
     return FAILED if worst is Severity.PROBLEM else 0

@@ -80,7 +80,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
         arguments += ["--events", str(args.events)]
     jars = _jars(config.source, config.stream.checkpoint, config.spark)
     command = submit_command("ingest.py", arguments, config.spark, jars)
-    if config.secrets.are_in("\n".join(command)):
+    if config.secrets.occur_in("\n".join(command)):
         raise UsageError(
             "a secret among Spark's settings would stand on the command line of its JVM, which "
             "is public on this machine",

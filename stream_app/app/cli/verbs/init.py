@@ -119,7 +119,9 @@ def run(args: argparse.Namespace) -> int:
         WrongSourceError: the messages show no columns, or belong to several tables.
         UsageError: an argument is wrong, or the file exists.
     """
-    text = configuration_text(_draft(args) if args.from_jdbc is None else _draft_of_table(args))
+    text = configuration_text(
+        _draft_of_topics(args) if args.from_jdbc is None else _draft_of_table(args)
+    )
     if args.output is None:
         print(text, end="")
         return 0
@@ -133,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draft_of_table(args: argparse.Namespace) -> JobDraft:
-    mapping = _mapping(args)
+    mapping = _mapping_options(args)
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
     source = _source(args, args.topic)
@@ -154,7 +156,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     )
 
 
-def _mapping(args: argparse.Namespace) -> MappingOptions:
+def _mapping_options(args: argparse.Namespace) -> MappingOptions:
     names = args.type_mapping.split(",")
     return parse_mapping_options(
         names,
@@ -164,8 +166,8 @@ def _mapping(args: argparse.Namespace) -> MappingOptions:
     )
 
 
-def _draft(args: argparse.Namespace) -> JobDraft:
-    mapping = _mapping(args)
+def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
+    mapping = _mapping_options(args)
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
@@ -222,7 +224,7 @@ def _job_draft(
         warehouse=args.warehouse,
         database=args.database or names[0],
         name=args.name or names[1],
-        table=_checked(table),
+        table=_check_columns(table),
         settings={
             **{f"kafka.{key}": v for key, v in settings_without_secrets(source).items()},
             **format_settings,
@@ -285,7 +287,7 @@ def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[st
     return (before[-1] if before else "default"), last
 
 
-def _checked(table: SourceTable) -> SourceTable:
+def _check_columns(table: SourceTable) -> SourceTable:
     unquotable = [
         column.name for column in table.columns if "`" in column.name and '"' in column.name
     ]

@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         job_quarantine=_quarantine(args, tables, folder),
         tables=tables,
         name=args.table,
-        choice=_choice(args),
+        choice=_record_choice(args),
     )
     if args.action in ("replay", "drop") and records.choice.is_everything and not args.all:
         raise UsageError(
@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _choice(args: argparse.Namespace) -> RecordChoice:
+def _record_choice(args: argparse.Namespace) -> RecordChoice:
     return RecordChoice(
         reasons=tuple(args.reason),
         topics=tuple(args.topic),
@@ -166,14 +166,18 @@ def _quarantine(
     args: argparse.Namespace, tables: JobTables | None, folder: str | None
 ) -> Quarantine:
     """Return the quarantine of the job."""
-    quarantine = _of_folder(args.folder) if tables is None else _of_job(args, tables, folder)
+    quarantine = (
+        _quarantine_of_folder(args.folder)
+        if tables is None
+        else _quarantine_of_job(args, tables, folder)
+    )
     if args.table is not None:
         names = {*quarantine.tables(), *(() if tables is None else names_of_job(tables))}
         check_table_name(args.table, names, str(args.conf or args.folder))
     return quarantine
 
 
-def _of_folder(folder: str) -> Quarantine:
+def _quarantine_of_folder(folder: str) -> Quarantine:
     quarantine = open_quarantine(folder, {})
     if not quarantine.exists:
         raise UsageError(
@@ -184,7 +188,9 @@ def _of_folder(folder: str) -> Quarantine:
     return quarantine
 
 
-def _of_job(args: argparse.Namespace, tables: JobTables, folder: str | None) -> Quarantine:
+def _quarantine_of_job(
+    args: argparse.Namespace, tables: JobTables, folder: str | None
+) -> Quarantine:
     if folder is None:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     location, options = table_location(args.table, os.environ), file_io_options(os.environ)
     version = version_of(args)
     if args.as_of_database is not None:
-        version = Version(snapshot=_of_database(location, args.as_of_database, options))
+        version = Version(snapshot=_table_as_of(location, args.as_of_database, options))
     reader = open_table(location, file_io_options=options).read(
         columns=columns_argument(args.columns),
         where=args.where,
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_database(location: str, transaction: str, options: Mapping[str, str]) -> int:
+def _table_as_of(location: str, transaction: str, options: Mapping[str, str]) -> int:
     """Return the table's snapshot at a transaction of its source."""
     database, _, name = location.rstrip("/").rpartition("/")
     as_of = PaimonDatabase(database, options).as_of(

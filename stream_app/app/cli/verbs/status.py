@@ -20,15 +20,15 @@ from stream_app.app.ops.inspect.job_status import (
     UNREADABLE,
     JobStatus,
     TableStatus,
-    in_short,
+    shorten_reason,
 )
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.tables.folder_access import checkpoint_of, not_begun_text
+from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.checkpoint.job_state import read_state
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         check_table_name(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
     listing = Listing(TableStatus, rows)
-    shown = Listing(TableStatus, [in_short(row) for row in rows])
+    shown = Listing(TableStatus, [shorten_reason(row) for row in rows])
     for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
     if config.tables.share is not None and not args.json:
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _remarks(
-    location: str, checkpoint: Folder, status: JobStatus, *, is_empty: bool
+    location: str, checkpoint: JobFolder, status: JobStatus, *, is_empty: bool
 ) -> Iterator[str]:
     """Yield the notices about the job itself."""
     if read_state(checkpoint) is None:

@@ -87,15 +87,15 @@ def _watch(site: Site, console: Console, interval_s: float) -> None:
         tables = site.tables()
         while key != "q":
             view = replace(view, height=console.height, width=console.width)
-            live.update(_drawn(site, tables, view), refresh=True)
+            live.update(_draw(site, tables, view), refresh=True)
             key = wait(interval_s)
             view = view.after(key, len(tables))
             if key is None:
                 tables = site.tables()
 
 
-def _drawn(site: Site, tables: Sequence[TableStatus], view: ListView) -> RenderableType:
+def _draw(site: Site, tables: Sequence[TableStatus], view: ListView) -> RenderableType:
     ordered = view.sorted(tables)
-    place = min(view.chosen, len(ordered) - 1)
-    detail = detail_of(site, ordered[place].table) if ordered else "there is no table yet"
+    index = min(view.chosen, len(ordered) - 1)
+    detail = detail_of(site, ordered[index].table) if ordered else "there is no table yet"
     return screen(site.title, ordered, view, detail)

@@ -38,15 +38,15 @@ class ApplicableRules(NamedTuple):
     inapplicable: tuple[str, ...]
 
 
-def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
+def rules_of_existing_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
     """Return the made columns and the filter of an existing table.
 
     It omits definitions whose columns the table has dropped.
     """
-    return _applicable(sync, name, columns.names, existing=columns.names).rules
+    return _applicable_rules(sync, name, columns.names, existing=columns.names).rules
 
 
-def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
+def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
     """Return the made columns and the filter of a new table.
 
     Args:
@@ -55,7 +55,7 @@ def rules_for(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
     Raises:
         UsageError: a setting of this table does not fit its columns.
     """
-    applicable = _applicable(sync, name, columns.names, existing=None)
+    applicable = _applicable_rules(sync, name, columns.names, existing=None)
     try:
         whole = applicable.rules.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
@@ -73,15 +73,16 @@ def columns_with_made(
     sync: SyncConfig, name: str, columns: RowType
 ) -> tuple[RowType, tuple[str, ...]]:
     """Return a new table's columns with the made ones, and the texts of rules that do not fit."""
-    made_columns = _applicable(sync, name, columns.names, existing=None).rules.made_columns
-    if both := sorted(made_columns.names.intersection(columns.names)):
+    made_columns = _applicable_rules(sync, name, columns.names, existing=None).rules.made_columns
+    if clashing := sorted(made_columns.names.intersection(columns.names)):
         raise UsageError(
-            f"the source has a column {both[0]!r}, and the job would make another one of that name",
+            f"the source has a column {clashing[0]!r}, and the job would make another one of that "
+            "name",
             where=f"the table {name}",
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",
         )
-    rules, inapplicable = rules_for(sync, name, columns)
+    rules, inapplicable = rules_of_new_table(sync, name, columns)
     return rules.made_columns.columns(columns, arrow_type), inapplicable
 
 
@@ -91,7 +92,7 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
     Raises:
         UsageError: the primary key has such a column.
     """
-    made_columns = rules_for(sync, name, columns).rules.made_columns
+    made_columns = rules_of_new_table(sync, name, columns).rules.made_columns
     for problem in key_problems(made_columns, keys) if made_columns and keys else ():
         raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
 
@@ -100,18 +101,20 @@ def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
     shared_problems = set()
-    for key, problem in _text_problems(_configured(sync, OneTable()), source):
+    for key, problem in _text_problems(_configured_rules(sync, OneTable()), source):
         shared_problems.add(problem)
         yield f"sync.{key}", problem
     for name, rule in tables.items():
-        for key, problem in _text_problems(_configured(sync, rule), source):
+        for key, problem in _text_problems(_configured_rules(sync, rule), source):
             if problem not in shared_problems:
                 yield f"sync.tables.{name}.{key}", problem
     takes_metadata = sync.metadata_column or any(rule.metadata_column for rule in tables.values())
     if sync.metadata_column_prefix and not takes_metadata:
         yield "sync.metadata-column-prefix", "needs sync.metadata-column"
     for name, rule in tables.items():
-        if rule.metadata_column_prefix and not _chosen(rule.metadata_column, sync.metadata_column):
+        if rule.metadata_column_prefix and not _own_or_shared(
+            rule.metadata_column, sync.metadata_column
+        ):
             key = f"sync.tables.{name}.metadata-column"
             yield f"{key}-prefix", f"needs {key} or sync.metadata-column"
 
@@ -138,23 +141,23 @@ def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tu
         yield "filter", f"{error.problem} ({error.fix})"
 
 
-def _configured(sync: SyncConfig, rule: OneTable) -> TableConfig:
+def _configured_rules(sync: SyncConfig, rule: OneTable) -> TableConfig:
     """Return the configured rules for a table, whether they fit or not."""
     prefix = rule.metadata_column_prefix
     prefix = sync.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
         computed_columns=tuple(
-            text if sync.case_sensitive else _lowered(text)
-            for text in _chosen(rule.computed_column, sync.computed_column)
+            text if sync.case_sensitive else _in_lower_case(text)
+            for text in _own_or_shared(rule.computed_column, sync.computed_column)
         ),
-        metadata_columns=_chosen(rule.metadata_column, sync.metadata_column),
+        metadata_columns=_own_or_shared(rule.metadata_column, sync.metadata_column),
         metadata_column_prefix=sync.cased([prefix])[0],
         options={**sync.options, **rule.options},
         filter=sync.filter if rule.filter is None else rule.filter,
     )
 
 
-def _lowered(text: str) -> str:
+def _in_lower_case(text: str) -> str:
     """Return a definition with column names in lower case, or an invalid definition unchanged."""
     try:
         definition = parse_definition(text)
@@ -162,15 +165,15 @@ def _lowered(text: str) -> str:
     except DefinitionError:
         return text
     first, *others = definition.arguments or ("",)
-    taken = first.lower() if takes_column else first
-    return f"{definition.name.lower()}={definition.function}({', '.join([taken, *others])})"
+    argument = first.lower() if takes_column else first
+    return f"{definition.name.lower()}={definition.function}({', '.join([argument, *others])})"
 
 
-def _chosen(table_names: Names | None, shared_names: Names) -> Names:
+def _own_or_shared(table_names: Names | None, shared_names: Names) -> Names:
     return shared_names if table_names is None else table_names
 
 
-def _applicable(
+def _applicable_rules(
     sync: SyncConfig, name: str, columns: Collection[str], *, existing: Collection[str] | None
 ) -> ApplicableRules:
     """Return the rules that apply to a table.
@@ -181,7 +184,7 @@ def _applicable(
             table, which gets all made columns.
     """
     rule = sync.table_rules.tables.get(name, OneTable())
-    configured, inapplicable = _configured(sync, rule), list[str]()
+    configured, inapplicable = _configured_rules(sync, rule), list[str]()
     made_columns = configured.made_columns
     prefix = configured.metadata_column_prefix
     metadata = [
@@ -193,15 +196,15 @@ def _applicable(
     texts = {parse_definition(text).name: text for text in configured.computed_columns}
     computed = []
     for definition in made_columns.computed:
-        taken = made_columns.reference(definition)
+        argument = made_columns.reference(definition)
         is_wanted = existing is None or definition.name in existing
-        has_column = taken is None or taken in names
+        has_column = argument is None or argument in names
         if is_wanted and (has_column or (existing is None and rule.computed_column is not None)):
             computed.append(texts[definition.name])
             names.add(definition.name)
         elif is_wanted:
             inapplicable.append(
-                f"computed-column {definition.name} does not hold: no column {taken}"
+                f"computed-column {definition.name} does not hold: no column {argument}"
             )
     missing = set(named_columns(configured.filter or "")) - names
     leaves_filter = bool(missing) and rule.filter is None

@@ -82,7 +82,7 @@ def _cluster_problems(tables: JobTables, given_keys: Collection[str]) -> Iterato
         yield (
             "source.merge-shards",
             "must be true beside source.clusters: the table takes the rows of all clusters, and "
-            "its primary key must tell them apart",
+            "its primary key must distinguish them",
         )
     yield from cluster_problems(source.kafka_clusters[1:])
 

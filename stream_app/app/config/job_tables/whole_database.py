@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_table
+from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_existing_table
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
@@ -101,8 +101,8 @@ class WholeDatabase(JobTables):
     @property
     def named_tables(self) -> Sequence[str]:
         """See `JobTables.named_tables`. Tables of other jobs' shares are left out."""
-        named = self.sync.named_tables()
-        return [name for name in named if self.share is None or self.share.takes(name)]
+        names = self.sync.named_tables()
+        return [name for name in names if self.share is None or self.share.takes(name)]
 
     def path(self, name: str) -> str:
         """See `JobTables.path`."""
@@ -138,7 +138,7 @@ class WholeDatabase(JobTables):
 
     def table_config(self, name: str, columns: RowType) -> TableConfig:
         """See `JobTables.table_config`."""
-        return rules_of_table(self.sync, name, columns)
+        return rules_of_existing_table(self.sync, name, columns)
 
     def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
         """See `JobTables.expectations_of`."""

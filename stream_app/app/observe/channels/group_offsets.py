@@ -48,7 +48,7 @@ def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
 
 @dataclass(slots=True)
 class GroupOffsets(JobListener):
-    """Commits in a separate thread, after epochs.
+    """A committer of the job's offsets to a consumer group, in a separate thread after epochs.
 
     Attributes:
         group: the name of the consumer group, which has no members.

@@ -19,32 +19,32 @@ Watcher = TypeVar("Watcher")
 
 
 class JobListener:
-    """Receives a job's events and ignores them. No method of a subclass may block.
+    """A receiver of a job's events that ignores them. No method of a subclass may block.
 
     `table` is ``database.table``, as in metrics' labels, or the job's name for messages without a
     table.
     """
 
     def watch(self, table: str, job: TableJob) -> None:
-        """Called once for each table, before its first epoch of this run."""
+        """Receive a table of the job, once and before its first epoch of this run."""
 
     def epoch(self, table: str, report: EpochReport) -> None:
-        """Called after an epoch's commit."""
+        """Receive the report of an epoch, after its commit."""
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
-        """Called after a commit of compactions between epochs."""
+        """Receive the report of a commit of compactions between epochs."""
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Called for quarantined messages without a table; a table's come with its epoch."""
+        """Receive quarantined messages without a table. Those of a table come with its epoch."""
 
     def progress(self, progress: SourceProgress) -> None:
-        """Called when an epoch is finished: each table has it, or is held back."""
+        """Receive the progress when an epoch is finished: each table has it, or is held back."""
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
-        """Called when a table is held back, or has all epochs again."""
+        """Receive a table that is held back, or that has all epochs again (`waiting` is None)."""
 
     def heartbeat(self) -> None:
-        """Called when the job has checked its stream, which it does five times a second."""
+        """Receive a sign that the job has checked its stream, five times a second."""
 
     def problem(self) -> JobWarning | None:
         """Return what prevented the listener's last attempt, or None if it succeeded."""
@@ -58,7 +58,7 @@ class JobListener:
 
 @dataclass(slots=True)
 class Listeners:
-    """Passes events on. A listener that fails stops neither the job nor the other listeners."""
+    """The listeners of a job. One that fails stops neither the job nor the other listeners."""
 
     listeners: Sequence[JobListener] = ()
     _warned: set[tuple[type, type]] = field(init=False, default_factory=set)

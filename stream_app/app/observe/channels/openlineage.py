@@ -98,7 +98,7 @@ class WrittenTable:
 
 
 class _EventSender:
-    """Sends events in a separate thread, one after the other.
+    """A sender of events, one after the other in a separate thread.
 
     Attributes:
         problem: why the last event was not sent, or None if it was.
@@ -152,7 +152,7 @@ class _EventSender:
 
 @dataclass(slots=True, kw_only=True)
 class LineageEvents(JobListener):
-    """Makes the events of one run, and sends them.
+    """The lineage events of one run, from their making to their sending.
 
     The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
 
@@ -308,17 +308,18 @@ class LineageEvents(JobListener):
         for column in schema.fields:
             if column.name in generated:
                 continue
-            origin, how = column.name, column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
+            origin = column.name
+            transformation = column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
             if (definition := computed.get(column.name)) is not None:
                 if not function_of(definition).takes_column:
                     continue
                 origin = definition.arguments[0]
-                how = column_lineage_dataset.Transformation(
+                transformation = column_lineage_dataset.Transformation(
                     _DIRECT, "TRANSFORMATION", definition.call
                 )
             fields[column.name] = column_lineage_dataset.Fields(
                 [
-                    column_lineage_dataset.InputField(namespace, topic, origin, [how])
+                    column_lineage_dataset.InputField(namespace, topic, origin, [transformation])
                     for namespace, topic in _origins(self.tables.source, written.topics)
                 ]
             )
@@ -326,7 +327,7 @@ class LineageEvents(JobListener):
 
 
 def dataset_name(location: str) -> tuple[str, str]:
-    """Namespace and name of a folder: ``("s3://bucket", "lake/shop.db/orders")``."""
+    """Return the namespace and name of a folder: ``("s3://bucket", "lake/shop.db/orders")``."""
     parts = urlsplit(location)
     if parts.netloc:
         return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
@@ -353,10 +354,10 @@ def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
     topics = sorted(offsets.keys() | set(source.topic_names))
     origins = _origins(source, set(topics))
     for (namespace, name), topic in itertools.zip_longest(origins, topics):
-        at = offsets.get(topic, {})
+        next_offsets = offsets.get(topic, {})
         facets: dict[str, DatasetFacet] = {}
-        if at:
-            facets["kafkaOffsets"] = KafkaOffsetsFacet(offsets=dict(at))
+        if next_offsets:
+            facets["kafkaOffsets"] = KafkaOffsetsFacet(offsets=dict(next_offsets))
         yield InputDataset(namespace, name, facets=facets)
 
 

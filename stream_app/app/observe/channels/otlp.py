@@ -107,6 +107,8 @@ _NS = 1_000_000
 
 @dataclass(slots=True)
 class _OpenEpoch:
+    """An epoch whose span may get the reports of further tables."""
+
     epoch: int
     root: Span
     ends_ms: int
@@ -127,7 +129,7 @@ class _OpenEpoch:
 
 @dataclass(slots=True)
 class EpochTraces(JobListener):
-    """Makes spans; OpenTelemetry's threads send them.
+    """The traces of a job's epochs, whose spans OpenTelemetry's threads send.
 
     The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
 
@@ -150,15 +152,15 @@ class EpochTraces(JobListener):
         name = self.environ.get("OTEL_SERVICE_NAME", f"stream_app {self.job}")
         resource = Resource.create({"service.name": name, "service.version": __version__})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        at = None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/traces"
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=at)))
+        endpoint = None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/traces"
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
         self._tracer = self._provider.get_tracer("stream_app", __version__)
 
     def end(self) -> None:
         """Send the last spans; an error here does not affect the job's outcome."""
         try:
             with self._lock:
-                self._settle()
+                self._end_open_epoch()
             self._provider.shutdown()
         except Exception:
             _LOG.warning("OTLP did not end well", exc_info=True)
@@ -169,13 +171,13 @@ class EpochTraces(JobListener):
             return
         with self._lock:
             if self._open is None or self._open.epoch != report.epoch:
-                self._settle()
-                self._open = self._root(report)
-            opened, now_ms = self._open, self.clock.now_ms()
-            parent = trace.set_span_in_context(opened.root)
+                self._end_open_epoch()
+                self._open = self._root_span(report)
+            open_epoch, now_ms = self._open, self.clock.now_ms()
+            parent = trace.set_span_in_context(open_epoch.root)
             for span in commit_spans(table, report, now_ms):
-                self._add(span, parent)
-            opened.add_table(now_ms, self.clock.steady_seconds())
+                self._add_span(span, parent)
+            open_epoch.add_table(now_ms, self.clock.steady_seconds())
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
         """Send a separate trace for compactions that were committed between epochs."""
@@ -185,31 +187,31 @@ class EpochTraces(JobListener):
             "idle commit", start_time=began_ms * _NS, attributes={"stream_app.table": table}
         )
         for span in commit_spans(table, report, now_ms):
-            self._add(span, trace.set_span_in_context(root))
+            self._add_span(span, trace.set_span_in_context(root))
         root.end(now_ms * _NS)
 
     def heartbeat(self) -> None:
         """End the span of an epoch that no further table reports."""
         with self._lock:
-            opened = self._open
-            if opened and self.clock.steady_seconds() - opened.reported_at > _SETTLED_S:
-                self._settle()
+            open_epoch = self._open
+            if open_epoch and self.clock.steady_seconds() - open_epoch.reported_at > _SETTLED_S:
+                self._end_open_epoch()
 
-    def _root(self, report: EpochReport) -> _OpenEpoch:
+    def _root_span(self, report: EpochReport) -> _OpenEpoch:
         root = self._tracer.start_span(
             "epoch", start_time=report.began_ms * _NS, attributes={"stream_app.epoch": report.epoch}
         )
         parent = trace.set_span_in_context(root)
         for span in common_spans(report, self.clock.now_ms()):
-            self._add(span, parent)
+            self._add_span(span, parent)
         return _OpenEpoch(report.epoch, root, report.began_ms, self.clock.steady_seconds())
 
-    def _add(self, span: SpanTime, parent: Any) -> None:
+    def _add_span(self, span: SpanTime, parent: Any) -> None:
         started = self._tracer.start_span(
             span.name, parent, start_time=span.begin_ms * _NS, attributes=dict(span.facts)
         )
         started.end(span.end_ms * _NS)
 
-    def _settle(self) -> None:
+    def _end_open_epoch(self) -> None:
         if self._open is not None:
             self._open.end()

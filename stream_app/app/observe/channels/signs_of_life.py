@@ -90,13 +90,13 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
 
     line_watch = _LineWatch(signs)
 
-    def look_out() -> None:
+    def log_due_lines() -> None:
         while not ended.wait(_LOOK_SECONDS):
             if line := signs.line_due():
                 _LOG.info(line)
 
     _LOG.addHandler(line_watch)
-    thread = threading.Thread(target=look_out, name="signs-of-life", daemon=True)
+    thread = threading.Thread(target=log_due_lines, name="signs-of-life", daemon=True)
     thread.start()
     try:
         yield signs

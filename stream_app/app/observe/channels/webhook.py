@@ -81,7 +81,7 @@ class _Growth:
 
 @dataclass(slots=True)
 class Webhook(JobListener):
-    """Creates notices from a job's events, and sends them.
+    """A sender of notices, which it creates from a job's events.
 
     Attributes:
         job: the job's name, which each notice contains.
@@ -114,7 +114,7 @@ class Webhook(JobListener):
         """Send the waiting notices, wait for them for a while, and stop."""
         self._notify_of_growth(at_once=True)
         self._ended.set()
-        self._put(None)
+        self._enqueue(None)
         if self._thread is not None:
             self._thread.join(LAST_WAIT_S)
 
@@ -172,9 +172,9 @@ class Webhook(JobListener):
 
     def _notify(self, event: str, facts: Mapping[str, object]) -> None:
         time_ms = self.clock.now_ms()
-        self._put({"event": event, "job": self.job, "time_ms": time_ms, **facts})
+        self._enqueue({"event": event, "job": self.job, "time_ms": time_ms, **facts})
 
-    def _put(self, notice: Mapping[str, object] | None) -> None:
+    def _enqueue(self, notice: Mapping[str, object] | None) -> None:
         while True:
             try:
                 self._waiting.put_nowait(notice)

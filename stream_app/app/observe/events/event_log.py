@@ -54,7 +54,7 @@ _LOG = logging.getLogger("stream_app")
 
 @dataclass(slots=True)
 class EventLog:
-    """Reports epochs, the source's lag, and commits between epochs.
+    """The reports of epochs, of the source's lag, and of commits between epochs.
 
     Attributes:
         table: the table of these events, or None for the whole job or its only table.

@@ -83,9 +83,9 @@ class StoreCollector(Collector):
             for kind in REQUEST_KINDS:
                 family.add_metric([self.label, kind], total.get(kind + ending, 0))
             yield family
-        yield from self._of_copies(total)
+        yield from self._copy_families(total)
 
-    def _of_copies(self, total: Mapping[str, int]) -> Iterator[Metric]:
+    def _copy_families(self, total: Mapping[str, int]) -> Iterator[Metric]:
         name = PREFIX + "lookup_copies"
         family = CounterMetricFamily(
             name, "Look-ups by local copies of files, by event.", labels=["table", "event"]

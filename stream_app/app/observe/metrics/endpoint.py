@@ -13,7 +13,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from stream_app.app.http.asgi_server import Application, AsgiMessage, Receive, Send, Server
-from stream_app.app.http.guard import Guard, PortLimits, is_taken, limit_for_port, listening
+from stream_app.app.http.guard import (
+    Guard,
+    PortLimits,
+    is_port_taken,
+    limit_for_port,
+    open_listener,
+)
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
@@ -48,13 +54,15 @@ def serving(
         return
     checks = {} if health is None else {"/healthz": health.alive, "/readyz": health.ready}
     try:
-        listener = listening(address, port)
+        listener = open_listener(address, port)
     except OSError as error:
         fix = "end the program that has it (perhaps this job, still running), or choose another"
         raise UsageError(
             f"the metrics port {port} cannot be opened: {error.strerror}",
-            where="" if is_taken(error) else f"stream.metrics-address = {address}",
-            fix=fix if is_taken(error) else "choose an address of this machine, or another port",
+            where="" if is_port_taken(error) else f"stream.metrics-address = {address}",
+            fix=fix
+            if is_port_taken(error)
+            else "choose an address of this machine, or another port",
         ) from None
     guard = Guard("the metrics port", PortLimits(connections=limit_for_port(_CONNECTIONS)))
     with Server(_application(registry, checks), guard).serving(listener):

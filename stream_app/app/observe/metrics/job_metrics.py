@@ -208,7 +208,7 @@ class JobMetrics:
         """
         self.source.opened(self.table, self.name, newest_source_ms(newest), topics)
         if newest:
-            self._newest(newest[0])
+            self._set_newest_snapshot(newest[0])
 
     def unassigned(self, quarantined: Quarantined) -> None:
         """Count quarantined messages that belong to no table."""
@@ -251,7 +251,7 @@ class JobMetrics:
             self._violations.labels(self.table, *violation).inc(sighting.records)
         if report.quarantined:
             self._count_reasons(report.quarantined)
-        self._parts(report)
+        self._add_part_seconds(report)
         self.source.committed(self.table, self.name, counts.ends)
         self.committed(report.snapshots, report.compactions)
 
@@ -259,12 +259,12 @@ class JobMetrics:
         for reason, count in quarantined.reasons.items():
             self._reasons.labels(self.table, reason).inc(count)
 
-    def _parts(self, report: EpochReport) -> None:
+    def _add_part_seconds(self, report: EpochReport) -> None:
         """Add an epoch's seconds before the commit once for all tables, to the job's metrics."""
-        parts, work = dict(report.parts.by_name), (report.epoch, report.began_ms)
+        parts, epoch_run = dict(report.parts.by_name), (report.epoch, report.began_ms)
         self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
-        if self._newest_work != [work]:
-            self._newest_work[:] = [work]
+        if self._newest_work != [epoch_run]:
+            self._newest_work[:] = [epoch_run]
             for part, seconds in parts.items():
                 self._seconds.labels(self.store.label, part).observe(seconds)
 
@@ -274,11 +274,11 @@ class JobMetrics:
         """Count published snapshots and their compactions."""
         for snapshot in snapshots:
             self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
-            self._newest(snapshot)
+            self._set_newest_snapshot(snapshot)
         for compaction in compactions:
             self._compaction_seconds.labels(self.table).observe(compaction.seconds)
 
-    def _newest(self, snapshot: Snapshot) -> None:
+    def _set_newest_snapshot(self, snapshot: Snapshot) -> None:
         self._committed.labels(self.table).set(snapshot.time_millis / 1000)
         self.proven(snapshot)
         if snapshot.total_record_count is not None:

@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ProofWatch:
-    """Exports the time of each table's newest proof."""
+    """A watch of each table's newest proof, whose time it exports."""
 
     clock: Clock
     _tables: dict[str, tuple[JobMetrics, FileStoreTable]] = field(init=False, default_factory=dict)

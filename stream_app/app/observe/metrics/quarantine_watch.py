@@ -23,7 +23,7 @@ REST = 20
 
 @dataclass(slots=True)
 class QuarantineWatch:
-    """Counts the records of one quarantine.
+    """A counter of the records of one quarantine.
 
     Attributes:
         counted: called with table → count after all were counted; '' means the folder itself.

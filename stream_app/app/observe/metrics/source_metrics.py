@@ -121,7 +121,7 @@ class SourceMetrics:
             self._lags.labels(label).set(lag)
             self._lag = lag
             self._set_table_lags(behind)
-        if self._is_known:
+        if self._knows_source:
             for table in {table for table, _ in dict(self._newest_s)}:
                 self._export_age(table)
         for partition, count in behind.items():
@@ -154,7 +154,7 @@ class SourceMetrics:
     def state(self) -> SourceState:
         """Return the state of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
-        keys = {*newest_s, *self._waiting} if self._is_known else {*self._waiting}
+        keys = {*newest_s, *self._waiting} if self._knows_source else {*self._waiting}
         return SourceState(
             stale_s=self._greatest_age(newest_s, keys) if keys else None,
             looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
@@ -168,11 +168,11 @@ class SourceMetrics:
         self._newest.labels(label).set(self._newest_s[key])
         if key not in self._waiting:
             self._ready_s = max(time_s, self._ready_s or time_s)
-        if self._is_known:
+        if self._knows_source:
             self._export_age(label)
 
     @property
-    def _is_known(self) -> bool:
+    def _knows_source(self) -> bool:
         """Whether the stream has reported the source, or messages are known to wait."""
         return self._progress is not None or self._lag is not None
 
@@ -204,9 +204,11 @@ class SourceMetrics:
         self, newest_s: Mapping[SeriesKey, float], keys: Iterable[SeriesKey]
     ) -> float:
         now_s, waiting = self._now_s(), dict(self._waiting)
-        held = [max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting]
-        if held:
-            return max(0.0, now_s - min(held))
+        waiting_since = [
+            max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting
+        ]
+        if waiting_since:
+            return max(0.0, now_s - min(waiting_since))
         # An epoch without messages for a table also brings it as far as the others.
         begin_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:

@@ -36,7 +36,7 @@ class CoveredRecords:
     _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
     _read_again: set[Identity] = field(init=False, default_factory=set)
 
-    def watched(
+    def pass_through(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages, and record which of them wait in a quarantine folder.
@@ -49,13 +49,13 @@ class CoveredRecords:
             frozenset(record.identity for record in folder.waiting(committed))
             for folder in self.folders
         ]
-        wanted = frozenset[Identity]().union(*self._waiting)
+        waiting = frozenset[Identity]().union(*self._waiting)
         offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for topic, partition, offset, _ in wanted:
+        for topic, partition, offset, _ in waiting:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._read_again |= wanted.intersection(_identities(batch, offsets))
+                self._read_again |= waiting.intersection(_identities(batch, offsets))
             yield batch
 
     @property

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
@@ -91,7 +91,7 @@ class DatabaseBackfill:
     """
 
     table: FileStoreTable
-    tables: SingleTableOrDatabase
+    tables: JobTables
     database: SummedDatabase
     source: SummedSource
     messages: WaitingMessages
@@ -127,22 +127,22 @@ class DatabaseBackfill:
                 state=source_state,
                 snapshot=append.known_snapshot,
                 is_whole=True,
-                scope=_of_keys(keys, table_side, self.scope),
+                scope=_scope_of_keys(keys, table_side, self.scope),
             )
             snapshot = None
             if dry_run or not keys:
-                for _ in changes.parts() if keys else ():
+                for _ in changes.bucket_changes() if keys else ():
                     pass
-            elif files := append.write_buckets(changes.parts()):  # step 5
+            elif files := append.write_buckets(changes.bucket_changes()):  # step 5
                 snapshot = append.commit(files, {})
-        differing, looked_at = compared.groups
+        differing, compared_count = compared.groups
         return DatabaseBackfillOutcome(
             source=label,
             differing=len(compared.source_rows) + compared.moving,
             pending=len(compared.source_rows) - len(keys) + compared.moving,
-            is_whole=differing == looked_at,
+            is_whole=differing == compared_count,
             bad=reading.bad,
-            written=changes.written(snapshot, waiting_line(self.table, snapshot)),
+            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_newest(self) -> None:
@@ -164,7 +164,7 @@ class DatabaseBackfill:
 
 @dataclass(slots=True)
 class _DifferingRows:
-    """Reads the rows of differing keys from the database.
+    """The database's rows of keys that differ.
 
     Attributes:
         table_side, source_side: the table's and the database's side of the comparison.
@@ -185,7 +185,7 @@ class _DifferingRows:
         """
         if not self.wanted:
             return set()
-        seen: HashedRows = Counter()
+        hashed_rows: HashedRows = Counter()
         pipeline = load_format(self.backfill.tables, self.backfill.table)
         for messages in self._messages():
             decoded = pipeline.decode(messages)
@@ -194,9 +194,9 @@ class _DifferingRows:
             rows = decoded.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
             high, low = (lane.tolist() for lane in row_hashes(rows, self.table_side.columns))
-            seen.update(zip(texts, high, low, strict=True))
+            hashed_rows.update(zip(texts, high, low, strict=True))
             state.source.add(state.assigner.assign(rows))
-        read_rows = group_by_key(seen)
+        read_rows = group_by_key(hashed_rows)
         return {
             key
             for key, rows in self.wanted.items()
@@ -216,19 +216,19 @@ class _DifferingRows:
             part = LoadPart(
                 name=table.name, table=table.location, relation=name, after=None, until=None
             )
-            for at in range(0, len(digests), _KEYS_MAX):
+            for start in range(0, len(digests), _KEYS_MAX):
                 query = relation.row_query(
-                    now_ms, InCondition(digest, digests[at : at + _KEYS_MAX])
+                    now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])
                 )
                 rows = DatabaseRows(url=database.url, queries={name: query})
                 yield from rows.read([(0, part)])
 
 
-def _of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
+def _scope_of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
     chosen = pa.array(list(keys), pa.large_binary())
 
-    def within(rows: pa.RecordBatch) -> pa.RecordBatch:
+    def rows_of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
         in_scope = scope(rows)
         return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=chosen))
 
-    return within
+    return rows_of_keys

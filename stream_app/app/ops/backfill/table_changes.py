@@ -112,33 +112,33 @@ class TableChanges:
     is_whole: bool
     scope: Scope = all_keys
     _counts: Counter[int] = field(init=False, default_factory=Counter)
-    _doubled: pa.RecordBatch | None = field(init=False, default=None)
+    _duplicates: pa.RecordBatch | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         # Keys without a message must not change.
         if self.is_whole and self.snapshot is not None:
             doubled = doubled_keys(self.table, self.snapshot)
-            self._doubled = None if doubled is None else self.scope(doubled)
+            self._duplicates = None if doubled is None else self.scope(doubled)
 
-    def doubled(self) -> Iterator[BucketRows]:
+    def duplicate_deletes(self) -> Iterator[BucketRows]:
         """Yield deletes of all rows of keys that are in several partitions, and count them."""
-        if self._doubled is not None:
+        if self._duplicates is not None:
             rows = RowsOfTable.of_snapshot(self.table, self.snapshot)
-            for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
-                yield from self._counted((partition, bucket), part)
+            for partition, bucket, part in deletes_of(rows, self.state.view, self._duplicates):
+                yield from self._count((partition, bucket), part)
 
-    def parts(self) -> Iterator[BucketRows]:
+    def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
-        present = self.state.stored(self.snapshot, self._doubled)
+        present = self.state.stored(self.snapshot, self._duplicates)
         buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            expected = self._within(self.state.source.rows(bucket, keep_deletes=True))
-            stored = self._within(present.rows(bucket))
+            expected = self._in_scope(self.state.source.rows(bucket, keep_deletes=True))
+            stored = self._in_scope(present.rows(bucket))
             for differing in differences(self.state.view.layout(), stored, expected):
-                yield from self._counted(bucket, self._as_changes(differing))
+                yield from self._count(bucket, self._as_changes(differing))
 
-    def written(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:
-        """Return the counts of the changes that `doubled` and `parts` have yielded."""
+    def written_rows(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:
+        """Return the counts of the changes that the other methods have yielded."""
         return WrittenRows(
             added=self._counts[RowKind.INSERT],
             changed=self._counts[RowKind.UPDATE_AFTER],
@@ -147,7 +147,7 @@ class TableChanges:
             waiting=waiting,
         )
 
-    def _within(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _in_scope(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (rows for rows in map(self.scope, batches) if rows.num_rows)
 
     def _as_changes(self, differing: Differences) -> pa.RecordBatch:
@@ -161,19 +161,20 @@ class TableChanges:
         deleted = differing.removed if self.is_whole else differing.removed[:0]
         deleted = np.concatenate((deleted, differing.older[ends]))
         before_count = len(old) if self.table.options.writes_changelog else 0
-        kinds = [
+        parts = [
             (old[:before_count], RowKind.UPDATE_BEFORE, first[:before_count]),
             (new, RowKind.UPDATE_AFTER, first),
             (added, RowKind.INSERT, added),
             (deleted, RowKind.DELETE, deleted),
         ]
-        rows, key_rows = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
-        kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
+        rows = np.concatenate([part for part, _, _ in parts])
+        key_rows = np.concatenate([keys for _, _, keys in parts])
+        kinds = np.concatenate([np.full(len(part), kind, np.int8) for part, kind, _ in parts])
         by_key = np.argsort(key_rows, kind="stable")  # a -U stands before its +U
         batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
-        return self._of_kind(batch, kind_of[by_key])
+        return self._with_kinds(batch, kinds[by_key])
 
-    def _of_kind(
+    def _with_kinds(
         self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
     ) -> pa.RecordBatch:
         names = [VALUE_KIND, *self.table.schema.fields.names]
@@ -182,7 +183,7 @@ class TableChanges:
         fields = [self.table.layout().schema.field(name) for name in names]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _counted(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
+    def _count(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
         if batch.num_rows:
             kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
             self._counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))

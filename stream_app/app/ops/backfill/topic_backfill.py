@@ -107,7 +107,7 @@ class TopicBackfill:
         with scratch_folder("backfill") as folder:
             state = SourceCheck(self.table, folder, append.basis)
             read = topic_messages(self.source, [(ends, omissions)], self.progress, self.since_ms)
-            messages = covered.watched(own_messages(read, self.splitter), users)
+            messages = covered.pass_through(own_messages(read, self.splitter), users)
             count = replay_source(
                 state, messages, self.source, self.rules, omissions, self.choice
             )  # 2
@@ -122,10 +122,12 @@ class TopicBackfill:
             )  # step 3
             snapshot = None
             if dry_run:
-                for _ in itertools.chain(difference.doubled(), difference.parts()):
+                for _ in itertools.chain(
+                    difference.duplicate_deletes(), difference.bucket_changes()
+                ):
                     pass
             elif changes := append.write_buckets(
-                difference.parts(), difference.doubled()
+                difference.bucket_changes(), difference.duplicate_deletes()
             ):  # step 4
                 covered.mark(name, append.commit_user)
                 snapshot = append.commit(changes, {})
@@ -136,7 +138,7 @@ class TopicBackfill:
             read=count,
             is_whole=is_whole,
             covered=covered.count,
-            written=difference.written(snapshot, waiting_line(self.table, snapshot)),
+            written=difference.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_messages(self, omissions: Omissions) -> None:

@@ -61,22 +61,22 @@ class WaitingMessages:
         newest = source_ends(self.source, _fail)
         if newest is None:
             _fail("only Spark can read them")
-        taken: dict[str, dict[str, int]] = {}
+        positions: dict[str, dict[str, int]] = {}
         for (topic, partition), begin in begins.items():
-            taken.setdefault(topic, {})[str(partition)] = begin
-        wanted = {
+            positions.setdefault(topic, {})[str(partition)] = begin
+        ends = {
             topic: partitions
             for topic, partitions in newest.items()
             if not self.topics or topic in self.topics
         }
-        if lost := vanished_partitions({name: taken.get(name, {}) for name in wanted}, wanted):
+        if lost := vanished_partitions({name: positions.get(name, {}) for name in ends}, ends):
             raise WrongSourceError(
                 f"the topics lack what the table has read: {'; '.join(lost)}",
                 where=self.table.location,
                 fix=RECREATED_FIX,
             )
         with reader_of(self.source) as reader:
-            yield from reader.read(ranges_between(taken, wanted))
+            yield from reader.read(ranges_between(positions, ends))
 
 
 def _fail(reason: str) -> NoReturn:

@@ -70,9 +70,9 @@ class SumComparison:
     @property
     def is_equal(self) -> bool:
         """Whether all rows were compared, none differ, and none changed meanwhile."""
-        differing, looked_at = self.groups
+        differing, compared = self.groups
         judged = self.missing or self.wrong or self.unexpected
-        return not (judged or self.moving) and differing == looked_at
+        return not (judged or self.moving) and differing == compared
 
 
 def compare_sums(
@@ -96,18 +96,21 @@ def compare_sums(
         for group in sorted({*table_groups, *source_groups})
         if table_groups.get(group) != source_groups.get(group)
     ]
-    chosen = _bounded(
+    read_groups = _groups_up_to(
         differing, lambda group: _rows_of(table_groups, group) + _rows_of(source_groups, group)
     )
-    if not chosen:
+    if not read_groups:
         return SumComparison(total=total, groups=(len(differing), 0))
-    first_rows, table_rows = group_by_key(source.rows(chosen)), group_by_key(table.rows(chosen))
+    first_rows, table_rows = (
+        group_by_key(source.rows(read_groups)),
+        group_by_key(table.rows(read_groups)),
+    )
     differing_keys, moving_keys = _differing(table_rows, first_rows), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
-        table_rows = group_by_key(table.rows(chosen))
-        source_rows = group_by_key(source.rows(chosen))
+        table_rows = group_by_key(table.rows(read_groups))
+        source_rows = group_by_key(source.rows(read_groups))
         moving_keys |= {
             key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
         }
@@ -120,7 +123,7 @@ def compare_sums(
         ),
         unexpected=tuple(sorted(key for key in differing_keys if key not in first_rows)),
         moving=len(moving_keys),
-        groups=(len(differing), len(chosen)),
+        groups=(len(differing), len(read_groups)),
         source_rows={key: first_rows.get(key, Counter()) for key in differing_keys},
     )
 
@@ -129,7 +132,7 @@ def _rows_of(sums: Mapping[int, RowSum], group: int) -> int:
     return sums.get(group, NO_ROWS).rows
 
 
-def _bounded(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
+def _groups_up_to(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
     chosen: list[int] = []
     rows = 0
     for group in groups:

@@ -45,7 +45,7 @@ class ComparedTable:
     Attributes:
         snapshot: the newest snapshot, with whose rows the changes are compared.
         ends: the offsets up to which the table's job has read.
-        filling: decodes the messages; None if the table cannot be compared, as `omissions`
+        replay: decodes the messages; None if the table cannot be compared, as `omissions`
             explains.
     """
 
@@ -53,38 +53,38 @@ class ComparedTable:
     ends: Ends
     omissions: Omissions
     check: SourceCheck
-    filling: SourceReplay | None
+    replay: SourceReplay | None
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Add the messages of one Kafka partition, up to the offset that the table has."""
-        place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
+        topic, partition = (messages.column(name)[0].as_py() for name in ("topic", "partition"))
         offsets = messages.column("offset").to_numpy()
-        count = int(np.searchsorted(offsets, self.ends.get(place, 0)))
+        count = int(np.searchsorted(offsets, self.ends.get((topic, partition), 0)))
         if count:
-            self.go_on(lambda filling: filling.add_messages(messages.slice(0, count)))
+            self.run_step(lambda replay: replay.add_messages(messages.slice(0, count)))
 
-    def go_on(self, step: Callable[[SourceReplay], None]) -> None:
+    def run_step(self, step: Callable[[SourceReplay], None]) -> None:
         """Run a step of reading. An error in it ends only this table's comparison.
 
         Raises:
             SourceError: the source does not respond, which affects all tables.
         """
-        if self.filling is None:
+        if self.replay is None:
             return
         try:
-            step(self.filling)
+            step(self.replay)
         except StreamAppError as error:
             if isinstance(error, SourceError) and not isinstance(error, WrongSourceError):
                 raise
             self.omissions.add(
                 f"the table was not compared with its source: {error.problem}", error.fix
             )
-            self.filling = None
+            self.replay = None
 
     @property
     def waiting_rows(self) -> int:
         """The number of changes in memory."""
-        return 0 if self.filling is None else self.filling.waiting_rows
+        return 0 if self.replay is None else self.replay.waiting_rows
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
         """Yield findings about differences, and about rows that were not compared.
@@ -92,19 +92,19 @@ class ComparedTable:
         Args:
             report: the report that receives the extent of the comparison.
         """
-        if self.filling is not None:
+        if self.replay is not None:
             yield from self.check.findings(self.snapshot)
             if len(self.omissions.key_names) == 1:
                 yield from self.check.repeated(self.snapshot, *self.omissions.key_names.values())
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
-            changes = f"{self.filling.count} changes of {topics}, up to where the table is"
+            changes = f"{self.replay.count} changes of {topics}, up to where the table is"
             report.replayed.append(changes)
         yield from self.omissions.findings()
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Compares the tables of one job.
+    """The comparison of one job's tables with their topics.
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
@@ -142,7 +142,7 @@ class Comparison:
         snapshot, ends = table_end(table, source)
         folder = f"{self.folder}/{len(self._tables)}"
         check = SourceCheck(table, folder, basis_of(table, snapshot))
-        filling = None
+        replay = None
         remedy = "leave --conf and --source-kafka out for such a table"
         reason = why_incomparable(table.schema, rules)
         if table.location in self.loaded:
@@ -159,13 +159,13 @@ class Comparison:
             for topic in sorted(set(source.topic_names) - {topic for topic, _ in ends}):
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")
-            filling = SourceReplay(check, source, rules, omissions, choice)
-        added = ComparedTable(
-            snapshot=snapshot, ends=ends, omissions=omissions, check=check, filling=filling
+            replay = SourceReplay(check, source, rules, omissions, choice)
+        compared_table = ComparedTable(
+            snapshot=snapshot, ends=ends, omissions=omissions, check=check, replay=replay
         )
         self._source = source
-        self._tables.append(added)
-        return added
+        self._tables.append(compared_table)
+        return compared_table
 
     def read(self, splitter: MessageSplitter) -> None:
         """Step 2: read the topics, and pass each table its own messages.
@@ -173,7 +173,7 @@ class Comparison:
         Raises:
             SourceError: the broker does not respond.
         """
-        readers = [(table.ends, table.omissions) for table in self._tables if table.filling]
+        readers = [(table.ends, table.omissions) for table in self._tables if table.replay]
         if not readers:
             return
         for messages in topic_messages(self._source, readers, self.progress):
@@ -181,6 +181,6 @@ class Comparison:
                 if part.table >= 0 and part.messages.num_rows:
                     self._tables[part.table].add_messages(part.messages)
             while sum(table.waiting_rows for table in self._tables) >= self.chunk_rows:
-                max(self._tables, key=lambda table: table.waiting_rows).go_on(SourceReplay.flush)
+                max(self._tables, key=lambda table: table.waiting_rows).run_step(SourceReplay.flush)
         for table in self._tables:
-            table.go_on(SourceReplay.finish)
+            table.run_step(SourceReplay.finish)

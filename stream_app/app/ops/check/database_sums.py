@@ -16,7 +16,7 @@ from typing import Any
 from stream_app.app.source.jdbc_connection import (
     database_errors,
     log_position,
-    opened_database,
+    open_database,
     query_rows,
 )
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
@@ -55,7 +55,7 @@ class SummedDatabase:
     url: JdbcUrl
     connection: Any
 
-    def answers(self, query: str) -> list[Any]:
+    def rows_of_query(self, query: str) -> list[Any]:
         """Return the rows of a query's result.
 
         Raises:
@@ -69,9 +69,9 @@ class SummedDatabase:
         """Whether the database may lag behind another one, because it accepts no changes itself.
 
         Raises:
-            SourceError: see `answers`.
+            SourceError: see `rows_of_query`.
         """
-        [(answer,)] = self.answers(dialect_of(self.url.driver).replica)
+        [(answer,)] = self.rows_of_query(dialect_of(self.url.driver).replica)
         return str(answer) not in ("0", "OFF", "False")
 
     def definitions(self, relations: Sequence[str]) -> list[JdbcTable]:
@@ -79,7 +79,7 @@ class SummedDatabase:
 
         Raises:
             UsageError: no table exists.
-            SourceError: see `answers`; or the user may not read an existing table.
+            SourceError: see `rows_of_query`; or the user may not read an existing table.
         """
         existing: list[JdbcTable] = []
         errors: list[UsageError] = []
@@ -88,13 +88,13 @@ class SummedDatabase:
                 with database_errors(self.url):
                     existing.append(self._definition(relation))
             except UsageError as error:
-                self._check_gone(relation)
+                self._check_missing(relation)
                 errors.append(error)
         if errors and not existing:
             raise errors[0]
         return existing
 
-    def _check_gone(self, relation: str) -> None:
+    def _check_missing(self, relation: str) -> None:
         """Check that a table does not exist.
 
         MySQL's catalog also lacks tables that the user may not read.
@@ -124,7 +124,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
         UsageError: the driver is not installed.
         SourceError: the database does not respond, or refuses the user.
     """
-    with opened_database(replace(url, answer_s=_ANSWER_S)) as connection:
+    with open_database(replace(url, answer_s=_ANSWER_S)) as connection:
         with connection.cursor() as cursor:
             for setting in dialect_of(url.driver).settings:
                 cursor.execute(setting)
@@ -133,7 +133,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSums:
-    """Implements `SummedSide`.
+    """The `SummedSide` of a database.
 
     Attributes:
         relations: the definitions of the database's tables.
@@ -163,7 +163,7 @@ class DatabaseSums:
         """Let the database sum up all rows in one query."""
         return {
             int(digits, 16): RowSum.of_totals(int(rows), int(high), int(low))
-            for digits, rows, high, low in self.database.answers(
+            for digits, rows, high, low in self.database.rows_of_query(
                 self._dialect.sums_query(self.hashes)
             )
         }
@@ -172,7 +172,7 @@ class DatabaseSums:
         """Let the database hash the rows of some groups."""
         counted: HashedRows = Counter()
         query = self._dialect.rows_query(self.hashes, sorted(groups))
-        for key, digits in self.database.answers(query):
+        for key, digits in self.database.rows_of_query(query):
             text = key.encode() if isinstance(key, str) else bytes(key)
             counted[text, int(digits[:16], 16), int(digits[16:], 16)] += 1
         return counted

@@ -79,7 +79,7 @@ class JobSums:
             )
         return source
 
-    def unmet(self) -> Iterator[Finding]:
+    def missing_tables(self) -> Iterator[Finding]:
         """Yield findings about source tables that have rows and should have a table, but have none.
 
         It skips partitioned tables, because messages may name them or their partitions.
@@ -112,14 +112,14 @@ class JobSums:
     def _has_rows(self, schema: str, name: str) -> bool:
         relation = dialect_of(self.database.url.driver).name(schema, name)
         with suppress(SourceError):  # the user may not read it
-            return bool(self.database.answers(f"select 1 from {relation} limit 1"))
+            return bool(self.database.rows_of_query(f"select 1 from {relation} limit 1"))
         return True
 
     def _origins(self, table: FileStoreTable) -> Sequence[Origin]:
         """Return the source tables that have sent rows of a table, as far as messages name them."""
         origins = {origin for origin, name in self.state.origins.items() if name == table.name}
         origins |= {
-            replace(_named(name, self.database.url), cluster=cluster_and_name(topic)[0])
+            replace(_parsed_name(name, self.database.url), cluster=cluster_and_name(topic)[0])
             for topic, names in self.state.source_tables_of().items()
             for name in names
         }
@@ -164,7 +164,7 @@ class JobSums:
 
     def _relations_here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
         """Return the names of the source tables in this database; empty if all are elsewhere."""
-        own_origins = [origin for origin in origins if _is_of(self.database.url, origin)]
+        own_origins = [origin for origin in origins if _names_table(self.database.url, origin)]
         if own_origins and len(own_origins) < len(origins):
             others = ", ".join(str(origin) for origin in origins if origin not in own_origins)
             raise UnsupportedTableError(
@@ -187,7 +187,7 @@ class JobSums:
         return [".".join(filter(None, names)) for names in qualified_names]
 
 
-def _is_of(url: JdbcUrl, origin: Origin) -> bool:
+def _names_table(url: JdbcUrl, origin: Origin) -> bool:
     """Return whether a database's messages name this source table.
 
     A MySQL server has several databases.
@@ -197,7 +197,7 @@ def _is_of(url: JdbcUrl, origin: Origin) -> bool:
     return not origin.schema
 
 
-def _named(name: str, url: JdbcUrl) -> Origin:
+def _parsed_name(name: str, url: JdbcUrl) -> Origin:
     """Parse the name of a source table in a checkpoint into its database, schema and table."""
     *owners, table = name.split(".")
     if url.driver is POSTGRESQL:

@@ -55,27 +55,27 @@ class Omissions:
         """Add a finding with this text."""
         self._findings.append(_finding(problem, where or self.where, fix))
 
-    def add_gap(self, place: KafkaPartition, begin: int) -> None:
+    def add_gap(self, kafka_partition: KafkaPartition, begin: int) -> None:
         """See `LostOffsets.add_gap`."""
         self.has_gaps = True
         self.add(
-            f"the first {begin} offsets of {_slashed(place)} are gone and were not compared; "
-            f"rows that differ may be older ones",
+            f"the first {begin} offsets of {_slashed(kafka_partition)} are gone and were not "
+            "compared; rows that differ may be older ones",
             "compare while the topic still has all records (its retention.ms)",
         )
 
-    def add_early_end(self, place: KafkaPartition, last: int, end: int) -> None:
+    def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
         """See `LostOffsets.add_early_end`."""
         self.is_other_topic = True
         self.add(
-            f"{_slashed(place)} ends at {last}, and the table has read up to {end}: the topic "
-            f"was recreated, and its older records were not compared",
+            f"{_slashed(kafka_partition)} ends at {last}, and the table has read up to {end}: the "
+            "topic was recreated, and its older records were not compared",
             "give the table's job a new checkpoint",
         )
 
     def add_batch(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
         """Record the bad records and the column drift in a decoded batch of messages."""
-        self._see_key(messages)
+        self._note_key_names(messages)
         if decoded.bad.num_rows:
             self.add_bad(decoded.bad)
         for column, sighting in decoded.drift.items():
@@ -88,7 +88,7 @@ class Omissions:
         """Count bad records, at least one, in columns of `BAD_RECORD_SCHEMA`."""
         self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
         reason = bad.column("reason")[0].as_py()
-        self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
+        self._first_bad = self._first_bad or f"{_place_text(*_place(bad, 0))}: {reason}"
 
     @property
     def bad(self) -> tuple[int, str]:
@@ -107,7 +107,7 @@ class Omissions:
                 "correct the source or the configuration; the job has these records in its "
                 "quarantine",
             )
-        for (kind, name), seen in sorted(self._columns.items(), key=lambda item: item[1].place):
+        for (kind, name), sighting in sorted(self._columns.items(), key=lambda item: item[1].place):
             problem = {
                 DriftKind.UNKNOWN: f"column {name!r} of the source is not in the table, so it was "
                 "not compared",
@@ -116,11 +116,13 @@ class Omissions:
                 DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
                 "compared with what is left of them",
             }[kind]
-            counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
+            counted = (
+                f"; such records: {sighting.records}, the first is {_place_text(*sighting.place)}"
+            )
             ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
             yield _finding(problem + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
 
-    def _see_key(self, messages: pa.RecordBatch) -> None:
+    def _note_key_names(self, messages: pa.RecordBatch) -> None:
         topic = messages.column("topic")[0].as_py()
         keys = messages.column("key")
         if topic not in self.key_names and keys.null_count < len(keys):
@@ -131,18 +133,18 @@ def _finding(problem: str, where: str, fix: str) -> Finding:
     return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
-def _slashed(place: KafkaPartition) -> str:
-    return "{}/{}".format(*place)
+def _slashed(kafka_partition: KafkaPartition) -> str:
+    return "{}/{}".format(*kafka_partition)
 
 
-def _place(messages: pa.RecordBatch, at: int) -> tuple[str, int, int]:
+def _place(messages: pa.RecordBatch, row: int) -> tuple[str, int, int]:
     topic, partition, offset = (
-        messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
+        messages.column(name)[row].as_py() for name in ("topic", "partition", "offset")
     )
     return topic, partition, offset
 
 
-def _shown(topic: str, partition: int, offset: int) -> str:
+def _place_text(topic: str, partition: int, offset: int) -> str:
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 

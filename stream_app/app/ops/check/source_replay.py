@@ -34,7 +34,7 @@ CHUNK_ROWS = 200_000
 
 
 class SourceReplay:
-    """Decodes a table's messages, as its job does, into sorted runs beside the table.
+    """A decoding of a table's messages, as its job does it, into sorted runs beside the table.
 
     Attributes:
         count: the number of changes so far.
@@ -113,13 +113,13 @@ def replay_source(
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table, and return the number of changes. See `SourceReplay`."""
-    filling = SourceReplay(check, source, rules, omissions, choice)
+    replay = SourceReplay(check, source, rules, omissions, choice)
     for batch in messages:
-        filling.add_messages(batch)
-        if filling.waiting_rows >= CHUNK_ROWS:
-            filling.flush()
-    filling.finish()
-    return filling.count
+        replay.add_messages(batch)
+        if replay.waiting_rows >= CHUNK_ROWS:
+            replay.flush()
+    replay.finish()
+    return replay.count
 
 
 def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:

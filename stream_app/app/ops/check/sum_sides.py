@@ -75,8 +75,8 @@ class SumSides:
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
-        differing, looked_at = outcome.groups
-        rows = "rows" if looked_at == differing else f"rows in {looked_at} of {differing} groups"
+        differing, compared = outcome.groups
+        rows = "rows" if compared == differing else f"rows in {compared} of {differing} groups"
         for problem, keys in (
             ("are missing", outcome.missing),
             ("have other values", outcome.wrong),

@@ -26,7 +26,7 @@ from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSums:
-    """Implements `SummedSide`.
+    """The `SummedSide` of a version of a table.
 
     Attributes:
         version: the version; the latest one moves with the table's commits.
@@ -44,13 +44,13 @@ class TableSums:
     @property
     def label(self) -> str:
         """The table's location and its snapshot."""
-        table, snapshot = self._opened()
+        table, snapshot = self._open()
         number = "no snapshot" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         return f"{table.location}, {number}"
 
     def total(self) -> RowSum | None:
         """Return the checksum in the snapshot, or None if it does not cover what readers get."""
-        table, snapshot = self._opened()
+        table, snapshot = self._open()
         if not self.has_all or snapshot is None or why_unsummed(table.schema):
             return None
         record = record_below(table, snapshot)
@@ -70,14 +70,14 @@ class TableSums:
         return hashed_rows(self._batches(), self.keys, self.columns, groups)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        table, snapshot = self._opened()
+        table, snapshot = self._open()
         names = dict.fromkeys(field.name for _, field in (*self.keys, *self.columns))
         read = SplitRead(table, tuple(names))
         splits = SplitScan(table).splits(snapshot)
         threads = os.cpu_count() or 1
         return interleaved((partial(read.read, split) for split in splits), threads)
 
-    def _opened(self) -> tuple[FileStoreTable, Snapshot | None]:
+    def _open(self) -> tuple[FileStoreTable, Snapshot | None]:
         return at_version(self.table, self.version)
 
 

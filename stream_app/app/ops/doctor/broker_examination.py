@@ -67,33 +67,35 @@ class BrokerExamination:
             times: PartitionOffsets = {}
             with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
-        records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
+        records = sum(
+            ends[kafka_partition] - self.begins.get(kafka_partition, 0) for kafka_partition in ends
+        )
         servers = "; ".join(cluster.bootstrap_servers for cluster in source.kafka_clusters)
         yield good_observation(
             "broker",
             f"{servers}: {len(self.topics)} topics, {len(ends)} partitions, "
             f"about {records:,} messages",
         )
-        yield from self._rights(ends)
+        yield from self._read_rights(ends)
         if times:
             newest = max(times.values())
-            whose = "the newest message"
-            yield from clock_observations("broker", whose, newest, self.clock, may_be_behind=True)
+            owner = "the newest message"
+            yield from clock_observations("broker", owner, newest, self.clock, may_be_behind=True)
 
-    def _rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
+    def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""
         ranges = [
             OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
             for (topic, partition), end in ends.items()
-            if partition == self._fullest(topic, ends)
+            if partition == self._fullest_partition(topic, ends)
         ]
         try:
             batches = self._read(ranges)
         except WrongSourceError as error:
-            if names := self._denied(ranges):
+            if names := self._denied_topics(ranges):
                 yield problem(
                     "broker",
-                    f"{_some(names)} may not be read by this user (Read is not allowed)",
+                    f"{_name_list(names)} may not be read by this user (Read is not allowed)",
                     "allow Read on these topics for the user of source.kafka",
                 )
             else:
@@ -105,13 +107,13 @@ class BrokerExamination:
             if (notice := other_format(self.source.format, batches)) is not None:
                 yield warning("broker", notice.problem, notice.fix)
 
-    def _fullest(self, topic: str, ends: PartitionOffsets) -> int:
+    def _fullest_partition(self, topic: str, ends: PartitionOffsets) -> int:
         return max(
             range(self.topics[topic].partitions),
             key=lambda partition: ends.get((topic, partition), 0),
         )
 
-    def _denied(self, ranges: Sequence[OffsetRange]) -> list[str]:
+    def _denied_topics(self, ranges: Sequence[OffsetRange]) -> list[str]:
         """Return the topics from which not even one record can be read."""
         names = []
         for one_record in ranges:
@@ -125,6 +127,6 @@ class BrokerExamination:
         return list(sampled_messages(self.source, ranges))
 
 
-def _some(names: list[str]) -> str:
+def _name_list(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
     return f"topic {', '.join(names[:_NAMES_MAX])}{more}"

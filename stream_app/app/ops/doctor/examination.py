@@ -35,9 +35,9 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
-from stream_app.app.tables.folder_access import checkpoint_of, probe_local
 from stream_app.app.tables.job_catalog import job_catalog, open_job_table
-from stream_app.app.tables.single_table_setup import changes_that_fail, wanted_schema
+from stream_app.app.tables.job_folder_access import checkpoint_of, probe_local
+from stream_app.app.tables.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.clock import Clock
@@ -52,7 +52,7 @@ from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.checkpoint.damaged_checkpoint import empty_files
 from stream_app.spark.checkpoint.epoch_log import LOST_FIX
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.opening import check_fits, open_for_altering, with_configuration
 
 _START = "start the job, and read its log"
@@ -108,7 +108,7 @@ class Examination:
                     "quarantine", partial(self._store, "quarantine", folder)
                 )
             else:
-                yield _needs_spark("quarantine", folder)
+                yield _spark_only_warning("quarantine", folder)
         match tables:
             case SingleTable():
                 examined = partial(self._table, tables)
@@ -142,7 +142,7 @@ class Examination:
         """Yield whether the checkpoint is writable, undamaged, and of this job and its topics."""
         location = self.tables.checkpoint
         if not can_open(location):
-            yield _needs_spark("checkpoint", location)
+            yield _spark_only_warning("checkpoint", location)
             return
         folder = checkpoint_of(self.tables, fix=_START)
         yield from self._store("checkpoint", location)
@@ -151,7 +151,7 @@ class Examination:
             yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_of(folder)
-        check_owner(folder, state, *_bound_to(self.tables), str(self.tables.share or ""))
+        check_owner(folder, state, *_checkpoint_owner(self.tables), str(self.tables.share or ""))
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated_topics(state.topic_ids, self._broker.topics):
@@ -160,7 +160,7 @@ class Examination:
         else:
             yield from self._position(folder)
 
-    def _position(self, checkpoint: Folder) -> Iterator[Observation]:
+    def _position(self, checkpoint: JobFolder) -> Iterator[Observation]:
         """Yield whether the topics still have the messages that the job reads next."""
         try:
             positions = self._status(checkpoint).positions() if self._broker.begins else {}
@@ -189,7 +189,7 @@ class Examination:
         else:
             yield warning("checkpoint", f"{text}, and the job skips them", "raise the retention")
 
-    def _status(self, checkpoint: Folder) -> JobStatus:
+    def _status(self, checkpoint: JobFolder) -> JobStatus:
         now_ms = self.clock.now_ms()
         return JobStatus(job_tables=self.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms)
 
@@ -203,15 +203,15 @@ class Examination:
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
         """Yield whether the table of a job of one table fits its configuration."""
-        wanted = wanted_schema(only.table, self.clock)
+        schema = configured_schema(only.table, self.clock)
         try:
             table = open_job_table(only, only.location)
         except TableNotFoundError:
             yield good_observation("table", f"{only.location} will be created")
-            yield from self._merging(wanted)
+            yield from self._merging(schema)
             return
         open_for_altering(table)
-        check_fits(table, wanted)
+        check_fits(table, schema)
         table = with_configuration(table, only.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
@@ -225,7 +225,7 @@ class Examination:
             yield warning("table", change.problem, change.fix)
 
 
-def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
+def _checkpoint_owner(tables: SingleTableOrDatabase) -> tuple[str, str]:
     """Return the location and the identity to which the job's checkpoint must belong."""
     match tables:
         case WholeDatabase():
@@ -238,7 +238,7 @@ def _bound_to(tables: SingleTableOrDatabase) -> tuple[str, str]:
             return table.version_root, table.identity()
 
 
-def _needs_spark(part: str, location: str) -> Observation:
+def _spark_only_warning(part: str, location: str) -> Observation:
     """Return the warning that the doctor cannot check a folder that only Spark can access."""
     text = f"only Spark reaches {location}, and the doctor starts none"
     return warning(part, text, _START)

@@ -71,24 +71,24 @@ def guarded_observations(
 
 
 def clock_observations(
-    part: str, whose: str, time_ms: int, clock: Clock, *, may_be_behind: bool = False
+    part: str, owner: str, time_ms: int, clock: Clock, *, may_be_behind: bool = False
 ) -> Iterator[Observation]:
     """Yield whether a time and this machine's clock are at most five seconds apart.
 
     Args:
-        whose: the name of the other time's source.
+        owner: the name of the other time's source.
         time_ms: the other time in ms since 1970, in UTC.
         may_be_behind: whether it is the time of a message, which may be old.
     """
     apart_s = (time_ms - clock.now_ms()) / 1000
     if apart_s > _CLOCKS_APART_S or (apart_s < -_CLOCKS_APART_S and not may_be_behind):
-        which = "ahead of" if apart_s > 0 else "behind"
+        direction = "ahead of" if apart_s > 0 else "behind"
         yield warning(
             part,
-            f"the time of {whose} is {abs(apart_s):.0f} s {which} this machine's clock",
+            f"the time of {owner} is {abs(apart_s):.0f} s {direction} this machine's clock",
             "let both machines follow a time server: expiry, tags and freshness go by these times",
         )
     elif may_be_behind:
-        yield good_observation(part, f"the time of {whose} is not ahead of this machine's clock")
+        yield good_observation(part, f"the time of {owner} is not ahead of this machine's clock")
     else:
-        yield good_observation(part, f"the time of {whose} agrees with this machine's clock")
+        yield good_observation(part, f"the time of {owner} agrees with this machine's clock")

@@ -19,7 +19,7 @@ from stream_app.app.ops.doctor.observation import (
 )
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
-from stream_app.app.tables.first_message_checks import read_alone, seen_tables
+from stream_app.app.tables.first_message_checks import snapshot_only_remarks, tables_in_messages
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
@@ -30,7 +30,7 @@ from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing, remarks_of_new
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
 from stream_app.table.opening import open_for_writing
@@ -119,13 +119,13 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
         yield warning("table", f"nothing of {origin} is stored: {reason}", fix)
 
 
-def held_table_warnings(checkpoint: Folder) -> Iterator[Observation]:
+def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
     """Yield a warning for each table that an error holds back."""
     state = state_of(checkpoint)
     for name, held in sorted(state.held.items()):
         if held.has_failed:
             [reason, *_] = held.reason.splitlines() or [""]
-            fix = f"stream-app status --table {name} tells all; stream-app resume lets the job try"
+            fix = f"stream-app status --table {name} shows the error; stream-app resume retries"
             yield warning("table", f"{name} is held back: {reason}", fix)
 
 
@@ -146,7 +146,7 @@ def column_observations(
             is_quiet = False
             remedy = remark.remedy(tables.full_key)
             yield warning(_PART, f"{origin}: {remark.text()}", remedy)
-    for root, leaves in partition_roots(seen_tables(parts)).items():
+    for root, leaves in partition_roots(tables_in_messages(parts)).items():
         is_quiet = False
         yield warning(_PART, root_warning(root, leaves), PUBLISH_FIX)
     if parts and is_quiet:
@@ -163,7 +163,7 @@ def _remarks(tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterabl
     description = describe(part, options)
     if description is not None:
         yield from _beside_table(tables, location, description)
-    yield from read_alone(reader, part, options)
+    yield from snapshot_only_remarks(reader, part, options)
 
 
 def _beside_table(

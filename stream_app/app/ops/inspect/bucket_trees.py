@@ -126,22 +126,22 @@ class NextCompactions:
     is_write_only: bool = False
     obstacle: str | None = None
 
-    def of_level(self, at: tuple[str, int, int]) -> str | None:
+    def of_level(self, bucket: tuple[str, int], level: int) -> str | None:
         """Return the next compaction that includes a level as a short text, or None."""
-        plan = self.plans.get(at[:2])
-        if plan is None or str(at[2]) not in (plan.levels or "").split():
+        plan = self.plans.get(bucket)
+        if plan is None or str(level) not in (plan.levels or "").split():
             return None
         return f"{plan.reason} → {plan.output_level}"
 
-    def of_bucket(self, at: tuple[str, int], runs: int) -> str:
+    def of_bucket(self, bucket: tuple[str, int], runs: int) -> str:
         """Describe the next compaction of a bucket that has this many sorted runs."""
-        plan = self.plans.get(at)
+        plan = self.plans.get(bucket)
         if plan is not None:
             levels = f", levels {plan.levels}" if plan.levels else ""
-            whose = " (by another job: the table is write-only)" if self.is_write_only else ""
+            by_others = " (by another job: the table is write-only)" if self.is_write_only else ""
             return (
                 f"next: {plan.reason}{levels} → {plan.output_level}, "
-                f"{_count(plan.files, 'file')}, {size_text(plan.bytes)}{whose}"
+                f"{_count(plan.files, 'file')}, {size_text(plan.bytes)}{by_others}"
             )
         return self.obstacle or f"nothing is due: {not_due(runs, self.trigger)}"
 
@@ -180,7 +180,7 @@ def level_rows(
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
-    return [_level_row(table, list(members), place, planned) for place, members in groups]
+    return [_level_row(table, list(members), level_key, planned) for level_key, members in groups]
 
 
 def run_rows(
@@ -193,7 +193,8 @@ def run_rows(
 
     groups = groupby(live_files(table, snapshot, choice), key=run_of)
     return [
-        _level_row(table, list(members), place[:3], NextCompactions()) for place, members in groups
+        _level_row(table, list(members), run_key[:3], NextCompactions())
+        for run_key, members in groups
     ]
 
 
@@ -201,11 +202,10 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
     """Draw a bar for each row of `run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     largest = max((run.bytes for run in runs), default=1)
-    for place, members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
+    for (partition, bucket), members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
         tree = list(members)
-        name = f"{place[0]} " if place[0] else ""
         size = size_text(sum(run.bytes for run in tree))
-        picture.append(f"{name}bucket {place[1]}", style="bold")
+        picture.append(f"{partition} bucket {bucket}".lstrip(), style="bold")
         picture.append(f": {_count(len(tree), 'sorted run')}, {size}\n")
         shown = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
         for run in shown:
@@ -217,7 +217,7 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
             picture.append(f", {_keys_text(run)}\n")
         if len(shown) < len(tree):
             picture.append(f"  … and {len(tree) - len(shown)} more\n")
-        picture.append(f"  {planned.of_bucket(place, len(tree))}\n", style="dim")
+        picture.append(f"  {planned.of_bucket((partition, bucket), len(tree))}\n", style="dim")
     picture.rstrip()
     return picture
 
@@ -239,11 +239,11 @@ def _count(number: int, noun: str) -> str:
 def _level_row(
     table: FileStoreTable,
     entries: Sequence[ManifestEntry],
-    place: tuple[str, int, int],
+    level_key: tuple[str, int, int],
     planned: NextCompactions,
 ) -> LevelRow:
     """Return the row of one level, or of one sorted run, with the totals of its files."""
-    partition, bucket, level = place
+    partition, bucket, level = level_key
     files = [entry.file for entry in entries]
     delete_counts = [file.delete_row_count for file in files if file.delete_row_count is not None]
     key_type = table.schema.key_type
@@ -258,5 +258,5 @@ def _level_row(
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
         max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),
-        next=planned.of_level(place),
+        next=planned.of_level((partition, bucket), level),
     )

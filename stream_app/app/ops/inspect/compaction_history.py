@@ -72,9 +72,9 @@ def compactions_of(
         path = table.paths.partition(partition)
         reports = recorded.get((path, bucket))
         if reports is None:
-            rows.append(_derived(snapshot, path, bucket, entries))
+            rows.append(_derive_row(snapshot, path, bucket, entries))
         else:
-            rows += [_row_of(snapshot, report) for report in reports]
+            rows += [_recorded_row(snapshot, report) for report in reports]
     return sorted(rows, key=lambda row: (row.partition, row.bucket))
 
 
@@ -94,19 +94,21 @@ def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
             if not chosen:
                 return None
             largest = max(chosen, key=lambda report: report.bytes_in)
-            others = len({(report.partition, report.bucket) for report in chosen}) - 1
+            other_buckets = len({(report.partition, report.bucket) for report in chosen}) - 1
             where = f"{largest.partition} bucket {largest.bucket}".strip()
-            return f"{where}: {largest.policy}" + (f"; and {others} more buckets" if others else "")
+            return f"{where}: {largest.policy}" + (
+                f"; and {other_buckets} more buckets" if other_buckets else ""
+            )
     return None
 
 
-def _row_of(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
+def _recorded_row(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
     names = [fact.name for fact in fields(report) if fact.name != "policy"]
     facts = {name: getattr(report, name) for name in names}
     return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
 
 
-def _derived(
+def _derive_row(
     snapshot: Snapshot, partition: str, bucket: int, entries: Sequence[ManifestEntry]
 ) -> CompactionRow:
     """Derive one compaction of the bucket from the files that the snapshot deletes and adds."""

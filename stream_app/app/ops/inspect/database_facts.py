@@ -10,7 +10,7 @@ from stream_app.clock import utc_text
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
 from stream_app.spark.checkpoint.border_log import BorderLog
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.api.paimon_database import PaimonDatabase
 
 
@@ -34,17 +34,17 @@ class DatabaseFacts:
         doubt = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
         if self.newest is None:
             return f"no database snapshot{doubt}"
-        places = ", ".join(
-            f"transaction {at.transaction} of {name} ({utc_text(at.time_ms)})"
-            for name, at in sorted(self.newest.sources.items())
+        sources = ", ".join(
+            f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
+            for name, source in sorted(self.newest.sources.items())
         )
-        out = ", ".join(
+        left_out = ", ".join(
             f"{name} ({reason})" for name, reason in sorted(self.newest.left_out.items())
         )
-        without = f", without {out}" if out else ""
+        without = f", without {left_out}" if left_out else ""
         tables = len(self.newest.tables)
         return (
-            f"newest of {self.count} database snapshots: {places}, tables {tables}{without}{doubt}"
+            f"newest of {self.count} database snapshots: {sources}, tables {tables}{without}{doubt}"
         )
 
     def document(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class DatabaseFacts:
         return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
 
 
-def database_facts(tables: JobTables, checkpoint: Folder) -> DatabaseFacts | None:
+def database_facts(tables: JobTables, checkpoint: JobFolder) -> DatabaseFacts | None:
     """Return the database snapshots of a job, or None if it records none.
 
     Raises:

@@ -60,9 +60,9 @@ class BucketChoice:
         self, table: FileStoreTable, entries: Iterable[ManifestEntry]
     ) -> Iterator[ManifestEntry]:
         """Yield the entries of the chosen buckets."""
-        named = CompactionChoice(partitions=self.partitions)
+        choice = CompactionChoice(partitions=self.partitions)
         for entry in entries:
-            if self.bucket in (None, entry.bucket) and named.is_named(table, entry.partition):
+            if self.bucket in (None, entry.bucket) and choice.is_named(table, entry.partition):
                 yield entry
 
 

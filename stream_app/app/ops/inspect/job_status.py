@@ -24,7 +24,7 @@ from stream_app.model.source.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.commit.recorded_epochs import newest_epoch
 
 READY, HELD, WAITING, EMPTY, LOADING, MISSING, UNREADABLE, REFUSED, BEHIND = (
@@ -94,7 +94,7 @@ class JobStatus:
     """
 
     job_tables: JobTables
-    checkpoint: Folder
+    checkpoint: JobFolder
     ends: Offsets | None
     now_ms: int
     facts_of: Callable[[str], TableFacts] | None = None
@@ -337,7 +337,7 @@ def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name:
     return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
 
 
-def in_short(row: TableStatus) -> TableStatus:
+def shorten_reason(row: TableStatus) -> TableStatus:
     """Return the row with only the first line of its reason, shortened to fit into a list."""
     if row.reason is None:
         return row
@@ -350,7 +350,7 @@ def _seconds_since(millis: int | None, now_ms: int) -> int | None:
     return None if millis is None else max(0, now_ms - millis) // 1000
 
 
-def _user(checkpoint: Folder) -> str:
+def _user(checkpoint: JobFolder) -> str:
     try:
         return _log(checkpoint).query_id()
     except FileNotFoundError:
@@ -361,5 +361,5 @@ def _lag(position: Offsets, ends: Offsets | None) -> int | None:
     return None if ends is None else sum(messages_behind(position, ends).values())
 
 
-def _log(checkpoint: Folder) -> EpochLog:
+def _log(checkpoint: JobFolder) -> EpochLog:
     return EpochLog(checkpoint, goes_back=True)

@@ -162,11 +162,11 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
         return None
     buckets = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
     newest = time_text(unseen.seen_ms, zone="")
-    seen = f"files of {newest} or later" if newest else "no file yet in some"
+    visible = f"files of {newest} or later" if newest else "no file yet in some"
     rows = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
     return (
         f"readers lack {rows} in {buckets} until a compaction to level {levels.least}; "
-        f"they see {seen}"
+        f"they see {visible}"
     )
 
 
@@ -207,9 +207,9 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
     )
     if advice is None:
         return None
-    which = "large" if advice.is_large else "small"
+    size = "large" if advice.is_large else "small"
     return (
-        f"a bucket has {size_text(advice.mean)} on average, which is {which}; "
+        f"a bucket has {size_text(advice.mean)} on average, which is {size}; "
         f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
         f"({_HOW[advice.option]})"
     )
@@ -217,8 +217,8 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
 
 def _buckets(table: Overview) -> str:
     if table.buckets == NOT_FIXED:
-        how = "as many as the keys need" + (", in each partition" * bool(table.partition_keys))
-        return "none: rows are in files as they came" if not table.primary_keys else how
+        text = "as many as the keys need" + (", in each partition" * bool(table.partition_keys))
+        return "none: rows are in files as they came" if not table.primary_keys else text
     return f"{table.buckets}{' in each partition' if table.partition_keys else ''}"
 
 

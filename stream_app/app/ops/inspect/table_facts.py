@@ -134,6 +134,8 @@ def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
 
 @dataclass(slots=True)
 class _CachedFacts:
+    """The facts of a table at its newest snapshot, and the time at which they were read."""
+
     table: FileStoreTable
     newest: int | None
     facts: TableFacts
@@ -142,7 +144,7 @@ class _CachedFacts:
 
 @dataclass(slots=True)
 class FactsCache:
-    """Caches the facts of many tables, for any thread.
+    """A cache of the facts of many tables, for any thread.
 
     Attributes:
         open: opens a table by its folder.

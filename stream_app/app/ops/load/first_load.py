@@ -89,7 +89,7 @@ class DatabaseReading:
     url: JdbcUrl
     tables: JobTables
 
-    def chosen(self, followed: FollowedDatabase) -> ChosenTables:
+    def choose_tables(self, followed: FollowedDatabase) -> ChosenTables:
         """Step 2: return the source tables that the job loads.
 
         Raises:
@@ -98,10 +98,10 @@ class DatabaseReading:
         """
         tables = self.tables
         if tables.own_relation is None:
-            return self._of_database(followed)
+            return self._choose_by_rules(followed)
         only = self.read(tables.own_relation)
         if reason := followed.why_not_sent((only.schema, only.name)):
-            raise _refused(tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
+            raise _refusal(tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
         return ChosenTables(of_tables={tables.name: [only]}, unsent={})
 
     def read(self, relation: str) -> JdbcTable:
@@ -117,15 +117,19 @@ class DatabaseReading:
         tables = self.tables
         source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
         if reason := why_incomparable(schema, rules):
-            raise self._refused(
+            raise self._refusal(
                 name, f"changes that come again would not leave the same rows: {reason}"
             )
-        if places := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
-            raise self._refused(name, f"its rows have no message for metadata-columns: {places[0]}")
+        if of_messages := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
+            raise self._refusal(
+                name, f"its rows have no message for metadata-columns: {of_messages[0]}"
+            )
         setup = format_setup(source, rules, schema)
-        wanted = {field.name: field.data_type for field in setup.columns.fields}
+        target_types = {field.name: field.data_type for field in setup.columns.fields}
         targets = {name: source.column_of(name) for name in definition.kinds}
-        columns = {name: wanted[to] for name, to in targets.items() if to in wanted}
+        columns = {
+            name: target_types[target] for name, target in targets.items() if target in target_types
+        }
         loaded = LoadedRelation(
             driver=self.url.driver,
             database=self.url.database,
@@ -136,10 +140,10 @@ class DatabaseReading:
             keys=definition.table.primary_keys,
         )
         if missing := [key for key in setup.primary_keys if key not in targets.values()]:
-            raise self._refused(name, f"{loaded} has no column {missing[0]!r} of the key")
+            raise self._refusal(name, f"{loaded} has no column {missing[0]!r} of the key")
         if loaded.unloadable:
             unloadable = ", ".join(loaded.unloadable)
-            raise self._refused(name, f"the database cannot write as Debezium would: {unloadable}")
+            raise self._refusal(name, f"the database cannot write as Debezium would: {unloadable}")
         return loaded
 
     def relations(
@@ -193,7 +197,7 @@ class DatabaseReading:
             for after, until in zip([None, *bounds], [*bounds, None], strict=True)
         ]
 
-    def _of_database(self, followed: FollowedDatabase) -> ChosenTables:
+    def _choose_by_rules(self, followed: FollowedDatabase) -> ChosenTables:
         """Return the source tables that the rules choose, with the name of each one's target."""
         names: dict[Origin, str] = {}
         chosen: dict[str, list[JdbcTable]] = {}
@@ -218,7 +222,7 @@ class DatabaseReading:
     def _check_chosen(self, chosen: Mapping[str, object], refused: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.tables.section
-        most = section.max_tables if isinstance(section, SyncConfig) else 1
+        tables_max = section.max_tables if isinstance(section, SyncConfig) else 1
         if refused:
             lines = "".join(f"\n  - {reason}" for reason in refused)
             raise UsageError(
@@ -230,16 +234,16 @@ class DatabaseReading:
                 where=str(self.url),
                 fix="see sync.including-tables and including-dbs, which must match whole names",
             )
-        if len(chosen) > most:
-            limit = TableLimit(most)
+        if len(chosen) > tables_max:
+            limit = TableLimit(tables_max)
             raise UsageError(
                 f"the database has {len(chosen)} tables for the job, more than sync.max-tables",
                 where=str(self.url),
                 fix=limit.FIX,
             )
 
-    def _refused(self, name: str, reason: str) -> UnsupportedTableError:
-        return _refused(self.tables.full_name(name), reason, self._fix)
+    def _refusal(self, name: str, reason: str) -> UnsupportedTableError:
+        return _refusal(self.tables.full_name(name), reason, self._fix)
 
     @property
     def _fix(self) -> str:
@@ -273,5 +277,5 @@ def load_format(tables: JobTables, table: FileStoreTable) -> Pipeline:
     return replace(settings, source=source, leaves_out=left_out).pipeline()
 
 
-def _refused(name: str, reason: str, fix: str) -> UnsupportedTableError:
+def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:
     return UnsupportedTableError(f"{name} cannot be loaded from its database: {reason}", fix=fix)

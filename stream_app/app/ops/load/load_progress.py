@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.load_plan import LoadPlan, read_load_plan
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class LoadProgress:
         return f"first load: {sums} of {len(self.of_tables):,} tables; {rows:,} rows{rate}"
 
 
-def load_progress(checkpoint: Folder) -> LoadProgress | None:
+def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
     """Return the progress of a job's first load, or None if there is none or it has ended.
 
     Raises:

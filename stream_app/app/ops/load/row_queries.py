@@ -27,8 +27,8 @@ from stream_app.app.source.sql_texts import (
     arrays_of,
     dialect_of,
     expression_of,
+    for_kinds,
     kind_name,
-    of_kinds,
 )
 from stream_app.jdbc import POSTGRESQL, Driver
 from stream_app.model.schema.data_type import DataType, TypeRoot
@@ -62,18 +62,18 @@ _POSTGRES: Expressions = {
         for root in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.VARIANT)
         for kind in ("json", "jsonb")
     },
-    **of_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
-    **of_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}"),
-    **of_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
+    **for_kinds(TEXT, ("inet", "cidr", "macaddr", "macaddr8"), "{c}"),
+    **for_kinds(INTEGER, ("smallint", "integer", "bigint", "oid"), "{c}"),
+    **for_kinds(INTEGER, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
     (TypeRoot.DECIMAL, "numeric"): "{c}::text",
     (TypeRoot.FLOAT, "real"): "{c}",
     (TypeRoot.DOUBLE, "double precision"): "{c}",
-    **of_kinds(TEXT, ("text", "character varying", "character", "citext"), "{c}"),
-    **of_kinds(TEXT, ("uuid", "json", "jsonb", "enum"), "{c}::text"),
+    **for_kinds(TEXT, ("text", "character varying", "character", "citext"), "{c}"),
+    **for_kinds(TEXT, ("uuid", "json", "jsonb", "enum"), "{c}::text"),
     (BYTES, "bytea"): "encode({c}, 'hex')",
     (TypeRoot.DATE, "date"): "({c} - date '1970-01-01')",
-    **of_kinds(TypeRoot.TIME, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
-    **of_kinds(
+    **for_kinds(TypeRoot.TIME, POSTGRES_TIMES, POSTGRES_MICROS.removesuffix("::text")),
+    **for_kinds(
         TypeRoot.TIMESTAMP,
         ("timestamp without time zone", "timestamp with time zone"),
         POSTGRES_MICROS.removesuffix("::text"),
@@ -82,18 +82,20 @@ _POSTGRES: Expressions = {
 """The expression of a column's value, which PostgreSQL converts to JSON."""
 _QUOTED = "json_quote(convert({c} using utf8mb4))"
 _MYSQL: Expressions = {
-    **of_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
+    **for_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
     # The sum removes leading zeros, which YEAR and ZEROFILL write.
-    **of_kinds(INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "({c} + 0)"),
+    **for_kinds(
+        INTEGER, ("tinyint", "smallint", "mediumint", "int", "bigint", "year"), "({c} + 0)"
+    ),
     (INTEGER, "time"): MYSQL_MICROS,
-    **of_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
+    **for_kinds(TypeRoot.DECIMAL, ("decimal", "bigint"), "concat('\"', {c}, '\"')"),
     # Without the sum, FLOAT would be written with six digits.
     (TypeRoot.FLOAT, "float"): "({c} + 0e0)",
     (TypeRoot.DOUBLE, "double"): "{c}",
-    **of_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
-    **of_kinds(TEXT, ("enum", "set"), _QUOTED),
-    **of_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
-    **of_kinds(
+    **for_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
+    **for_kinds(TEXT, ("enum", "set"), _QUOTED),
+    **for_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
+    **for_kinds(
         BYTES,
         ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
         "concat('\"', hex({c}), '\"')",
@@ -101,7 +103,7 @@ _MYSQL: Expressions = {
     (BYTES, "bit"): "concat('\"', lpad(hex({c} + 0), 2 * octet_length({c}), '0'), '\"')",
     (TypeRoot.DATE, "date"): "datediff({c}, '1970-01-01')",
     (TypeRoot.TIME, "time"): MYSQL_MICROS,
-    **of_kinds(
+    **for_kinds(
         TypeRoot.TIMESTAMP,
         ("datetime", "timestamp"),
         "timestampdiff(microsecond, '1970-01-01', {c})",
@@ -182,12 +184,12 @@ class LoadedRelation:
             row = ", ".join(f"{value} as {self._quoted(name)}" for name, value in values)
             relation += f" cross join lateral (select {row}) {_ROW}"
         return RowQuery(
-            message=_doubled(message(self._tail(now_ms))),
-            relation=_doubled(relation).replace(
+            message=_escape_percent(message(self._tail(now_ms))),
+            relation=_escape_percent(relation).replace(
                 _MARK, ", ".join(["%s"] * len(among.values if among else ()))
             ),
             parameters=among.values if among else (),
-            keys=[_doubled(self._column(name)) for name in self._cut_keys],
+            keys=[_escape_percent(self._column(name)) for name in self._cut_keys],
             literals=[self._literal(name) for name in self._cut_keys],
         )
 
@@ -223,7 +225,7 @@ class LoadedRelation:
             return "%s"
         # The enum type's own name is unknown here; PostgreSQL infers it from the column.
         kind = self.kinds[name]
-        return "%s" if kind == "enum" else f"%s::{_doubled(kind)}"
+        return "%s" if kind == "enum" else f"%s::{_escape_percent(kind)}"
 
     @property
     def _expressions(self) -> Expressions:
@@ -238,16 +240,16 @@ class LoadedRelation:
         return values
 
     def _tail(self, now_ms: int) -> str:
-        place = {"db": self.database, "schema": self.schema, "table": self.name}
+        table = {"db": self.database, "schema": self.schema, "table": self.name}
         if self.driver is not POSTGRESQL:
-            place = {"db": self.schema, "table": self.name}
-        source = {"connector": self.driver.name, "ts_ms": now_ms, "snapshot": "true", **place}
+            table = {"db": self.schema, "table": self.name}
+        source = {"connector": self.driver.name, "ts_ms": now_ms, "snapshot": "true", **table}
         end = {"source": source, "op": "r", "ts_ms": now_ms, "transaction": None}
         return f",{json.dumps(end, ensure_ascii=False, separators=(',', ':'))[1:]}"
 
     def _postgres_message(self, tail: str) -> str:
         head = '{"before":null,"after":'
-        return f"'{head}' || row_to_json({_ROW})::text || {self._text(tail)}"
+        return f"'{head}' || row_to_json({_ROW})::text || {self._sql_text(tail)}"
 
     def _mysql_message(self, tail: str) -> str:
         pieces, separator = [], '{"before":null,"after":{'
@@ -255,16 +257,16 @@ class LoadedRelation:
             # The server returns NULL for a value that it cannot convert; such a NULL must not be
             # loaded.
             text = f"if({self._column(name)} is null, 'null', {value})"
-            pieces += [self._text(f"{separator}{json.dumps(name)}:"), text]
+            pieces += [self._sql_text(f"{separator}{json.dumps(name)}:"), text]
             separator = ","
-        pieces.append(self._text(f"}}{tail}"))
+        pieces.append(self._sql_text(f"}}{tail}"))
         return f"cast(concat({', '.join(pieces)}) as binary)"
 
     @property
     def _sql_name(self) -> str:
         return dialect_of(self.driver).name(self.schema, self.name)
 
-    def _text(self, text: str) -> str:
+    def _sql_text(self, text: str) -> str:
         """Return a text as an SQL literal. Only MySQL needs its backslashes escaped."""
         if self.driver is not POSTGRESQL:
             text = text.replace("\\", "\\\\")
@@ -277,6 +279,6 @@ class LoadedRelation:
         return dialect_of(self.driver).name(name)
 
 
-def _doubled(sql: str) -> str:
+def _escape_percent(sql: str) -> str:
     """Escape percent signs, for a statement with parameters."""
     return sql.replace("%", "%%")

@@ -35,7 +35,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -62,7 +62,7 @@ def job_replays(
             "only a job that reads Kafka can replay its records",
             fix="correct the rows at their source, whose next change brings them",
         )
-    checkpoint = Folder(*file_io_of(tables.checkpoint, tables.file_system))
+    checkpoint = JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
     epoch_log = EpochLog(checkpoint, goes_back=True)
     if not epoch_log.is_begun():
         raise CheckpointError(
@@ -80,7 +80,7 @@ def job_replays(
             only = _replay(tables, quarantine, table, epoch_log, reader)
             return {tables.name: replace(only, source_tables=source_tables)}
         case WholeDatabase():
-            database = _Database(tables, quarantine, epoch_log, reader, state.origins)
+            database = _DatabaseReplays(tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
                 return {name: database.own_records(name)}
             return database.records_of_no_table()
@@ -109,7 +109,7 @@ def _replay(
 
 
 @dataclass(frozen=True, slots=True)
-class _Database:
+class _DatabaseReplays:
     """The replays of a job of a whole database.
 
     Attributes:
@@ -125,30 +125,34 @@ class _Database:
 
     def own_records(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
-        return self._of_table(name, self.job_quarantine.of_table(name), beside=self.job_quarantine)
+        return self._replay_of_table(
+            name, self.job_quarantine.of_table(name), other_folder=self.job_quarantine
+        )
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
         """Return the replays of tables to which such records belong by the current rules."""
         records = list(self.job_quarantine.records())
-        names = {name for name in self._names(records) if name is not None}
+        names = {name for name in self._table_names(records) if name is not None}
         replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
-                replay = self._of_table(
-                    name, self.job_quarantine, beside=self.job_quarantine.of_table(name)
+                replay = self._replay_of_table(
+                    name, self.job_quarantine, other_folder=self.job_quarantine.of_table(name)
                 )
-                replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
+                replays[name] = replace(replay, selects=functools.partial(self._belong_to, name))
         return replays
 
-    def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
+    def _replay_of_table(
+        self, name: str, waiting: Quarantine, *, other_folder: Quarantine
+    ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
-        passed = _passed(self.epoch_log, name)
+        passed = _passed_offsets(self.epoch_log, name)
         table = open_job_table(self.tables, self.tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
             _replay(self.tables, waiting, table, self.epoch_log, read),
             passed_offsets=passed,
-            other_folder=beside,
+            other_folder=other_folder,
         )
 
     def _own_messages(
@@ -158,10 +162,10 @@ class _Database:
         splitter = splitter_for(self.tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
-    def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
-        return [table == name for table in self._names(records)]
+    def _belong_to(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
+        return [table == name for table in self._table_names(records)]
 
-    def _names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
+    def _table_names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
@@ -173,7 +177,7 @@ class _Database:
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
-def _passed(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
+def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
     """Return the offsets up to which the job has finished each partition for a table."""
     state = state_of(epoch_log.folder)
     if state.epoch < 0:

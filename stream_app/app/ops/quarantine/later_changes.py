@@ -29,7 +29,7 @@ _ROW, _OFFSET = "_ROW", "_OFFSET"
 
 @dataclass(frozen=True, slots=True)
 class LaterChanges:
-    """Compares quarantined changes with later messages.
+    """The comparison of quarantined changes with later messages.
 
     Attributes:
         decode: decodes messages without the table's filter, because a row that it drops is a newer
@@ -68,27 +68,29 @@ class LaterChanges:
         )
         first = pc.min(offsets).as_py() + 1
         for batch in self.read(kafka_partition, first, self.ends[kafka_partition]):
-            messages = self._taken(kafka_partition, batch)
-            decoded = self._decoded(kafka_partition, messages)
+            messages = self._without_waiting(kafka_partition, batch)
+            decoded = self._decode(kafka_partition, messages)
             if decoded.truncated is not None:
                 emptied_at = messages.column("offset")[decoded.truncated]
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
             later = self._changes(messages, decoded)
             if self.merges_by_key and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                both = waiting_rows.join(newest, list(self.primary_keys), join_type="inner")
-                newer = both.filter(
-                    pc.greater(both.column(f"{_OFFSET}_max"), both.column("_OUR_OFFSET"))
+                same_keys = waiting_rows.join(newest, list(self.primary_keys), join_type="inner")
+                newer = same_keys.filter(
+                    pc.greater(same_keys.column(f"{_OFFSET}_max"), same_keys.column("_OUR_OFFSET"))
                 )
                 is_overtaken[newer.column(_ROW).to_numpy()] = True
         return is_overtaken
 
-    def _taken(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> pa.RecordBatch:
+    def _without_waiting(
+        self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
+    ) -> pa.RecordBatch:
         """Return the messages that do not wait in the quarantine."""
         waits = pa.array(sorted(self.waiting.get(kafka_partition, ())), pa.int64())
         return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
 
-    def _decoded(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
+    def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages that the table has already."""
         decoded = self.decode.decode(messages)
         if decoded.bad.num_rows:
@@ -120,15 +122,15 @@ def topic_reader(source: SourceConfig) -> ReadRange:
         with reader_of(source) as reader:
             earliest, last = reader.bounds(*kafka_partition)
             if earliest > begin:
-                raise _gone(kafka_partition, begin, earliest)
+                raise _lost_error(kafka_partition, begin, earliest)
             if last < end:
-                raise _made_anew(kafka_partition, last, end)
+                raise _recreated_error(kafka_partition, last, end)
             yield from reader.read([OffsetRange(*kafka_partition, begin, end)])
 
     return read
 
 
-def _made_anew(kafka_partition: KafkaPartition, last: int, end: int) -> UsageError:
+def _recreated_error(kafka_partition: KafkaPartition, last: int, end: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
         f"the topic ends at {last}, and the table has read up to {end}: it was recreated",
@@ -137,7 +139,7 @@ def _made_anew(kafka_partition: KafkaPartition, last: int, end: int) -> UsageErr
     )
 
 
-def _gone(kafka_partition: KafkaPartition, begin: int, earliest: int) -> UsageError:
+def _lost_error(kafka_partition: KafkaPartition, begin: int, earliest: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
         f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "

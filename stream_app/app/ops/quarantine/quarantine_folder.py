@@ -139,7 +139,7 @@ class Quarantine:
         Args:
             committed: the commit users that have a commit in the table.
         """
-        replayed = self._done(committed)
+        replayed = self._finished_identities(committed)
         waiting: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
             copy = waiting.get(record.identity)
@@ -158,7 +158,7 @@ class Quarantine:
             committed: as in `waiting`; without it, the records of a replay count as waiting until
                 `note_snapshots` has found its commit.
         """
-        replayed, seen = self._done(committed), set[int]()
+        replayed, seen = self._finished_identities(committed), set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
             number = hash(identity)
@@ -173,7 +173,7 @@ class Quarantine:
     def marks(self) -> list[RecordMark]:
         """Read all marks."""
         return [
-            self._mark(name)
+            self._read_mark(name)
             for name in sorted(self._names())
             if name.startswith(_MARK) and name.endswith(".json")
         ]
@@ -208,7 +208,7 @@ class Quarantine:
             elif len(remaining) < len(lines):
                 self.files.overwrite(path, b"".join(remaining))
 
-    def _done(self, committed: Collection[str]) -> set[Identity]:
+    def _finished_identities(self, committed: Collection[str]) -> set[Identity]:
         return {
             identity
             for mark in self.marks()
@@ -238,7 +238,7 @@ class Quarantine:
                 fix="move the file elsewhere; only the job writes files of this folder",
             ) from None
 
-    def _mark(self, name: str) -> RecordMark:
+    def _read_mark(self, name: str) -> RecordMark:
         """Read the mark in a file."""
         path = f"{self.location}/{name}"
         try:
@@ -279,11 +279,11 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
 
 def reused_places(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Return offsets at which records have different contents, as after recreating a topic."""
-    seen: dict[tuple[str, int, int], Identity] = {}
+    identities: dict[tuple[str, int, int], Identity] = {}
     reused = []
     for record in records:
         place = record.identity[:3]
-        if seen.setdefault(place, record.identity) != record.identity:
+        if identities.setdefault(place, record.identity) != record.identity:
             reused.append(record.place)
     return reused
 

@@ -139,20 +139,26 @@ class Replay:
         if append.known_snapshot is not None and not dry_run:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
-        job_ends = _farthest(_ends(job_epochs), self.passed_offsets)
-        ends = _farthest(_ends(epochs.values()), job_ends)
+        job_ends = _farther_ends(_ends(job_epochs), self.passed_offsets)
+        ends = _farther_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        chosen = self._selected(choice.chosen(waiting))
+        chosen = self._select(choice.chosen(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
         current = [record for record in chosen if not record.is_replaced]
-        early = [record for record in current if record.offset >= job_ends.get(_where(record), 0)]
+        early = [
+            record for record in current if record.offset >= job_ends.get(_partition_of(record), 0)
+        ]
         ready = sorted(
-            (record for record in current if record.offset < job_ends.get(_where(record), 0)),
+            (
+                record
+                for record in current
+                if record.offset < job_ends.get(_partition_of(record), 0)
+            ),
             key=lambda record: (record.topic, record.partition, record.offset),
         )
-        _check_places(ready)
+        self._check_places(ready)
         rows, marks, bad = self._decide(ready, waiting, ends)  # steps 3 and 4
         replay_outcome = ReplayOutcome(
             replayed=[record for record, outcome in marks if outcome is RecordOutcome.REPLAYED],
@@ -182,7 +188,7 @@ class Replay:
             replay_outcome, snapshot=snapshot, waiting=waiting_line(self.table, snapshot)
         )
 
-    def _selected(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
+    def _select(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that belong to the table."""
         if self.selects is None or not records:
             return records
@@ -201,12 +207,12 @@ class Replay:
         """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
         offsets_of: dict[KafkaPartition, list[int]] = defaultdict(list)
         for record in waiting:
-            offsets_of[_where(record)].append(record.offset)
+            offsets_of[_partition_of(record)].append(record.offset)
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
         later = LaterChanges(self.read, self.decode_all, keys, ends, offsets_of, merges)
         by_partition: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
         for record in ready:
-            by_partition[_where(record)].append(record)
+            by_partition[_partition_of(record)].append(record)
         rows: list[pa.RecordBatch] = []
         marks: list[_RecordAndOutcome] = []
         bad: list[_BadRecord] = []
@@ -218,21 +224,31 @@ class Replay:
                 zip(*(decoded.bad.column(name).to_pylist() for name in ("offset", "reason")),
                     strict=True)
             )  # fmt: skip
-            index, part = decoded.changes.message_index, decoded.changes.rows
-            is_fresh = np.ones(len(index), np.bool_)
+            message_index, part = decoded.changes.message_index, decoded.changes.rows
+            is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
-                offsets = np.array([record.offset for record in records], np.int64)[index]
+                offsets = np.array([record.offset for record in records], np.int64)[message_index]
                 is_fresh = ~later.overtaken(where, part, pa.array(offsets))
             rows.append(part.filter(pa.array(is_fresh)))
-            overtaken = set(index.tolist()) - set(index[is_fresh].tolist())
-            for at, record in enumerate(records):
+            overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
+            for index, record in enumerate(records):
                 if record.offset in reasons:
                     bad.append((record, reasons[record.offset]))
                 else:
-                    is_overtaken = at in overtaken
+                    is_overtaken = index in overtaken
                     outcome = RecordOutcome.OVERTAKEN if is_overtaken else RecordOutcome.REPLAYED
                     marks.append((record, outcome))
         return [part for part in rows if part.num_rows], marks, bad
+
+    def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
+        """Refuse records of a recreated topic, which has used their offsets twice."""
+        if places := reused_places(records):
+            raise UsageError(
+                f"two different records have the same offset: {places[0]}; the topic was recreated",
+                where=self.quarantine.location,
+                fix="drop the records of the earlier topic (stream-app quarantine drop --until), "
+                "or replay only those of the later one (--since)",
+            )
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
         """Refuse a table without a key if several jobs write it.
@@ -254,8 +270,8 @@ class Replay:
         if description is None:
             return
         rules = EvolutionRules() if self.rules is None else self.rules
-        wanted = evolution(self.table.schema, description, rules.options, rules.made_columns)
-        if any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes):
+        new_columns = evolution(self.table.schema, description, rules.options, rules.made_columns)
+        if any(isinstance(change, (AddColumn, ChangeType)) for change in new_columns.changes):
             raise UsageError(
                 "records have columns that the table lacks, or has with another type",
                 where=f"topic {where[0]}, partition {where[1]}",
@@ -263,8 +279,8 @@ class Replay:
                 "records",
             )
 
-    def _check_tables(self, seen: Mapping[str, int]) -> None:
-        if self.source_tables and (foreign := set(seen) - self.source_tables):
+    def _check_tables(self, tables: Mapping[str, int]) -> None:
+        if self.source_tables and (foreign := set(tables) - self.source_tables):
             raise UsageError(
                 f"a record is of the source's table {min(foreign)}, and the job reads "
                 f"{', '.join(sorted(self.source_tables))}",
@@ -340,7 +356,7 @@ def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
 
 
-def _where(record: QuarantinedRecord) -> KafkaPartition:
+def _partition_of(record: QuarantinedRecord) -> KafkaPartition:
     return record.topic, record.partition
 
 
@@ -356,15 +372,7 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     return farthest
 
 
-def _farthest(
+def _farther_ends(
     ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}
-
-
-def _check_places(records: Sequence[QuarantinedRecord]) -> None:
-    if places := reused_places(records):
-        raise UsageError(
-            f"different records stand at the same place: {places[0]}",
-            fix="the topic was recreated: drop those of the earlier one, or leave them out",
-        )

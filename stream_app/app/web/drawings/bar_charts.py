@@ -60,17 +60,17 @@ class ChartAxis:
         return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
 
 
-def linear_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
+def linear_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
     """Return an axis of equal steps, up to a round number that is not below the largest value."""
-    step = _round_step(most / 3) if most > 0 else 1.0
-    top = step * max(1, math.ceil(most / step - 1e-9))
+    step = _round_step(largest / 3) if largest > 0 else 1.0
+    top = step * max(1, math.ceil(largest / step - 1e-9))
     values = [step * index for index in range(1, round(top / step) + 1)]
     return _axis(lambda value: value / top, values, text)
 
 
-def log_axis(most: float, text: Callable[[float], str]) -> ChartAxis:
+def log_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
     """Return an axis with a step for each power of ten; 1 is one step above zero."""
-    power = max(1, math.ceil(math.log10(max(1.0, most)) - 1e-9))
+    power = max(1, math.ceil(math.log10(max(1.0, largest)) - 1e-9))
     every = math.ceil((power + 1) / _TICKS)
     values = [10.0**exponent for exponent in range(power, -1, -every)][::-1]
     return _axis(lambda value: (math.log10(max(1.0, value)) + 1) / (power + 1), values, text)
@@ -108,7 +108,7 @@ class Bar:
     title: str
 
 
-def _placed(index: int, step: float, height: float) -> dict[str, float]:
+def _bar_box(index: int, step: float, height: float) -> dict[str, float]:
     return {
         "x": round(index * step, 2),
         "y": round(HEIGHT - height, 1),
@@ -165,7 +165,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
             from_ms = time_text(begin + index * span_ms)
             bars.append(
                 Bar(
-                    **_placed(index, step, axis.height(rows * a_second)),
+                    **_bar_box(index, step, axis.height(rows * a_second)),
                     title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {from_ms} on",
                 )
             )
@@ -245,7 +245,7 @@ def snapshot_chart(
         notes = (*labels, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
-                **_placed(index, step, max(1.0, axis.height(count))),
+                **_bar_box(index, step, max(1.0, axis.height(count))),
                 snapshot=snapshot.snapshot_id,
                 records=count,
                 kind=snapshot.commit_kind.value.lower(),

@@ -28,7 +28,7 @@ class RunBox:
 
     Attributes:
         is_next: whether the due compaction includes it.
-        is_taken: whether the running compaction includes it.
+        is_compacting: whether the running compaction includes it.
     """
 
     x: float
@@ -36,7 +36,7 @@ class RunBox:
     level: int
     title: str
     is_next: bool
-    is_taken: bool
+    is_compacting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class BucketTree:
 
     Attributes:
         next: the compaction that is due, or why none is.
-        works: the compaction that runs or waits for a thread; empty without one.
+        compaction: the compaction that runs or waits for a thread; empty without one.
     """
 
     name: str
@@ -65,7 +65,7 @@ class BucketTree:
     bytes: int
     lines: tuple[LevelLine, ...]
     next: str
-    works: str
+    compaction: str
 
 
 def bucket_trees(
@@ -78,25 +78,29 @@ def bucket_trees(
     Args:
         runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.
     """
-    works = {(compaction.partition, compaction.bucket): compaction for compaction in under_way}
+    compactions = {(unit.partition, unit.bucket): unit for unit in under_way}
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
-    trees = [_tree(at, list(those), planned, works.get(at)) for at, those in groups]
-    return sorted(trees, key=lambda tree: (not tree.works, -tree.runs, tree.partition, tree.bucket))
+    trees = [
+        _tree(bucket, list(members), planned, compactions.get(bucket)) for bucket, members in groups
+    ]
+    return sorted(
+        trees, key=lambda tree: (not tree.compaction, -tree.runs, tree.partition, tree.bucket)
+    )
 
 
 def _tree(
-    at: tuple[str, int],
+    bucket_key: tuple[str, int],
     runs: Sequence[LevelRow],
     planned: NextCompactions,
-    work: CompactionUnderWay | None,
+    compaction: CompactionUnderWay | None,
 ) -> BucketTree:
-    partition, bucket = at
+    partition, bucket = bucket_key
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)
     levels = {run.level for run in runs}
     largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
-    for level, those in by_level:
-        lines.append(_line(level, list(those), largest, planned, work))
+    for level, members in by_level:
+        lines.append(_line(level, list(members), largest, planned, compaction))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
@@ -105,16 +109,17 @@ def _tree(
         rows=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),
-        next=planned.of_bucket(at, len(runs)),
-        works="" if work is None else _work_text(work),
+        next=planned.of_bucket(bucket_key, len(runs)),
+        compaction="" if compaction is None else _compaction_text(compaction),
     )
 
 
-def _work_text(work: CompactionUnderWay) -> str:
-    levels = " ".join(map(str, work.levels))
+def _compaction_text(compaction: CompactionUnderWay) -> str:
+    levels = " ".join(map(str, compaction.levels))
     return (
-        f"{'compacting' if work.is_running else 'waits for a thread'}: {work.reason}, "
-        f"levels {levels} → {work.output_level}, {work.files} files, {size_text(work.bytes)}"
+        f"{'compacting' if compaction.is_running else 'waits for a thread'}: {compaction.reason}, "
+        f"levels {levels} → {compaction.output_level}, {compaction.files} files, "
+        f"{size_text(compaction.bytes)}"
     )
 
 
@@ -123,25 +128,25 @@ def _line(
     runs: Sequence[LevelRow],
     largest: int,
     planned: NextCompactions,
-    work: CompactionUnderWay | None,
+    compaction: CompactionUnderWay | None,
 ) -> LevelLine:
-    """Return a level's boxes: the widest level fills the drawing; no run is too thin to be seen."""
+    """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
     shown = runs[:RUNS_SHOWN]
     room = 100 - (_GAP + _LEAST) * len(shown)
     x, boxes = 0.0, []
-    taken = 0 if work is None else work.levels.count(level)
-    for place, run in enumerate(shown):
+    compacting_count = 0 if compaction is None else compaction.levels.count(level)
+    for index, run in enumerate(shown):
         width = round(_LEAST + room * run.bytes / max(1, largest), 2)
-        is_next = planned.of_level((run.partition, run.bucket, level)) is not None
+        is_next = planned.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
             RunBox(
                 x=round(x, 2),
                 width=width,
                 level=level,
                 title=_title(run),
-                is_next=is_next and work is None,
+                is_next=is_next and compaction is None,
                 # Runs added after the compaction began are newer, and come first.
-                is_taken=place >= len(runs) - taken,
+                is_compacting=index >= len(runs) - compacting_count,
             )
         )
         x += width + _GAP

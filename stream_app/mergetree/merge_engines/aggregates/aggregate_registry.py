@@ -23,19 +23,19 @@ from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
     smallest,
 )
 from stream_app.mergetree.merge_engines.aggregates.collected import (
-    collected_elements,
-    merged_maps,
-    partially_updated_rows,
-    updated_rows,
+    collect_elements,
+    merge_maps,
+    update_rows,
+    update_rows_partially,
 )
-from stream_app.mergetree.merge_engines.aggregates.limited_elements import merged_maps_by_time
+from stream_app.mergetree.merge_engines.aggregates.limited_elements import merge_maps_by_time
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ANY_COLUMN,
     Folded,
     SegmentChanges,
 )
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
-from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
+from stream_app.mergetree.merge_engines.aggregates.texts import join_texts
 from stream_app.mergetree.merge_engines.aggregates.unions import union_of
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
@@ -46,20 +46,20 @@ segment."""
 AGGREGATES: Mapping[str, Aggregate] = {
     "bool_and": smallest("bool_and"),
     "bool_or": largest("bool_or"),
-    "collect": collected_elements,
+    "collect": collect_elements,
     "first_non_null_value": first_non_null_value,
     "first_not_null_value": first_non_null_value,
     "first_value": first_value,
     "last_non_null_value": last_non_null_value,
     "last_value": last_value,
     "hll_sketch": union_of("hll_sketch"),
-    "listagg": joined_texts,
+    "listagg": join_texts,
     "max": largest("max"),
-    "merge_map": merged_maps,
-    "merge_map_with_keytime": merged_maps_by_time,
+    "merge_map": merge_maps,
+    "merge_map_with_keytime": merge_maps_by_time,
     "min": smallest("min"),
-    "nested_partial_update": partially_updated_rows,
-    "nested_update": updated_rows,
+    "nested_partial_update": update_rows_partially,
+    "nested_update": update_rows,
     "primary-key": last_row,
     "product": product_of_values,
     "rbm32": union_of("rbm32"),
@@ -70,7 +70,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
 """The value of ``fields.<column>.aggregate-function`` → the function."""
 
 
-def folded_column(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def fold_column(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Fold a column into one value for each segment.
 
     Raises:

@@ -188,11 +188,11 @@ def _extreme(column: pa.Array, changes: SegmentChanges, function: str, reduce: n
 def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc) -> pa.Array:
     values = ordered_integers(column)
     if not column.null_count:
-        return from_ordered_integers(changes.reduced(values, reduce), None, column.type)
+        return from_ordered_integers(changes.reduce(values, reduce), None, column.type)
     valid = valid_rows(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = changes.reduced(filled(values, valid, neutral), reduce)
+    extreme = changes.reduce(filled(values, valid, neutral), reduce)
     has = extreme != neutral
     if (valid & (values == neutral)).any():
         has = valid[nearest_valid(column, changes, changes.newest, -1)]

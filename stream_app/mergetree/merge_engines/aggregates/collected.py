@@ -18,9 +18,9 @@ from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     Elements,
     NestedColumn,
+    build_elements,
     first_of_each,
-    folded_elements,
-    nested_elements,
+    fold_elements,
     pair_numbers,
     standing_elements,
 )
@@ -35,7 +35,7 @@ from stream_app.model.options.merge_options import NO_LIMIT
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def collected_elements(
+def collect_elements(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> Folded:
     """Collect all elements in the order of changes; with ``distinct`` each once.
@@ -43,24 +43,26 @@ def collected_elements(
     Undoing an array removes one equal element for each of its own, the oldest first.
     """
     if not aggregate.distinct:
-        return folded_elements(column, changes, _all)
+        return fold_elements(column, changes, _all_elements)
     # Each merged row, even one with null, makes the elements distinct.
-    calls = changes.any(changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_begun())
+    calls = changes.segments_with(
+        changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_restart()
+    )
     is_merged = calls & (changes.merges_alone | (changes.lengths > 1))
-    return folded_elements(column, changes, _distinct, is_merged)
+    return fold_elements(column, changes, _distinct_elements, is_merged)
 
 
-def _all(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+def _all_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     if elements.undoes.any():
-        elements = elements.where(_left_over(_pairs(nested, elements), elements.undoes))
-    return nested_elements(nested, elements, count)
+        elements = elements.where(_elements_not_undone(_pairs(nested, elements), elements.undoes))
+    return build_elements(nested, elements, count)
 
 
-def _distinct(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+def _distinct_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     pairs = _pairs(nested, elements)
     stands = np.flatnonzero(standing_elements(elements, pairs))
     distinct = elements.where(stands).where(first_of_each(pairs[stands]))
-    return nested_elements(nested, distinct, count)
+    return build_elements(nested, distinct, count)
 
 
 def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
@@ -68,7 +70,7 @@ def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
     return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.indices))))
 
 
-def _left_over(pairs: Indices, undoes: Mask) -> Indices:
+def _elements_not_undone(pairs: Indices, undoes: Mask) -> Indices:
     """Return the indices of elements that no later change undoes, ascending.
 
     Equal elements of one segment, of which the second is undone::
@@ -95,21 +97,21 @@ def _left_over(pairs: Indices, undoes: Mask) -> Indices:
     return np.sort(order[np.flatnonzero(is_left)])
 
 
-def merged_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
+def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
     """Merge maps: the newest value of each key; undoing a map removes its keys, whatever the
     values.
     """
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         codes = value_codes(nested.children[0].take(pa.array(elements.indices)))
-        return nested_elements(
-            nested, _newest(elements, pair_numbers(elements.segments, codes)), count
+        return build_elements(
+            nested, _newest_elements(elements, pair_numbers(elements.segments, codes)), count
         )
 
-    return folded_elements(column, changes, choose)
+    return fold_elements(column, changes, choose)
 
 
-def updated_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def update_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Collect the rows that are not null; with ``nested-key`` the newest of each key.
 
     Undoing an array removes the rows with its keys, or without ``nested-key`` the equal rows.
@@ -120,7 +122,7 @@ def updated_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAgg
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested, elements)
         if aggregate.nested_key:
-            chosen = _newest(
+            chosen = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
         elif elements.undoes.any():
@@ -128,12 +130,12 @@ def updated_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAgg
             chosen = elements.where(stands).in_order()
         else:
             chosen = elements.in_order()
-        return nested_elements(nested, chosen, count)
+        return build_elements(nested, chosen, count)
 
-    return folded_elements(column, changes, choose)
+    return fold_elements(column, changes, choose)
 
 
-def partially_updated_rows(
+def update_rows_partially(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> Folded:
     """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
@@ -150,7 +152,7 @@ def partially_updated_rows(
         merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
         return nested.with_children((merged,), elements.segments[firsts], count)
 
-    return folded_elements(column, changes, choose)
+    return fold_elements(column, changes, choose)
 
 
 def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:
@@ -166,7 +168,7 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
     return elements, rows
 
 
-def _newest(elements: Elements, pairs: Indices) -> Elements:
+def _newest_elements(elements: Elements, pairs: Indices) -> Elements:
     """Return each remaining pair's newest element, at the place of the oldest."""
     stands = np.flatnonzero(standing_elements(elements, pairs))
     elements, pairs = elements.where(stands), pairs[stands]

@@ -28,7 +28,7 @@ def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
         return changes.valid(column)
     return (
         changes.valid(column)
-        & changes.since_begun()
+        & changes.since_restart()
         & ~changes.is_any(ChangeOp.SKIP, ChangeOp.CLEAR)
     )
 

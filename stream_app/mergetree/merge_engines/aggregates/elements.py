@@ -106,7 +106,7 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 """Makes one array or map for each segment from the elements of all segments."""
 
 
-def folded_elements(
+def fold_elements(
     column: pa.Array, changes: SegmentChanges, choose: Choose, even_alone: Mask | None = None
 ) -> Folded:
     """Fold each segment into one value. A single value stays unchanged, and no value gives null.
@@ -144,7 +144,7 @@ def folded_elements(
     return pa.concat_arrays([column, folded]).take(pa.array(rows, mask=rows < 0))
 
 
-def nested_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+def build_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     """Build arrays or maps of these elements, segment by segment."""
     indices = pa.array(elements.indices)
     children = tuple(child.take(indices) for child in nested.children)

@@ -45,7 +45,7 @@ class HeldElements:
     segments: Indices
 
     @classmethod
-    def joined(cls, parts: Sequence[HeldElements]) -> HeldElements:
+    def join(cls, parts: Sequence[HeldElements]) -> HeldElements:
         """Join all parts; in a shared segment, elements of earlier parts come first."""
         segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
@@ -55,9 +55,9 @@ class HeldElements:
         """Return the elements where the mask is true."""
         return HeldElements(self.indices[chosen], self.segments[chosen])
 
-    def merged_with(self, other: HeldElements) -> HeldElements:
+    def merge_with(self, other: HeldElements) -> HeldElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""
-        return HeldElements.joined((self, other))
+        return HeldElements.join((self, other))
 
     def sizes(self, count: int) -> Indices:
         """Return the number of elements of each segment: int64 [count]."""
@@ -88,7 +88,7 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         is_full = sizes >= aggregate.count_limit
         new = new.where(valid[new.indices] & ~is_full[new.segments])
         new = new.where(new.positions() < (aggregate.count_limit - sizes)[new.segments])
-        both = held.where(is_full[held.segments] | valid[held.indices]).merged_with(new)
+        both = held.where(is_full[held.segments] | valid[held.indices]).merge_with(new)
         if not aggregate.nested_key:
             return both
         # A full segment keeps its elements, even if it has a key twice.
@@ -119,7 +119,7 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
     return _in_rounds(nested, changes, add, take_back)
 
 
-def merged_maps_by_time(
+def merge_maps_by_time(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> Folded:
     """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
@@ -151,7 +151,7 @@ def merged_maps_by_time(
         return (
             HeldElements(indices, held.segments)
             .where(~is_gone)
-            .merged_with(new.where(wins & (old < 0)))
+            .merge_with(new.where(wins & (old < 0)))
         )
 
     return _in_rounds(nested, changes, add, lambda held, _: held)
@@ -192,9 +192,9 @@ def _in_rounds(
             add(new.where(older[new.segments]), held.where(older[held.segments])),
             take_back(held.where(undoes[held.segments]), new.where(undoes[new.segments])),
         )
-        held = HeldElements.joined(parts)
+        held = HeldElements.join(parts)
         has |= takes
-    held = HeldElements.joined((*finished, held))
+    held = HeldElements.join((*finished, held))
     children = tuple(child.take(pa.array(held.indices)) for child in nested.children)
     values = nested.with_children(children, held.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has))

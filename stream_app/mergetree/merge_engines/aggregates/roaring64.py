@@ -61,11 +61,12 @@ def read_bitmaps(data: bytes) -> Bitmaps:
         container = _Container(key & 0xFFFF, form, cardinality, body)
         containers.setdefault(key >> 16, []).append(container)
     return {
-        high: BitMap.deserialize(_portable(container)) for high, container in containers.items()
+        high: BitMap.deserialize(_portable_bytes(container))
+        for high, container in containers.items()
     }
 
 
-def written_bitmaps(bitmaps: Bitmaps) -> bytes:
+def write_bitmaps(bitmaps: Bitmaps) -> bytes:
     """Encode numbers, with runs where these are shorter.
 
     Args:
@@ -89,7 +90,7 @@ def written_bitmaps(bitmaps: Bitmaps) -> bytes:
     return b"".join(parts)
 
 
-def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
+def unite_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
     """Return the union of all bitmaps."""
     united: dict[int, BitMap] = {}
     for bitmaps in values:
@@ -150,7 +151,7 @@ def _body_bytes(form: int, cardinality: int, data: bytes, position: int) -> int:
     raise ValueError(f"a container of unknown form {form}")
 
 
-def _portable(containers: Sequence[_Container]) -> bytes:
+def _portable_bytes(containers: Sequence[_Container]) -> bytes:
     """Encode a bitmap of 32-bit numbers in the portable format."""
     count, is_run = len(containers), [container.form == _RUN for container in containers]
     if any(is_run):

@@ -165,7 +165,7 @@ class SegmentChanges(Segments):
         first = behind[self.starts]
         return np.where(first > self.ends, none, first)
 
-    def any(self, chosen: Mask) -> Mask:
+    def segments_with(self, chosen: Mask) -> Mask:
         """Return the mask of segments with a chosen change: bool [segments]."""
         has: Mask = self.sums(chosen.astype(np.int64)) > 0
         return has
@@ -205,7 +205,7 @@ class SegmentChanges(Segments):
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last] & (last >= 0)
         return self.row_at(np.where(is_value, last, -1))
 
-    def since_begun(self) -> Mask:
+    def since_restart(self) -> Mask:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
@@ -236,7 +236,7 @@ class SegmentChanges(Segments):
                 "stream-app alter TABLE --set OPTION=true",
             )
 
-    def reduced(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
+    def reduce(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
         """Reduce the values of each segment's rows, in order.
 
         Args:

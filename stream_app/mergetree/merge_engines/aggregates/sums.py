@@ -87,7 +87,7 @@ def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask
 
 def product(left: Integers, right: Integers, scale: int) -> Integers:
     """Multiply at the same scale, rounded half up (away from zero)."""
-    return _rounded(left * right, 10**scale)
+    return _round(left * right, 10**scale)
 
 
 def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
@@ -102,10 +102,10 @@ def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
             fix="set fields.<column>.ignore-retract = true",
         )
     sign = np.where(divisor < 0, -1, 1).astype(object)
-    return _rounded(dividend * 10**scale * sign, np.abs(divisor))
+    return _round(dividend * 10**scale * sign, np.abs(divisor))
 
 
-def _rounded(numerator: Integers, denominator: Any) -> Integers:
+def _round(numerator: Integers, denominator: Any) -> Integers:
     magnitude: Integers = (2 * np.abs(numerator) + denominator) // (2 * denominator)
     return np.where(numerator < 0, -magnitude, magnitude)
 
@@ -126,7 +126,7 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     signed = np.where(counts, np.where(minus, -values, values), np.array(_NOTHING, values.dtype))
     is_real = pa.types.is_floating(column.type)
     total = _sum_in_order(signed, changes) if is_real else changes.sums(signed)
-    return _array(total, changes.any(counts), column.type)
+    return _array(total, changes.segments_with(counts), column.type)
 
 
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
@@ -136,7 +136,7 @@ def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
         values = filled(values, valid, _NOTHING)
         has = valid[nearest_valid(column, changes, changes.newest, -1)]
     with np.errstate(all="ignore"):
-        return _array(changes.reduced(values, np.add), has, column.type)
+        return _array(changes.reduce(values, np.add), has, column.type)
 
 
 def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
@@ -153,7 +153,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     if is_whole and not minus.any():
         ones = np.where(counts, values, 1)
         product = np.multiply.reduceat(ones, changes.starts)
-        return _array(product, changes.any(counts), column.type)
+        return _array(product, changes.segments_with(counts), column.type)
     result = np.zeros(len(changes.starts), values.dtype)
     has = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
@@ -161,10 +161,10 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
             factors, before, divides = values[indices], result[segments], minus[indices]
             if is_whole:
                 quotient = _whole_quotient(before, factors, divides & has[segments])
-                quotient = _wrapped(quotient, column.type)
+                quotient = _wrap(quotient, column.type)
             else:
                 quotient = before / factors
-            product = _wrapped(before * factors, column.type) if is_whole else before * factors
+            product = _wrap(before * factors, column.type) if is_whole else before * factors
             new = np.where(divides, quotient, np.where(has[segments], product, factors))
             takes = has[segments] | ~divides
             result[segments] = np.where(takes, new, before)
@@ -182,7 +182,7 @@ def _array(values: _Values, has: Mask | None, data_type: pa.DataType) -> pa.Arra
     return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has, data_type)
 
 
-def _wrapped(values: _Values, data_type: pa.DataType) -> _Values:
+def _wrap(values: _Values, data_type: pa.DataType) -> _Values:
     return values.astype(data_type.to_pandas_dtype()).astype(np.int64)
 
 
@@ -219,7 +219,7 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
             total = changes.sums(np.where(minus, -values, values))
             if kind.precision <= STORED_AS_INT32:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
-            return from_compact_integers(total, changes.any(counts), kind)
+            return from_compact_integers(total, changes.segments_with(counts), kind)
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has = np.zeros(len(changes.starts), np.bool_)

@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def joined_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
     """Join the texts that are not empty, in order; a late text precedes the others."""
     changes.refuse_take_back("listagg")
 
@@ -30,16 +30,20 @@ def joined_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAgg
     if aggregate.distinct:
         texts = column.take(pa.array(rows))
         segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))
-        column, segments = _distinct(texts, segments, aggregate.delimiter)
+        column, segments = _distinct_parts(texts, segments, aggregate.delimiter)
         rows = np.arange(len(column))
         bounds = np.searchsorted(segments, np.arange(len(changes.starts) + 1))
     # Only empty texts give an empty result, and no texts give null.
-    return _joined(
-        column, rows, bounds, aggregate.delimiter, changes.any(valid) if has_empty else None
+    return _join(
+        column,
+        rows,
+        bounds,
+        aggregate.delimiter,
+        changes.segments_with(valid) if has_empty else None,
     )
 
 
-def _joined(
+def _join(
     texts: pa.Array, rows: Indices, bounds: Indices, delimiter: str, is_text: Mask | None
 ) -> pa.Array:
     """Join the texts of each segment.
@@ -68,7 +72,7 @@ def _joined(
     )
 
 
-def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
+def _distinct_parts(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
     """Return each segment's first text unchanged, then each new part of the others once.
 
     Two segments of two texts::

@@ -23,8 +23,8 @@ from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted_changes
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
-    united_bitmaps,
-    written_bitmaps,
+    unite_bitmaps,
+    write_bitmaps,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
 from stream_app.model.schema.merge_rules import ColumnAggregate
@@ -84,7 +84,7 @@ def union_of_bitmaps(values: Sequence[bytes]) -> bytes:
 
 def union_of_long_bitmaps(values: Sequence[bytes]) -> bytes:
     """Unite bitmaps of 64-bit numbers, for ``rbm64``."""
-    return written_bitmaps(united_bitmaps(map(read_bitmaps, values)))
+    return write_bitmaps(unite_bitmaps(map(read_bitmaps, values)))
 
 
 def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:

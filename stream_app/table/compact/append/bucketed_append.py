@@ -26,7 +26,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import (
     Files,
-    in_sequence,
+    files_in_row_order,
     pick_compact_before,
     pick_full_rewrite,
 )
@@ -88,7 +88,7 @@ class NeighbourPicker:
 
     def note_new(self, file: DataFileMeta) -> None:
         """See `Picker.note_new`."""
-        self.queue = in_sequence((*self.queue, file))
+        self.queue = files_in_row_order((*self.queue, file))
 
     def note_applied(
         self,
@@ -103,7 +103,7 @@ class NeighbourPicker:
 
     def note_failed(self, unit: CompactUnit) -> None:
         """See `Picker.note_failed`."""
-        self.queue = in_sequence((*self.queue, *unit.files))
+        self.queue = files_in_row_order((*self.queue, *unit.files))
 
     def note_restored(
         self,
@@ -113,7 +113,9 @@ class NeighbourPicker:
     ) -> None:
         """See `Picker.note_restored`."""
         names = {file.file_name for file in running.files} if running else set()
-        self.queue = in_sequence(file for file in now.all_files() if file.file_name not in names)
+        self.queue = files_in_row_order(
+            file for file in now.all_files() if file.file_name not in names
+        )
 
 
 def bucketed_append_manager(
@@ -122,7 +124,7 @@ def bucketed_append_manager(
     """Return the manager of a bucket of a table without a primary key."""
     # Files above level 0 were clustered by another engine, and stay.
     flat = [file for file in files.files if file.level == 0]
-    picker = NeighbourPicker(table.schema, in_sequence(flat))
+    picker = NeighbourPicker(table.schema, files_in_row_order(flat))
     return CompactManager(
         partition=bucket[0],
         bucket=bucket[1],
@@ -156,7 +158,7 @@ def neighbour_requests(
     return [
         append_request(*bucket, picked, "full" if full else "small files")
         for bucket, files in live.items()
-        for picked in _windows(NeighbourPicker(table.schema, in_sequence(files)), full=full)
+        for picked in _windows(NeighbourPicker(table.schema, files_in_row_order(files)), full=full)
     ]
 
 

@@ -227,7 +227,7 @@ def a_table(path: Path) -> SmallTable:
 
 def cases() -> list[tuple[int, str]]:
     no_tables = [
-        f"{verb} {place} {more}" for verb, more in OF_A_TABLE.items() for place in NO_TABLES
+        f"{verb} {location} {more}" for verb, more in OF_A_TABLE.items() for location in NO_TABLES
     ]
     return [
         *((2, line) for line in no_tables),
@@ -243,10 +243,10 @@ def test_errors_have_their_exit_codes(
 ) -> None:
     """All at once: what a case costs is less than a test does."""
     monkeypatch.chdir(folder)
-    places = {"T": "shop.db/t", "DAMAGED": "shop.db/damaged"}
+    locations = {"T": "shop.db/t", "DAMAGED": "shop.db/damaged"}
     results = []
     for _, line in cases():
-        words = [places.get(word, word) for word in shlex.split(line)]
+        words = [locations.get(word, word) for word in shlex.split(line)]
         got, stderr = main(words), capsys.readouterr().err
         assert not got or stderr.strip() or words[0] == "check", line
         assert "Traceback" not in stderr, stderr

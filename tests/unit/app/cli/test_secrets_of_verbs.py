@@ -140,8 +140,8 @@ def test_no_verb_reveals_a_secret(
             if verb == "backfill" and by_files.__name__ not in request.node.name:
                 continue  # it waits for its broker half a minute; once is enough
             for words in choices if trouble is None else choices[:1]:
-                place = 1 if verb == "branch" else 0  # an action comes first
-                code = main([verb, *words[:place], location, *words[place:]])
+                index = 1 if verb == "branch" else 0  # an action comes first
+                code = main([verb, *words[:index], location, *words[index:]])
                 shown = capfd.readouterr()
                 for secret in SECRETS:
                     assert secret not in shown.out + shown.err, (verb, words)

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 
 from stream_app.app.cli.verbs.ingest import ingest_command
 from stream_app.app.config.app_config import load_config
-from stream_app.app.config.secrets import HIDDEN, Secrets, hidden, hiding, is_secret
+from stream_app.app.config.secrets import HIDDEN, Secrets, hiding, hiding_stream, is_secret
 from stream_app.app.config.settings import secret_texts
 from stream_app.app.config.values import Setting
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
@@ -125,7 +125,7 @@ def test_no_output_of_a_process_reveals_a_secret(
 
 def test_a_hiding_stream_is_a_stream() -> None:
     stream = io.StringIO()
-    sink = hidden(stream, Secrets(["swordfish"]))
+    sink = hiding_stream(stream, Secrets(["swordfish"]))
     sink.write('{"error": "swordfish"}\n')
     sink.flush()
     assert stream.getvalue() == '{"error": "****"}\n'
@@ -163,7 +163,7 @@ def test_a_configuration_and_its_parts_reveal_no_secret(tmp_path: Path) -> None:
     for thing in (config, config.source, config.masked(), source, metrics):
         assert SECRET not in repr(thing)
         assert SECRET not in str(thing)
-    assert config.secrets.are_in(f"{SECRET}-3")
+    assert config.secrets.occur_in(f"{SECRET}-3")
 
 
 @pytest.mark.parametrize("setting", ["spark.driver.extraJavaOptions", "spark.kubernetes.x"])

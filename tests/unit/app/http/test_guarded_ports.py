@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.http.guard import WaitStage, makes_room, too_many_listeners
+from stream_app.app.http.guard import WaitStage, connection_to_close, listener_to_close
 from tests.support.pages.web_server import rows
 from tests.support.tables.small_table import small_table
 
@@ -209,10 +209,10 @@ def test_the_metrics_are_http(ports: Ports) -> None:
     ],
 )
 def test_who_makes_room(stages: list[WaitStage], goes: int | None) -> None:
-    assert makes_room(dict(enumerate(stages)), 4) == goes
+    assert connection_to_close(dict(enumerate(stages)), 4) == goes
 
 
 @pytest.mark.slow
 def test_listeners_have_half_of_the_places() -> None:
-    assert too_many_listeners({1: EVENTS, 2: HEAD, 3: EVENTS}, 4) is None
-    assert too_many_listeners({1: ANSWER, 2: EVENTS, 3: EVENTS, 4: EVENTS}, 4) == 2
+    assert listener_to_close({1: EVENTS, 2: HEAD, 3: EVENTS}, 4) is None
+    assert listener_to_close({1: ANSWER, 2: EVENTS, 3: EVENTS, 4: EVENTS}, 4) == 2

@@ -87,17 +87,17 @@ def test_the_dashboard_asks_for_what_is_there() -> None:
 def test_the_dashboard_shows_each_panel_once_and_side_by_side() -> None:
     panels = json.loads(DASHBOARD.read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
-    taken: set[tuple[int, int]] = set()
+    earlier_cells: set[tuple[int, int]] = set()
     for panel in panels:
-        at = panel["gridPos"]
+        grid = panel["gridPos"]
         cells = {
             (column, line)
-            for column in range(at["x"], at["x"] + at["w"])
-            for line in range(at["y"], at["y"] + at["h"])
+            for column in range(grid["x"], grid["x"] + grid["w"])
+            for line in range(grid["y"], grid["y"] + grid["h"])
         }
-        assert not cells & taken, panel["title"]
-        assert at["x"] + at["w"] <= 24
-        taken |= cells
+        assert not cells & earlier_cells, panel["title"]
+        assert grid["x"] + grid["w"] <= 24
+        earlier_cells |= cells
         if panel["type"] != "row":
             references = [target["refId"] for target in panel["targets"]]
             assert len(set(references)) == len(references)

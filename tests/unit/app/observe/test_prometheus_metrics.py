@@ -35,7 +35,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
@@ -238,10 +238,10 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     """Of a table and of no table; counted again when the folder has changed."""
     metrics = JobMetrics("db")
 
-    def aside(folder: Path, epoch: int, *offsets: int) -> None:
-        rows = [{"topic": "t", "partition": 0, "offset": at, "reason": "?"} for at in offsets]
+    def quarantine_records(folder: Path, epoch: int, *offsets: int) -> None:
+        rows = [{"topic": "t", "partition": 0, "offset": n, "reason": "?"} for n in offsets]
         bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
-        QuarantineWriter(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
+        QuarantineWriter(JobFolder(*file_io_of(str(folder))), None).write(epoch, bad)
 
     def waiting() -> dict[str, float]:
         watch.count_records()
@@ -256,9 +256,9 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     watch = QuarantineWatch(quarantine, StandingClock(0), metrics.quarantined)
     assert waiting() == {"db": 0}
     (tmp_path / "orders").mkdir()
-    aside(tmp_path / "orders", 1, 5, 6)
-    aside(tmp_path / "orders", 2, 7)
-    aside(tmp_path, 2, 8)
+    quarantine_records(tmp_path / "orders", 1, 5, 6)
+    quarantine_records(tmp_path / "orders", 2, 7)
+    quarantine_records(tmp_path, 2, 8)
     assert waiting() == {"db": 1, "db.orders": 3}
     orders = quarantine.of_table("orders")
     first, second, _ = orders.records()

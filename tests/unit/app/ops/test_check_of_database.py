@@ -18,7 +18,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
 from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from tests.support.tables.small_table import small_table
 
 CONFIGURATION = """
@@ -37,7 +37,7 @@ checkpoint = "{folder}/checkpoint"
 def conf(tmp_path: Path) -> Path:
     """A job of two tables that no job has written yet."""
     (tmp_path / "job.toml").write_text(CONFIGURATION.format(folder=tmp_path))
-    checkpoint = JobStateFile(Folder(*file_io_of(str(tmp_path / "checkpoint"), {})))
+    checkpoint = JobStateFile(JobFolder(*file_io_of(str(tmp_path / "checkpoint"), {})))
     checkpoint.update(origins={Origin("s", "", name): name for name in "ab"})
     for name in "ab":
         small_table(tmp_path / f"w/d.db/{name}", "k INT", ("k",)).commit(("+I", {"k": 1}))
@@ -98,7 +98,9 @@ def test_a_database_is_not_taken_for_that_of_another_cluster(
     url = parse_jdbc_url("jdbc:postgresql://127.0.0.1/shop", "--source")
     job = JobSums(
         tables=load_config(conf, [], {}).tables,
-        state=JobState(origins={Origin("shop", "o", "t", at): name for at, name in origins}),
+        state=JobState(
+            origins={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
+        ),
         database=SummedDatabase(url=url, connection=None),
     )
     table = open_job_table(job.tables, job.tables.path("a"))

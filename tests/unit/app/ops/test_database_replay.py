@@ -24,13 +24,13 @@ def bad(origin: str, key: int) -> Message:
     return change(origin, {**a_row(key), "n": "none"})
 
 
-def fixed(job: DatabaseJob, at: int) -> None:
+def fixed(job: DatabaseJob, index: int) -> None:
     """The quarantine's copy of a message of the table `items` is right now, as after an option."""
     for file in Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl"):
         file.write_text(file.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
-    key, value = job.sent[at]
+    key, value = job.sent[index]
     assert value is not None
-    job.sent[at] = key, value.replace(b'"n":"none"', b'"n":1')
+    job.sent[index] = key, value.replace(b'"n":"none"', b'"n":1')
 
 
 def test_records_of_tables_that_could_not_be_made_go_to_each(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint
 from stream_app.spark.checkpoint.job_state import JobStateFile
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from tests.support.jobs.examined_job import examination_of
 from tests.support.servers.s3_server import S3Server
 from tests.support.tables.small_table import StandingClock, small_table
@@ -153,13 +153,13 @@ def test_doctor_reports_an_iceberg_catalog_behind_the_table(
 
 def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     table = job.table().table
-    folder = Folder(str(job.folder / "checkpoint"), table.file_io)
+    folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
     (job.folder / "checkpoint").mkdir()
     assert [observation.text for observation in job.seen("checkpoint")][-1].startswith("new: ")
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
     assert job.seen("checkpoint")[-1].text == "belongs to this job, which continues where it was"
     own_checkpoint(
-        JobStateFile(Folder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
+        JobStateFile(JobFolder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
     )
     (job.folder / "checkpoint").rename(job.folder / "own")
     (job.folder / "other").rename(job.folder / "checkpoint")
@@ -171,7 +171,7 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
 def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     """The job would make a new table, and then refuse the checkpoint."""
     table = job.table().table
-    folder = Folder(str(job.folder / "checkpoint"), table.file_io)
+    folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     seen = job.seen("checkpoint")[-1]

@@ -18,7 +18,7 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
 
 
 @pytest.mark.parametrize(
-    ("place", "published", "why"),
+    ("relation", "published", "why"),
     [
         (ORDERS, None, ""),
         (ROOT, None, IN_PLACE),
@@ -33,12 +33,12 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
     ],
 )
 def test_only_what_is_sent_is_loaded(
-    place: RelationName, published: set[RelationName] | None, why: str
+    relation: RelationName, published: set[RelationName] | None, why: str
 ) -> None:
     """Publications name a root or its partitions, by `publish_via_partition_root`."""
     sent = None if published is None else frozenset(published)
     database = FollowedDatabase(relations=RELATIONS, published=sent)
-    assert database.why_not_sent(place) == why
+    assert database.why_not_sent(relation) == why
 
 
 def test_progress_counts_key_ranges_and_rows() -> None:

@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_table_commit import StreamTableCommit
@@ -68,7 +68,9 @@ class Bench:
         )
         self.table = create_or_open(str(folder / "db.db" / "t"), schema, SystemClock())
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})
-        self.letters = QuarantineWriter(Folder(*file_io_of(str(folder / "quarantine"), {})), None)
+        self.letters = QuarantineWriter(
+            JobFolder(*file_io_of(str(folder / "quarantine"), {})), None
+        )
         message_format = a_format(COLUMNS, keys)
         self.decode: MessageFormat = message_format
         if not keys:
@@ -81,9 +83,9 @@ class Bench:
     def take(self, bad: set[int], user: str = "job", epoch: int = 0) -> None:
         """The job's epoch: it takes the topic, and sets the records at some offsets aside."""
         batch = self.batch()
-        reasons = {at: "column 'v' (INT): \"x\" is not a value of that type" for at in bad}
+        reasons = {offset: "column 'v' (INT): \"x\" is not a value of that type" for offset in bad}
         self.letters.write(epoch, pa.Table.from_batches([bad_records(batch, reasons)]))
-        good = [at for at in range(len(self.changes)) if at not in bad]
+        good = [offset for offset in range(len(self.changes)) if offset not in bad]
         rows = self.decode.decode(batch.take(pa.array(good, pa.int64()))).changes.rows
         append = SingleAppend.begin(self.table, user)
         changes = append.write(rows) if rows.num_rows else []
@@ -91,8 +93,8 @@ class Bench:
 
     def read(self, where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         assert where == ("t", 0)
-        for at in range(begin, end, 2):
-            yield self.batch().slice(at, min(2, end - at))
+        for offset in range(begin, end, 2):
+            yield self.batch().slice(offset, min(2, end - offset))
 
     def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> ReplayOutcome:
         return self.a_replay().run(choice, dry_run=dry_run)
@@ -130,16 +132,16 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
     bench = Bench(tmp_path_factory.mktemp("replay"), changes)
     bad = data.draw(st.sets(st.integers(0, len(changes) - 1)))
     bench.take(bad)
-    applied = [at for at in range(len(changes)) if at not in bad]
+    applied = [offset for offset in range(len(changes)) if offset not in bad]
     waiting = set(bad)
     while waiting:
         first = data.draw(st.sampled_from(sorted(waiting)))
         last = data.draw(st.integers(first, len(changes)))
         bench.replay(RecordChoice(offsets=(first, last)))
-        now = {at for at in waiting if first <= at <= last}
+        now = {offset for offset in waiting if first <= offset <= last}
         waiting -= now
         applied = sorted([*applied, *now])
-        assert bench.rows() == state([changes[at] for at in applied])
+        assert bench.rows() == state([changes[offset] for offset in applied])
     snapshots = bench.snapshots()
     assert not bench.replay().replayed
     assert bench.snapshots() == snapshots
@@ -174,9 +176,9 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
 
     def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         for batch in bench.read(where, begin, end):
-            at = batch.column("offset").to_pylist()
+            offsets = batch.column("offset").to_pylist()
             values = [
-                event("t") if offset == 2 else message(bench.changes[offset]) for offset in at
+                event("t") if offset == 2 else message(bench.changes[offset]) for offset in offsets
             ]
             yield batch.set_column(
                 batch.schema.get_field_index("value"), "value", messages(*values).column("value")

@@ -23,7 +23,10 @@ def values_of(file: str, topic: str = "") -> list[bytes]:
 
 
 def batch_of(values: list[bytes]) -> pa.RecordBatch:
-    rows = [{"topic": "t", "partition": 0, "offset": at, "value": v} for at, v in enumerate(values)]
+    rows = [
+        {"topic": "t", "partition": 0, "offset": offset, "value": v}
+        for offset, v in enumerate(values)
+    ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.tables.first_message_checks import read_alone, seen_tables
+from stream_app.app.tables.first_message_checks import snapshot_only_remarks, tables_in_messages
 from stream_app.message_format_registry import source_facts
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import (
@@ -140,7 +140,7 @@ def test_a_column_that_only_the_snapshot_has() -> None:
     reader = source_facts("debezium-json", {})
 
     def alone(*values: str) -> list[str]:
-        remarks = read_alone(reader, messages(*values), NO_MAPPING_OPTIONS)
+        remarks = snapshot_only_remarks(reader, messages(*values), NO_MAPPING_OPTIONS)
         return [remark.text() for remark in remarks]
 
     read, change = message("r", id=(1, {}), g=(2, {})), message("u", id=(1, {}))
@@ -153,15 +153,18 @@ def test_a_column_that_only_the_snapshot_has() -> None:
 
 def test_the_root_of_partitions_stands_still() -> None:
     root, leaf, other = (Origin("shop", "public", name) for name in ("part", "p25", "orders"))
-    rows = [message("r", id=(at, {}), v=(at, {})) for at in range(3)]
+    rows = [message("r", id=(number, {}), v=(number, {})) for number in range(3)]
     change = message("u", id=(0, {}), v=(7, {}))
     parts: dict[Origin, pa.RecordBatch] = {
         root: messages(*rows),
         leaf: messages(rows[0], change),
         other: messages(message("c", id=(1, {}), v=(1, {}))),
     }
-    assert partition_roots(seen_tables(parts)) == {root: [leaf]}
-    assert partition_roots(seen_tables({root: messages(*rows, change), leaf: parts[leaf]})) == {}
+    assert partition_roots(tables_in_messages(parts)) == {root: [leaf]}
+    assert (
+        partition_roots(tables_in_messages({root: messages(*rows, change), leaf: parts[leaf]}))
+        == {}
+    )
 
 
 def test_tables_of_two_schemas_or_of_other_columns_are_no_partitions() -> None:

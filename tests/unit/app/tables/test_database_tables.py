@@ -53,7 +53,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
 ) -> None:
     database = Database(tmp_path, max_tables=3)
     assert database.feeds(*creates("shop.orders", [1])) == ["orders"]
-    strange = [change(f"shop.t{at:04}", {"id": 1}) for at in range(300)]
+    strange = [change(f"shop.t{number:04}", {"id": 1}) for number in range(300)]
     for _ in range(2):
         assert database.feeds(*strange) == ["t0000", "t0001"]
     assert database.feeds(*creates("shop.orders", [2])) == ["orders"], "the job's own go on"

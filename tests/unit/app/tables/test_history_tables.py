@@ -114,13 +114,13 @@ def test_versions_are_those_of_auto_cdc_whatever_files_hold_them(
         messages = []
         for number in range(40):
             moment += random.choice([0, 1, 5])
-            at = moment - random.choice([0, 0, 0, 2, 9, 50])
+            time_ms = moment - random.choice([0, 0, 0, 2, 9, 50])
             value = random.choice([None, "x", "y", "z"])
             n = 40 * epoch + number if is_untracked and value else 0
-            events.append(Event(random.randrange(9), at, value, n))
+            events.append(Event(random.randrange(9), time_ms, value, n))
             row = {"id": events[-1].key, "v": value, "n": n}
             op = "u" if value else "d"
-            messages.append(change("shop.orders", row, op=op, at_ms=at))
+            messages.append(change("shop.orders", row, op=op, at_ms=time_ms))
         job.run(*messages)
         if epoch == 3:
             job.start()

@@ -12,8 +12,8 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.tables.folder_access import make_local
-from stream_app.app.tables.single_table_setup import open_or_create_table, wanted_schema
+from stream_app.app.tables.job_folder_access import make_local
+from stream_app.app.tables.single_table_setup import configured_schema, open_or_create_table
 from stream_app.clock import SystemClock
 from stream_app.errors import (
     NoAccessError,
@@ -51,7 +51,7 @@ def table_of(config: AppConfig) -> FileStoreTable:
     clock = SystemClock()
     only = config.tables
     assert isinstance(only, SingleTable)
-    return open_or_create_table(only, wanted_schema(only.table, clock), clock)
+    return open_or_create_table(only, configured_schema(only.table, clock), clock)
 
 
 def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
+from stream_app.app.ops.inspect.job_status import (
+    SHORT_REASON,
+    JobStatus,
+    TableStatus,
+    shorten_reason,
+)
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.checkpoint.held_tables import resume
@@ -133,7 +138,7 @@ def test_a_table_is_made_with_the_first_message_that_has_its_columns(
     job = DatabaseJob(tmp_path)
     job.run(NOTHING_TOLD, *creates("shop.items", [1]))
     assert [reason.partition("\n")[0] for reason in job.quarantine()] == [
-        "no message of this epoch tells a column of the table"
+        "no message of this epoch describes a column of the table"
     ]
     if restarts:
         job.start()
@@ -178,6 +183,6 @@ def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
 def test_a_short_reason_stays() -> None:
     for reason in (None, "", "the store does not answer"):
         row = TableStatus(table="a", state="held", reason=reason)
-        assert in_short(row) == row
-    long = in_short(TableStatus(table="a", state="held", reason="x" * 500)).reason
+        assert shorten_reason(row) == row
+    long = shorten_reason(TableStatus(table="a", state="held", reason="x" * 500)).reason
     assert long == "x" * (SHORT_REASON - 1) + "…"

@@ -96,9 +96,9 @@ def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> No
         file.unlink()  # they tell sorted runs only
     shutil.rmtree(job.sync.path("items"))
     history.watch("orders", Busy())
-    at = str(job.clock.now_ms() - 8000)
+    source_time = str(job.clock.now_ms() - 8000)
     snapshot = replace(
-        job.table("orders").snapshots.snapshot(1), properties={SOURCE_TIME_PROPERTY: at}
+        job.table("orders").snapshots.snapshot(1), properties={SOURCE_TIME_PROPERTY: source_time}
     )
     history.add("items", EpochReport(epoch=0, snapshots=(snapshot,)), job.clock.now_ms())
     status = site.status("ods.orders")

@@ -44,8 +44,8 @@ def test_freshness_is_by_the_time_of_messages(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=2)
     orders.commit(*rows(1))
     assert "behind the source unknown" in warehouse.words(PAGE)
-    at = CLOCK.now_ms() - 95_000
-    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(at)})
+    source_ms = CLOCK.now_ms() - 95_000
+    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(source_ms)})
     orders.compact()
     assert "behind the source 1 min 35 s" in warehouse.words(PAGE)
     assert "shop.orders ready 1 min 35 s" in warehouse.words("/"), "a compaction tells no time"
@@ -156,16 +156,16 @@ def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     orders = three_runs(tmp_path / "orders")
     now = TableNow(numbers=CompactionMetrics(running=1), under_way=(under_way(0),))
     [tree] = table_page("orders", orders.table, lambda: None, now).trees
-    assert tree.works == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
+    assert tree.compaction == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
     [line] = tree.lines
-    assert [box.is_taken for box in line.boxes] == [False, True, True], "the newest came later"
+    assert [box.is_compacting for box in line.boxes] == [False, True, True], "the newest came later"
     waiting = TableNow(
         numbers=CompactionMetrics(queued=1), under_way=(under_way(0, is_running=False),)
     )
     [tree] = table_page("orders", orders.table, lambda: None, waiting).trees
-    assert tree.works.startswith("waits for a thread: size ratio")
+    assert tree.compaction.startswith("waits for a thread: size ratio")
     [tree] = table_page("orders", orders.table, lambda: None).trees
-    assert not tree.works
+    assert not tree.compaction
 
 
 def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:

@@ -196,10 +196,10 @@ def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> No
     odd = warehouse.table(f"shop.{name}", "k INT, `<i>v` STRING")
     odd.commit(("+I", {"k": 1, "<i>v": EVIL}))
     path = f"/tables/{quote('shop.' + name)}"
-    for place in ("/", path, f"{path}/rows", f"{path}/changes"):
-        text = warehouse.get(place)
+    for page in ("/", path, f"{path}/rows", f"{path}/changes"):
+        text = warehouse.get(page)
         for part in (EVIL, "<b>odd", "<i>v"):
-            assert part not in text, place
+            assert part not in text, page
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows")
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows?{urlencode({'where': EVIL})}")
 

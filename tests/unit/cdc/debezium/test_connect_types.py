@@ -188,7 +188,7 @@ def test_the_reason_names_the_type() -> None:
     values = of_each_column({"type": "int32", "name": DEBEZIUM + "Year"}, 2024)
     assert values["date"] == (
         "column 'date' (DATE): 2024 is an io.debezium.time.Year in the message's schema, which has "
-        "no meaning in the column (column.date.encoding can tell another)"
+        "no meaning in the column (column.date.encoding can set another)"
     )
 
 

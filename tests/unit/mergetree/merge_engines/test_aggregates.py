@@ -16,9 +16,9 @@ from pyroaring import BitMap
 from stream_app.errors import MergeError
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import (
     AGGREGATES,
-    folded_column,
+    fold_column,
 )
-from stream_app.mergetree.merge_engines.aggregates.roaring64 import read_bitmaps, written_bitmaps
+from stream_app.mergetree.merge_engines.aggregates.roaring64 import read_bitmaps, write_bitmaps
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.merge_engines.aggregates.unions import (
     union_of_bitmaps,
@@ -146,7 +146,7 @@ def set_value(kind: str, numbers: set[int]) -> bytes:
     if kind == "bitmap":
         return BitMap(numbers).serialize()
     if kind == "long bitmap":
-        return written_bitmaps({3: BitMap(numbers)})
+        return write_bitmaps({3: BitMap(numbers)})
     hll, theta = datasketches.hll_sketch(12), datasketches.update_theta_sketch()
     for number in sorted(numbers):
         hll.update(number)
@@ -199,7 +199,7 @@ def test_a_function_folds_as_step_by_step(
             np.array(rows), starts, None if only_adds else np.array(ops, np.int8)
         )
         column = pa.array(values, TYPES[kind])
-        result = folded_column(column, changes, ColumnAggregate(function=name))
+        result = fold_column(column, changes, ColumnAggregate(function=name))
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
         wanted = [
@@ -220,8 +220,8 @@ def test_what_cannot_be_undone_is_refused_or_left_out(name: str) -> None:
         np.array([0, 1]), np.array([0]), np.array([ChangeOp.ADD, ChangeOp.TAKE_BACK], np.int8)
     )
     with pytest.raises(MergeError, match=r"function \w+ cannot undo"):
-        folded_column(column, changes, ColumnAggregate(function=name))
-    folded_column(column, changes, ColumnAggregate(function=name, ignores_retract=True))
+        fold_column(column, changes, ColumnAggregate(function=name))
+    fold_column(column, changes, ColumnAggregate(function=name, ignores_retract=True))
 
 
 def test_sums_of_small_types_and_real_numbers() -> None:
@@ -229,7 +229,7 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     changes = SegmentChanges(np.arange(200), np.array([0, 100]))
     small = pa.array([100] * 100 + [-100] * 100, pa.int8())
     how = ColumnAggregate(function="sum")
-    assert folded_column(small, changes, how).to_pylist() == [
+    assert fold_column(small, changes, how).to_pylist() == [
         wrapped(10_000, 8),
         wrapped(-10_000, 8),
     ]
@@ -240,9 +240,9 @@ def test_sums_of_small_types_and_real_numbers() -> None:
         for number in real[start + 1 : start + 100]:
             total += number
         wanted.append(total)
-    assert folded_column(pa.array(real), changes, how).to_pylist() == wanted
+    assert fold_column(pa.array(real), changes, how).to_pylist() == wanted
     zeros = pa.array([None, -0.0] * 100)
-    assert [str(value) for value in folded_column(zeros, changes, how).to_pylist()] == [
+    assert [str(value) for value in fold_column(zeros, changes, how).to_pylist()] == [
         "-0.0",
         "-0.0",
     ]
@@ -267,14 +267,14 @@ def test_a_late_text_stands_before_the_others() -> None:
     changes = SegmentChanges(np.arange(4), np.array([0]), ops)
     for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
         how = ColumnAggregate(function="listagg", distinct=distinct)
-        assert folded_column(column, changes, how).to_pylist() == [text]
+        assert fold_column(column, changes, how).to_pylist() == [text]
 
 
 def test_long_decimals() -> None:
     kind = pa.decimal128(38, 2)
     column = pa.array([Decimal("-3.33"), None, Decimal(10) ** 35, Decimal("0.07")], kind)
     changes = SegmentChanges(np.arange(4), np.array([0, 2]))
-    result = folded_column(column, changes, ColumnAggregate(function="sum"))
+    result = fold_column(column, changes, ColumnAggregate(function="sum"))
     assert result.to_pylist() == [Decimal("-3.33"), Decimal("1" + "0" * 35 + ".07")]
-    result = folded_column(column, changes, ColumnAggregate(function="product"))
+    result = fold_column(column, changes, ColumnAggregate(function="product"))
     assert result.to_pylist() == [Decimal("-3.33"), Decimal(7) * 10**33]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.value_codes import same_values, value_codes
 from stream_app.model.schema.merge_rules import ColumnAggregate
@@ -62,7 +62,7 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
         operations = None if only_adds else np.array(ops, np.int8)
         changes = SegmentChanges(np.array(rows), starts, operations, merges_alone=True)
         column = pa.array([None, *values], fold.kind).slice(1)
-        result = folded_column(column, changes, how)
+        result = fold_column(column, changes, how)
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
         wanted: list[Value] = []
@@ -85,9 +85,9 @@ def test_only_the_values_of_the_changes_are_looked_at(how: ColumnAggregate) -> N
     values = [value_of(fold.kind, rng) for _ in range(length)]
     column = pa.array([*values, *values * (count // length), None], fold.kind).slice(length, length)
     changes = SegmentChanges(np.arange(length), np.array([0]))
-    wanted = folded_column(pa.array(values, fold.kind), changes, how)
+    wanted = fold_column(pa.array(values, fold.kind), changes, how)
     tracemalloc.start()
-    result = folded_column(column, changes, how)
+    result = fold_column(column, changes, how)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(result, pa.Array)
@@ -99,7 +99,7 @@ def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
     column = pa.array([[1, 1], [2, 2], None], pa.list_(pa.int32()))
     how = ColumnAggregate(function="collect", distinct=True)
     changes = SegmentChanges(np.array([0, 1, 2]), np.array([0, 1]))
-    result = folded_column(column, changes, how)
+    result = fold_column(column, changes, how)
     assert isinstance(result, pa.Array)
     assert result.to_pylist() == [[1, 1], [2]]
 

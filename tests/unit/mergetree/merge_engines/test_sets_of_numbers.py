@@ -11,11 +11,11 @@ import pytest
 from pyroaring import BitMap
 
 from stream_app.errors import MergeError, UnsupportedTableError
-from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import folded_column
+from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     Bitmaps,
     read_bitmaps,
-    written_bitmaps,
+    write_bitmaps,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import SegmentChanges
 from stream_app.mergetree.merge_engines.aggregates.unions import SKETCHES
@@ -44,9 +44,9 @@ def bitmaps(numbers: set[int]) -> Bitmaps:
 
 def test_the_bytes_are_those_of_java() -> None:
     numbers = bitmaps({1, 2, 3, 1 << 40, -5})
-    assert written_bitmaps(numbers) == JAVA
+    assert write_bitmaps(numbers) == JAVA
     assert read_bitmaps(JAVA) == numbers
-    assert written_bitmaps({}) == b"\0"
+    assert write_bitmaps({}) == b"\0"
     assert read_bitmaps(b"\0") == {}
 
 
@@ -59,14 +59,14 @@ def test_nodes_of_every_size(fork: int, seed: int) -> None:
     numbers |= {1 << 57 | high << 40 for high in highs}
     numbers |= set(range(1 << 20, (1 << 20) + 70_000))
     numbers |= {1 << 30 | rng.randrange(1 << 16) for _ in range(9000)}
-    assert read_bitmaps(written_bitmaps(bitmaps(numbers))) == bitmaps(numbers)
+    assert read_bitmaps(write_bitmaps(bitmaps(numbers))) == bitmaps(numbers)
 
 
 @pytest.mark.parametrize("function", sorted({"rbm32", "rbm64", *SKETCHES}))
 @pytest.mark.parametrize("value", [b"", b"\1", b"no bitmap and no sketch"])
 def test_a_value_that_holds_no_set_is_named(function: str, value: bytes) -> None:
     with pytest.raises(MergeError, match=f"function {function} cannot read a value"):
-        folded_column(pa.array([value, value]), TWO, ColumnAggregate(function=function))
+        fold_column(pa.array([value, value]), TWO, ColumnAggregate(function=function))
 
 
 @pytest.mark.parametrize("place", [40, 300, -1])
@@ -82,15 +82,15 @@ def test_a_sketch_whose_bucket_lacks_its_value_does_not_end_the_process(place: i
     torn[place] |= 0x0F
     for values in ([good, bytes(torn)], [bytes(torn), good]):
         with pytest.raises(MergeError, match="hll_sketch cannot read a value: a bucket"):
-            folded_column(pa.array(values), TWO, ColumnAggregate(function="hll_sketch"))
-    assert folded_column(pa.array([good, good]), TWO, ColumnAggregate(function="hll_sketch"))
+            fold_column(pa.array(values), TWO, ColumnAggregate(function="hll_sketch"))
+    assert fold_column(pa.array([good, good]), TWO, ColumnAggregate(function="hll_sketch"))
 
 
 def test_a_bitmap_whose_tree_names_no_container_is_named() -> None:
     leaf = bytes.fromhex("000001000000") + (1).to_bytes(8, "little")
     torn = JAVA.replace(leaf, leaf[:6] + (9).to_bytes(8, "little"))
     with pytest.raises(MergeError, match="rbm64 cannot read a value: 9"):
-        folded_column(pa.array([JAVA, torn]), TWO, ColumnAggregate(function="rbm64"))
+        fold_column(pa.array([JAVA, torn]), TWO, ColumnAggregate(function="rbm64"))
 
 
 def test_a_function_without_its_package_is_refused_at_start(

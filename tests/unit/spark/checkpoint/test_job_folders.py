@@ -13,7 +13,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.tables.folder_access import open_folder, spark_folder_settings, spark_location
+from stream_app.app.tables.job_folder_access import (
+    open_folder,
+    spark_folder_settings,
+    spark_location,
+)
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
 from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
@@ -22,7 +26,7 @@ from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.servers.hdfs_cluster import HdfsCluster
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -45,7 +49,7 @@ def no_session() -> NoReturn:
         pytest.param("hdfs by Hadoop", marks=[pytest.mark.java, pytest.mark.spark]),
     ]
 )
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> JobFolder:
     """One that is not there yet."""
     if request.param == "path":
         return open_folder(f"{tmp_path}/{NAME}", {}, no_session)
@@ -59,7 +63,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     location = f"{hdfs.new_folder()}/{NAME}"
     if request.param == "hdfs":
         return open_folder(location, {}, no_session)
-    return Folder(location, HadoopFiles(request.getfixturevalue("spark")))
+    return JobFolder(location, HadoopFiles(request.getfixturevalue("spark")))
 
 
 @pytest.fixture
@@ -67,7 +71,7 @@ def table(tmp_path: Path) -> FileStoreTable:
     return small_table(tmp_path / "db.db" / "t", "k INT", "k").table
 
 
-def test_files_are_whole_or_not_there(folder: Folder) -> None:
+def test_files_are_whole_or_not_there(folder: JobFolder) -> None:
     path, files = folder.path("sub/file"), folder.files
     assert not files.exists(path)
     with pytest.raises(FileNotFoundError):
@@ -79,14 +83,16 @@ def test_files_are_whole_or_not_there(folder: Folder) -> None:
     assert files.exists(folder.path("sub"))
 
 
-def owned(folder: Folder, table: FileStoreTable) -> JobStateFile:
+def owned(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
     """What a job of the table remembers, when it starts."""
     file = JobStateFile(folder)
     own_checkpoint(file, table.location, table.identity())
     return file
 
 
-def test_a_checkpoint_remembers_its_table_and_topics(folder: Folder, table: FileStoreTable) -> None:
+def test_a_checkpoint_remembers_its_table_and_topics(
+    folder: JobFolder, table: FileStoreTable
+) -> None:
     remember_topics(owned(folder, table), {"orders": "id-1"})
     again = owned(folder, table)
     assert again.state.topic_ids == {"orders": "id-1"}
@@ -95,7 +101,7 @@ def test_a_checkpoint_remembers_its_table_and_topics(folder: Folder, table: File
 
 
 def test_a_checkpoint_of_another_table_is_refused(
-    folder: Folder, table: FileStoreTable, tmp_path: Path
+    folder: JobFolder, table: FileStoreTable, tmp_path: Path
 ) -> None:
     owned(folder, table)
     other = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
@@ -105,21 +111,21 @@ def test_a_checkpoint_of_another_table_is_refused(
 
 
 def test_a_checkpoint_of_another_application_is_refused(
-    folder: Folder, table: FileStoreTable
+    folder: JobFolder, table: FileStoreTable
 ) -> None:
     folder.files.overwrite(folder.path("offsets/0"), b"v1")
     with pytest.raises(CheckpointError, match="by another application"):
         owned(folder, table)
 
 
-def test_a_damaged_checkpoint_is_reported(folder: Folder, table: FileStoreTable) -> None:
+def test_a_damaged_checkpoint_is_reported(folder: JobFolder, table: FileStoreTable) -> None:
     folder.files.overwrite(folder.path("job_state.json"), b'{"table": ')
     with pytest.raises(CheckpointError, match="is damaged") as raised:
         owned(folder, table)
     assert raised.value.where == folder.location
 
 
-def test_what_spark_has_noted_is_read(folder: Folder) -> None:
+def test_what_spark_has_noted_is_read(folder: JobFolder) -> None:
     folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
     folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
     epochs = EpochLog(folder, goes_back=True)
@@ -127,7 +133,7 @@ def test_what_spark_has_noted_is_read(folder: Folder) -> None:
     assert epochs.source_end(7) == '{"t":{"0":3}}'
 
 
-def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
+def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:
     writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, goes_back=True)
     assert writer.newest_epoch() is None
     assert not writer.has_first_offsets()
@@ -163,7 +169,7 @@ def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
     assert sorted(method for method, _ in requests) == ["GET", "POST", "POST", "PUT", "PUT"]
 
 
-def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -> None:
+def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: JobFolder) -> None:
     letters = QuarantineWriter(folder, None)
     for offset in (1, 1, 2, 2, 3):
         row = {"topic": "t", "partition": 0, "offset": offset, "reason": "why"}
@@ -174,7 +180,7 @@ def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -
     assert not folder.files.exists(folder.path("epoch-0.old-3.jsonl"))
 
 
-def test_a_run_that_was_killed_between_keeping_and_writing(folder: Folder) -> None:
+def test_a_run_that_was_killed_between_keeping_and_writing(folder: JobFolder) -> None:
     """The next one keeps what was there no second time."""
     folder.files.overwrite(folder.path("epoch-0.jsonl"), b"old\n")
     folder.files.overwrite(folder.path("epoch-0.old-1.jsonl"), b"old\n")

@@ -21,7 +21,7 @@ from stream_app.spark.checkpoint.job_state import (
     read_state,
     state_of,
 )
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 
 RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"
@@ -60,17 +60,17 @@ OF_EARLIER = JobState(
 )
 
 
-def a_folder(path: Path, fault: Fault | None = None) -> Folder:
-    return Folder(str(path), LocalFileIO() if fault is None else FaultyFileIO(fault=fault))
+def a_folder(path: Path, fault: Fault | None = None) -> JobFolder:
+    return JobFolder(str(path), LocalFileIO() if fault is None else FaultyFileIO(fault=fault))
 
 
-def with_earlier(path: Path) -> Folder:
+def with_earlier(path: Path) -> JobFolder:
     path.mkdir()
     (path / "stream_app.json").write_text(json.dumps(EARLIER))
     return a_folder(path)
 
 
-def files_in(folder: Folder) -> list[str]:
+def files_in(folder: JobFolder) -> list[str]:
     return sorted(path.name for path in Path(folder.location).iterdir())
 
 
@@ -182,7 +182,7 @@ def test_another_process_reads_all_while_the_job_replaces_them(tmp_path: Path, n
                     raise FileNotFoundError(path)
             return super().read_bytes(path)
 
-    assert read_state(Folder(folder.location, Meanwhile())) == replace(OF_EARLIER, epoch=7)
+    assert read_state(JobFolder(folder.location, Meanwhile())) == replace(OF_EARLIER, epoch=7)
     assert files_in(folder) == ["job_state.json"]
 
 
@@ -208,7 +208,7 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
         ("{", "is damaged"),
         ("[]", "is damaged"),
         ('{"version": 1}', "is damaged: 'table'"),
-        ('{"version": 2, "anything": 1}', "is of version 2, and this stream_app knows 1"),
+        ('{"version": 2, "anything": 1}', "is of version 2, and stream_app reads version 1"),
     ],
 )
 def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, problem: str) -> None:

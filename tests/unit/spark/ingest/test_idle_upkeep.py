@@ -16,7 +16,7 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.table.job.table_job import TableJob
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.tables.small_table import CompactHere, SmallTable, small_table
@@ -49,7 +49,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         listener=EventLog(table.table.clock),
     )
     checkpoint, clock = (
-        Folder(table.table.location + "-checkpoint", table.table.file_io),
+        JobFolder(table.table.location + "-checkpoint", table.table.file_io),
         table.table.clock,
     )
     tables = StoppingTables(

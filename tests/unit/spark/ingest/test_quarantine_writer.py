@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import BadRecordsError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 
 def records(*rows: dict[str, Any]) -> pa.Table:
@@ -21,8 +21,8 @@ def records(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(full, schema=BAD_RECORD_SCHEMA)
 
 
-def local(folder: Path) -> Folder:
-    return Folder(str(folder), LocalFileIO())
+def local(folder: Path) -> JobFolder:
+    return JobFolder(str(folder), LocalFileIO())
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:

@@ -18,20 +18,20 @@ from stream_app.spark.ingest.source_table_check import (
     distinct_tables,
     verdict_on,
 )
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Folder:
-    return Folder(str(tmp_path / "checkpoint"), LocalFileIO())
+def checkpoint(tmp_path: Path) -> JobFolder:
+    return JobFolder(str(tmp_path / "checkpoint"), LocalFileIO())
 
 
-def check_of(checkpoint: Folder) -> SourceTableCheck:
+def check_of(checkpoint: JobFolder) -> SourceTableCheck:
     """Of a job that starts with the checkpoint."""
     return SourceTableCheck(JobStateFile(checkpoint))
 
 
-def remembered_tables(checkpoint: Folder) -> SourceTableNames:
+def remembered_tables(checkpoint: JobFolder) -> SourceTableNames:
     return state_of(checkpoint).source_tables_of()
 
 
@@ -65,7 +65,7 @@ def counts_of(
     return DecodeCounts(tables=tables, records=records, others=others)
 
 
-def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Folder) -> None:
+def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: JobFolder) -> None:
     for _ in range(2):
         check = check_of(checkpoint)
         choice = check.begin()
@@ -114,7 +114,7 @@ def test_many_records_of_another_table_stop_the_job(
     assert verdict_on(remembered, records, quarantined).is_refused == is_refused
 
 
-def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: Folder) -> None:
+def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
     before = check.begin()
     counts = counts_of({("a", "db.t"): 50, ("a", "db.u"): 1})
@@ -132,7 +132,7 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
         check.check(counts, check.choice)  # they have come all the same
 
 
-def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: Folder) -> None:
+def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
     assert not check.check(counts_of({("a", ""): 5}), check.begin())
     assert not check.check(counts_of({("a", "db.t"): 50}), check.begin())
@@ -142,7 +142,7 @@ def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: Folder) -> N
     assert verdict == SourceVerdict(own_name="db.t", others=frozenset({("a", "db.u"), ("b", "")}))
 
 
-def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
+def test_a_trickle_of_others_alone_stops_the_job(checkpoint: JobFolder) -> None:
     JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"a": ["db.t"]}})
     check = check_of(checkpoint)
 
@@ -162,7 +162,7 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
         epoch(5, own_records=0, others=1)
 
 
-def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
+def test_two_tables_in_an_epoch(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", "db.t"): 20, ("b", "db.u"): 20}), check.begin())
@@ -174,7 +174,7 @@ def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
     assert remembered_tables(checkpoint) == {}, "the epoch did not come about"
 
 
-def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> None:
+def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: JobFolder) -> None:
     check = check_of(checkpoint)
     check.check(counts_of({("a", "db.t"): 1}), check.begin())
     later = check_of(checkpoint)
@@ -182,7 +182,9 @@ def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> 
         later.check(counts_of({}, others=11, other=("a", "db.u")), later.begin())
 
 
-def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(checkpoint: Folder) -> None:
+def test_a_stranger_with_ten_thousand_tables_is_reported_in_a_few_words(
+    checkpoint: JobFolder,
+) -> None:
     check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", f"t{number}"): 1 for number in range(10_000)}), check.begin())

@@ -342,7 +342,7 @@ def test_a_consumer_whose_next_snapshot_has_expired_gets_an_error_with_the_way_t
 ) -> None:
     table.table.consumers.reset("spark", 1)
     table.table.snapshots.delete(1)
-    with pytest.raises(UsageError, match="'spark' wants snapshot 1, which has expired") as caught:
+    with pytest.raises(UsageError, match="continues at snapshot 1, which has expired") as caught:
         a_stream(table.path, consumer_id="spark").latestOffset()
     assert "consumer.ignore-progress" in caught.value.fix
     anew = {"consumer.ignore-progress": "true", "scan.snapshot-id": "1"}

@@ -16,7 +16,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.predicate.predicate import to_expression
-from stream_app.spark.read.pushed_filters import translated_filters
+from stream_app.spark.read.pushed_filters import translate_filters
 from tests.support.histories.random_changes import RandomChanges
 
 pytestmark = pytest.mark.skipif(
@@ -101,7 +101,7 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
     rows = table.to_pylist()
     for _ in range(300):
         pushed = a_filter(noise, rows)
-        conditions, left = translated_filters([pushed], schema.fields)
+        conditions, left = translate_filters([pushed], schema.fields)
         assert (len(conditions), left) == (1, []), pushed
         passing = table.filter(to_expression(conditions[0])).column("row").to_pylist()
         assert passing == [row["row"] for row in rows if holds(pushed, row)], pushed
@@ -137,7 +137,7 @@ def test_the_rest_is_left_to_spark(case: str) -> None:
     name, path, value = LEFT[case]
     pushed = getattr(datasource, name)(path, value)
     columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))
-    assert translated_filters([pushed, datasource.Not(pushed)], columns) == (
+    assert translate_filters([pushed, datasource.Not(pushed)], columns) == (
         [],
         [pushed, datasource.Not(pushed)],
     )
@@ -148,7 +148,7 @@ def test_the_rest_is_left_to_spark(case: str) -> None:
     [("ab", "ac"), ("a\U0010ffff", "b"), ("\ud7ff", "\ue000"), ("\U0010ffff", None), ("", None)],
 )
 def test_a_prefix_is_a_range(prefix: str, end: str | None) -> None:
-    (condition,), _ = translated_filters([datasource.StringStartsWith(("s",), prefix)], COLUMNS)
+    (condition,), _ = translate_filters([datasource.StringStartsWith(("s",), prefix)], COLUMNS)
     texts = [prefix, prefix + "x", prefix + "\U0010ffff", *([] if end is None else [end])]
     table = pa.table({"s": pa.array([*texts, "a"])})
     matching = set(table.filter(to_expression(condition)).column("s").to_pylist())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.tables.folder_access import open_folder
+from stream_app.app.tables.job_folder_access import open_folder
 from stream_app.clock import SystemClock
 from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
 from stream_app.kafka.cluster_offsets import OffsetEnd
@@ -19,7 +19,7 @@ from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.stream.topic_stream import EpochRules, TopicStream
 
@@ -85,11 +85,11 @@ class Sink:
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Folder:
+def checkpoint(tmp_path: Path) -> JobFolder:
     return open_folder(str(tmp_path), {}, lambda: pytest.fail("it takes no JVM"))
 
 
-def stream_of(checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules) -> TopicStream:
+def stream_of(checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRules) -> TopicStream:
     return TopicStream(
         rules=rules,
         source=topics,
@@ -104,7 +104,7 @@ def stream_of(checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules)
 
 
 def drain(
-    checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules | None = None
+    checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRules | None = None
 ) -> Sequence[SourceProgress]:
     """Run until the topic is read to its end."""
     stream = stream_of(checkpoint, topics, sink, rules or EpochRules())
@@ -117,11 +117,11 @@ def drain(
     return stream.reports()
 
 
-def names(checkpoint: Folder, part: str) -> list[str]:
+def names(checkpoint: JobFolder, part: str) -> list[str]:
     return sorted(checkpoint.files.list_names(checkpoint.path(part)), key=int)
 
 
-def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: Folder) -> None:
+def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 5, "1": 2}, {"0": 1})
     sink = Sink(then=lambda _: topics.newest.update({"0": 99}))
     reports = drain(checkpoint, topics, sink, EpochRules(limit=4))
@@ -138,7 +138,7 @@ def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: Folder) ->
     assert (idle.epoch, idle.messages, idle.lag) == (2, 0, 0)
 
 
-def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: Folder) -> None:
+def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 9})
     with pytest.raises(OSError, match="the power is off"):
         drain(checkpoint, topics, Sink(dies_in=1), EpochRules(limit=4))
@@ -148,7 +148,7 @@ def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: Fol
     assert sink.epochs == [(1, [(0, 4, 8)]), (2, [(0, 8, 20)])]
 
 
-def test_a_first_epoch_that_was_not_done_begins_where_it_did(checkpoint: Folder) -> None:
+def test_a_first_epoch_that_was_not_done_begins_where_it_did(checkpoint: JobFolder) -> None:
     """Also when the job starts at the newest message, which is another one by then."""
     topics, rules = Topics({"0": 3}), EpochRules(starting_offsets="latest")
     with pytest.raises(OSError, match="the power is off"):
@@ -159,7 +159,7 @@ def test_a_first_epoch_that_was_not_done_begins_where_it_did(checkpoint: Folder)
     assert sink.epochs == [(0, []), (1, [(0, 3, 7)])]
 
 
-def test_the_checkpoint_is_sparks_and_forgets_old_epochs(checkpoint: Folder) -> None:
+def test_the_checkpoint_is_sparks_and_forgets_old_epochs(checkpoint: JobFolder) -> None:
     """The texts are those that Spark 4.1.3 has written; see tests/fixtures/checkpoints."""
     topics = Topics({"0": 0})
     drain(checkpoint, topics, Sink())
@@ -182,7 +182,7 @@ def test_the_checkpoint_is_sparks_and_forgets_old_epochs(checkpoint: Folder) -> 
     assert json.loads(checkpoint.files.read_bytes(checkpoint.path("metadata"))) == query
 
 
-def test_two_jobs_of_one_checkpoint(checkpoint: Folder) -> None:
+def test_two_jobs_of_one_checkpoint(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 1})
     drain(checkpoint, topics, Sink())
     topics.newest["0"] = 3
@@ -194,7 +194,7 @@ def test_two_jobs_of_one_checkpoint(checkpoint: Folder) -> None:
 
 
 def test_a_topic_that_has_less_than_was_read(
-    checkpoint: Folder, caplog: pytest.LogCaptureFixture
+    checkpoint: JobFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     topics = Topics({"0": 9})
     drain(checkpoint, topics, Sink())
@@ -209,7 +209,7 @@ def test_a_topic_that_has_less_than_was_read(
     assert sink.epochs == [(2, [(0, 4, 6)])]
 
 
-def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: Folder) -> None:
+def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: JobFolder) -> None:
     topics, second = Topics({"0": 1}), threading.Event()
     sink = Sink(then=lambda epoch: second.set() if epoch == 1 else topics.newest.update({"0": 3}))
     stream = stream_of(checkpoint, topics, sink, EpochRules(drains=False))
@@ -221,7 +221,7 @@ def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: Folder) -> None:
     assert sink.epochs == [(0, [(0, 0, 1)]), (1, [(0, 1, 3)])]
 
 
-def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: Folder) -> None:
+def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 1})
     topics.is_away.set()
     stream = stream_of(checkpoint, topics, Sink(), EpochRules())
@@ -233,7 +233,7 @@ def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: Folder) -> N
     assert stream.wait_for_end(0.0)
 
 
-def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder) -> None:
+def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: JobFolder) -> None:
     """A leader that is new may know less for a while: the job has not lost anything yet."""
     topics = Topics({"0": 9})
     drain(checkpoint, topics, Sink())
@@ -249,7 +249,7 @@ def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder
     assert names(checkpoint, "offsets") == ["0"]
 
 
-def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint: Folder) -> None:
+def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint: JobFolder) -> None:
     topics, rules = Topics({"0": 4}), EpochRules(limit=10, fails_on_loss=False)
     drain(checkpoint, topics, Sink(), rules)
     topics.newest |= {"0": 12, "1": 1_000_008}
@@ -262,7 +262,7 @@ def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint:
     ]
 
 
-def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: Folder) -> None:
+def test_the_sinks_own_error_is_raised_and_not_its_first_line(checkpoint: JobFolder) -> None:
     stream = stream_of(checkpoint, Topics({"0": 1}), Sink(dies_in=0), EpochRules())
     stream.failure = lambda: StreamAppError("in whole")
     stream.start()
@@ -277,7 +277,7 @@ class NotedPace:
     looks: list[float] = field(default_factory=list)
     begun: list[int] = field(default_factory=list)
     full: list[bool] = field(default_factory=list)
-    is_kept: bool = True
+    keeps_freshness: bool = True
 
     def note_poll(self, now: float) -> None:
         self.looks.append(now)
@@ -296,7 +296,7 @@ class NotedPace:
         return ""
 
 
-def test_the_pace_learns_of_looks_and_of_a_backlog(checkpoint: Folder) -> None:
+def test_the_pace_learns_of_looks_and_of_a_backlog(checkpoint: JobFolder) -> None:
     pace = NotedPace()
     stream = stream_of(checkpoint, Topics({"0": 5}), Sink(), EpochRules(limit=2, drains=False))
     stream.pace = pace

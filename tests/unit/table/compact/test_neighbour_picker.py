@@ -10,7 +10,7 @@ from stream_app.model.files.compact_request import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.compact.append_compaction import in_sequence
+from stream_app.planning.compact.append_compaction import files_in_row_order
 from stream_app.table.compact.append.bucketed_append import NeighbourPicker
 from tests.support.tables.lsm_files import a_file
 
@@ -31,7 +31,7 @@ def a_picker(*files: DataFileMeta) -> NeighbourPicker:
             "compaction.min.file-num": "3",
         },
     )
-    return NeighbourPicker(schema, in_sequence(files))
+    return NeighbourPicker(schema, files_in_row_order(files))
 
 
 def small(number: int) -> DataFileMeta:

@@ -58,14 +58,14 @@ def parse_move(text: str) -> change.MoveColumn:
     name, rest = _name_and_rest(text, "x AFTER y")
     rest, position = _split_position(rest)
     if position is None or rest:
-        raise _unreadable(text, "x FIRST, x LAST, x BEFORE y or x AFTER y")
+        raise _syntax_error(text, "x FIRST, x LAST, x BEFORE y or x AFTER y")
     return change.MoveColumn(name, position)
 
 
 def _name_and_rest(text: str, example: str) -> tuple[str, str]:
     match = _NAME_AND_REST.fullmatch(text)
     if match is None:
-        raise _unreadable(text, example)
+        raise _syntax_error(text, example)
     return match[1] or match[2] or match[3], match[4]
 
 
@@ -79,14 +79,14 @@ def _split_position(text: str) -> tuple[str, change.Position | None]:
     return match["rest"], change.Position(change.MoveType(match["side"].lower()), column)
 
 
-def _pair(text: str, example: str) -> tuple[str, str]:
+def _key_and_value(text: str, example: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not (sign and name.strip()):
-        raise _unreadable(text, example)
+        raise _syntax_error(text, example)
     return name.strip(), value.strip()
 
 
-def _unreadable(text: str, example: str) -> UsageError:
+def _syntax_error(text: str, example: str) -> UsageError:
     return UsageError(f"cannot read the change {text!r}", fix=f"write it like {example}")
 
 
@@ -99,7 +99,7 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
     "--rename-column": (
         "X=Y",
         "rename a column; its values stay",
-        lambda text: change.RenameColumn(*_pair(text, "old=new")),
+        lambda text: change.RenameColumn(*_key_and_value(text, "old=new")),
     ),
     "--drop-column": ("X", "drop a column", change.DropColumn),
     "--change-type": ("'X TYPE'", "give a column another type", parse_change_type),
@@ -113,18 +113,18 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
     "--comment-column": (
         "X=TEXT",
         "comment a column; an empty text removes the comment",
-        lambda text: change.SetColumnComment(*_or_none(text, "x=a text")),
+        lambda text: change.SetColumnComment(*_key_and_value_or_none(text, "x=a text")),
     ),
     "--default": (
         "X=VALUE",
         "give a column a default value; an empty one removes it",
-        lambda text: change.SetColumnDefault(*_or_none(text, "x=0")),
+        lambda text: change.SetColumnDefault(*_key_and_value_or_none(text, "x=0")),
     ),
     "--comment": ("TEXT", "comment the table", lambda text: change.SetTableComment(text or None)),
     "--set": (
         "KEY=VALUE",
         "set an option",
-        lambda text: change.SetOption(*_pair(text, "num-levels=6")),
+        lambda text: change.SetOption(*_key_and_value(text, "num-levels=6")),
     ),
     "--unset": ("KEY", "reset an option to its default", change.UnsetOption),
 }
@@ -132,13 +132,13 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
 _DROP_KEY = "--drop-primary-key"
 
 
-def _or_none(text: str, example: str) -> tuple[str, str | None]:
-    name, value = _pair(text, example)
+def _key_and_value_or_none(text: str, example: str) -> tuple[str, str | None]:
+    name, value = _key_and_value(text, example)
     return name, value or None
 
 
 class _Append(argparse.Action):
-    """Collects the changes of all arguments in one list, in their order."""
+    """An action that collects the changes of all arguments in one list, in their order."""
 
     def __call__(
         self,

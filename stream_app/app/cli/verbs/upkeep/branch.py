@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         case _:
             plan = plan_fast_forward(table, args.name)
             return run_upkeep(
-                args, _forward_lines(plan), lambda: _forwarded(table, plan, args.name)
+                args, _forward_lines(plan), lambda: _fast_forward(table, plan, args.name)
             )
 
 
@@ -112,7 +112,9 @@ def _versions(branch: BranchFacts) -> str:
 
 def _create(args: argparse.Namespace, table: FileStoreTable) -> int:
     tag = plan_branch(table, args.name, args.tag)
-    begin = "without rows" if tag is None else f"at tag {tag.name!r}, {_snapshot(tag.snapshot)}"
+    begin = (
+        "without rows" if tag is None else f"at tag {tag.name!r}, {_snapshot_text(tag.snapshot)}"
+    )
 
     def do() -> Iterator[str]:
         create_branch(table, args.name, tag)
@@ -138,13 +140,13 @@ def _forward_lines(plan: FastForwardPlan) -> Iterator[str]:
         yield f"snapshots {snapshot_ids[-1]} to {snapshot_ids[0]} of the main branch go"
     if plan.rollback is not None and plan.rollback.numbers.tags:
         yield f"  tags that go: {', '.join(plan.rollback.numbers.tags)}"
-    yield f"the main branch gets {_snapshot(plan.snapshots[-1])} of the branch"
+    yield f"the main branch gets {_snapshot_text(plan.snapshots[-1])} of the branch"
 
 
-def _forwarded(table: FileStoreTable, plan: FastForwardPlan, name: str) -> Iterator[str]:
+def _fast_forward(table: FileStoreTable, plan: FastForwardPlan, name: str) -> Iterator[str]:
     fast_forward(table, plan)
-    yield f"the main branch is at {_snapshot(plan.snapshots[-1])}, as branch {name!r}"
+    yield f"the main branch is at {_snapshot_text(plan.snapshots[-1])}, as branch {name!r}"
 
 
-def _snapshot(snapshot: Snapshot) -> str:
+def _snapshot_text(snapshot: Snapshot) -> str:
     return f"snapshot {snapshot.snapshot_id} of {time_text(snapshot.time_millis)}"

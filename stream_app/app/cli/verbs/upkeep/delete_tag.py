@@ -30,8 +30,8 @@ def _plan_lines(deletion: TagDeletion) -> Iterator[str]:
     for name in deletion.unreadable:
         yield f"tag {name!r}, which cannot be read, goes: what it held stays as orphans"
     for tag in deletion.tags:
-        number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
-        yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
+        number, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
+        yield f"tag {tag.name!r} of snapshot {number} of {time} goes"
     files = deletion.files
     yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     check_expirable(table)
 
-    deletion = _planned(table, args.names)
+    deletion = _plan(table, args.names)
     files, count = deletion.files, len(deletion.tags) + len(deletion.unreadable)
 
     def result_lines() -> Iterator[str]:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     return run_upkeep(args, _plan_lines(deletion), result_lines, is_empty=not count)
 
 
-def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:
+def _plan(table: FileStoreTable, names: list[str]) -> TagDeletion:
     try:
         return plan_tag_deletion(table, names)
     except CorruptFileError as error:

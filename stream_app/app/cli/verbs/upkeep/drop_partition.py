@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.dropped_rows import dropped_rows
+from stream_app.app.cli.verbs.upkeep.drop_plan import drop_plan_lines
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.text.listing import counted
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     live = FileStoreScan(table).live(table.snapshots.latest())
     admitted = list(choice.admitted(table, live))
     partitions = list(dict.fromkeys(entry.partition for entry in admitted))
-    plan = dropped_rows(table, admitted, "no partition " + " or ".join(args.partitions))
+    plan = drop_plan_lines(table, admitted, "no partition " + " or ".join(args.partitions))
 
     def result_lines() -> Iterator[str]:
         commit = batch_committer(table)

@@ -62,12 +62,12 @@ def run(args: argparse.Namespace) -> int:
     """
     table = open_for_writing(named_table(args.table))
     check_rescalable(table)
-    wanted = wanted_buckets(args.buckets, table)
+    bucket_count = buckets_argument(args.buckets, table)
     choice = BucketChoice(partitions=tuple(map(parse_partition, args.partition)))
     choice.check(table, without_partitions="leave --partition out")
     live = FileStoreScan(table).live(table.snapshots.latest())
-    plan = planned_rescales(choice.admitted(table, live), wanted)
-    option = None if args.partition else new_option(table, plan, wanted)
+    plan = planned_rescales(choice.admitted(table, live), bucket_count)
+    option = None if args.partition else new_option(table, plan, bucket_count)
 
     def result_lines() -> Iterator[str]:
         target = table
@@ -76,16 +76,17 @@ def run(args: argparse.Namespace) -> int:
             yield f"the table has schema {target.schema.schema_id}"
         for planned in plan:
             snapshot = rescale_partition(target, planned)
+            name = _partition_name(table, planned)
             if snapshot is None:
-                yield f"{_name(table, planned)} has been dropped"
+                yield f"{name} has been dropped"
             else:
-                yield f"rescaled {_name(table, planned)} in snapshot {snapshot.snapshot_id}"
+                yield f"rescaled {name} in snapshot {snapshot.snapshot_id}"
 
     is_empty = not plan and option is None
     return run_upkeep(args, _plan_lines(table, plan, option), result_lines, is_empty=is_empty)
 
 
-def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
+def buckets_argument(text: str | None, table: FileStoreTable) -> int | None:
     """Return the number in the argument, or None if each partition gets its own number.
 
     Raises:
@@ -109,14 +110,14 @@ def wanted_buckets(text: str | None, table: FileStoreTable) -> int | None:
 
 
 def new_option(
-    table: FileStoreTable, plan: Sequence[PlannedRescale], wanted: int | None
+    table: FileStoreTable, plan: Sequence[PlannedRescale], bucket_count: int | None
 ) -> SetOption | None:
     """Return the change of the option ``bucket`` when a whole table is rescaled, or None."""
-    if wanted is None and not table.schema.partition_keys and plan:
-        wanted = plan[0].after
-    if wanted is None or table.kind.postpones:
+    if bucket_count is None and not table.schema.partition_keys and plan:
+        bucket_count = plan[0].after
+    if bucket_count is None or table.kind.postpones:
         return None
-    option = SetOption("bucket", str(wanted))
+    option = SetOption("bucket", str(bucket_count))
     is_same = next_schema(table, [option]).schema_id == table.schema.schema_id
     return None if is_same else option
 
@@ -131,7 +132,7 @@ def _plan_lines(
     for planned in plan:
         files = f"{counted(planned.files, 'file')}, {size_text(planned.bytes)}"
         buckets = counted(planned.after, "bucket")
-        yield f"{_name(table, planned)}: {planned.before} → {buckets} ({files})"
+        yield f"{_partition_name(table, planned)}: {planned.before} → {buckets} ({files})"
     if plan and table.schema.history is not None:
         yield (
             "their hidden changes are dropped: changes that arrive late, from before the rescale, "
@@ -139,5 +140,5 @@ def _plan_lines(
         )
 
 
-def _name(table: FileStoreTable, planned: PlannedRescale) -> str:
+def _partition_name(table: FileStoreTable, planned: PlannedRescale) -> str:
     return table.paths.partition(planned.partition) or "the table"

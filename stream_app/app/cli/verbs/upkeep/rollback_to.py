@@ -31,14 +31,14 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_table_and_dry_run(parser)
-    ways = parser.add_mutually_exclusive_group(required=True)
-    ways.add_argument("--snapshot", type=int, metavar="N", help="roll back to this snapshot")
-    ways.add_argument(
+    versions = parser.add_mutually_exclusive_group(required=True)
+    versions.add_argument("--snapshot", type=int, metavar="N", help="roll back to this snapshot")
+    versions.add_argument(
         "--tag",
         metavar="NAME",
         help="roll back to the version of this tag, even if its snapshot has expired",
     )
-    ways.add_argument(
+    versions.add_argument(
         "--timestamp",
         type=timestamp_argument,
         metavar="TIME",

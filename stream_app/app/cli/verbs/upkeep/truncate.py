@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.dropped_rows import dropped_rows
+from stream_app.app.cli.verbs.upkeep.drop_plan import drop_plan_lines
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_committer
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """
     table = open_for_writing(named_table(args.table))
     live = FileStoreScan(table).live(table.snapshots.latest())
-    plan = dropped_rows(table, live, "no row in the table")
+    plan = drop_plan_lines(table, live, "no row in the table")
 
     def result_lines() -> Iterator[str]:
         snapshot = batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)

@@ -14,7 +14,7 @@ from stream_app.app.text.listing import DRY_RUN, NOTHING
 def run_upkeep(
     args: argparse.Namespace,
     plan: Iterable[str],
-    do: Callable[[], Iterable[str]],
+    execute: Callable[[], Iterable[str]],
     *,
     is_empty: bool = False,
 ) -> int:
@@ -22,7 +22,7 @@ def run_upkeep(
 
     Args:
         plan: lines that say what will be done, or why there is nothing to do.
-        do: executes the plan; yields lines about it, which are printed as they come.
+        execute: executes the plan; yields lines about it, which are printed as they come.
         is_empty: there is nothing to do.
 
     Returns:
@@ -35,6 +35,6 @@ def run_upkeep(
     elif args.dry_run:
         print(DRY_RUN)
     else:
-        for line in do():
+        for line in execute():
             print(line, flush=True)
     return 0

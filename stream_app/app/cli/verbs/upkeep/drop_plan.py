@@ -11,20 +11,20 @@ from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def dropped_rows(
-    table: FileStoreTable, entries: Sequence[ManifestEntry], looked_for: str
+def drop_plan_lines(
+    table: FileStoreTable, entries: Sequence[ManifestEntry], absent: str
 ) -> Iterator[str]:
     """Yield each dropped partition, or the whole table, with its numbers of rows and files.
 
     Args:
-        looked_for: the noun of the message if nothing is dropped.
+        absent: the noun of the message if nothing is dropped.
     """
     if not entries:
-        yield f"there is {looked_for}"
-    held: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+        yield f"there is {absent}"
+    files_by_partition: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in entries:
-        held[entry.partition].append(entry.file)
-    for partition, files in held.items():
+        files_by_partition[entry.partition].append(entry.file)
+    for partition, files in files_by_partition.items():
         name = table.paths.partition(partition) or "the table"
         rows = counted(sum(file.row_count for file in files), "row")
         size = size_text(sum(file.file_size for file in files))

@@ -25,7 +25,7 @@ from stream_app.fileio.file_io_registry import (
     store_of,
 )
 from stream_app.fileio.local_file_io import local_path
-from stream_app.spark.job_folder import Folder, FolderFiles
+from stream_app.spark.job_folder import FolderFiles, JobFolder
 from stream_app.table.storage_errors import storage_errors
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -76,7 +76,7 @@ def probe_local(location: str) -> tuple[FileIO, str]:
 
 def open_folder(
     location: str, options: Mapping[str, str], hadoop_files: Callable[[], FolderFiles]
-) -> Folder:
+) -> JobFolder:
     """Open a folder, which need not exist yet.
 
     Args:
@@ -89,11 +89,11 @@ def open_folder(
         StorageError: the client library of the file system cannot be used.
     """
     if can_open(location):
-        return Folder(*file_io_of(location, options))
-    return Folder(location.rstrip("/"), hadoop_files())
+        return JobFolder(*file_io_of(location, options))
+    return JobFolder(location.rstrip("/"), hadoop_files())
 
 
-def checkpoint_of(tables: JobTables, *, fix: str) -> Folder:
+def checkpoint_of(tables: JobTables, *, fix: str) -> JobFolder:
     """Open a job's checkpoint in a process without Spark.
 
     Args:
@@ -108,7 +108,7 @@ def checkpoint_of(tables: JobTables, *, fix: str) -> Folder:
             where="stream.checkpoint",
             fix=fix,
         )
-    return Folder(*file_io_of(tables.checkpoint, tables.file_system))
+    return JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
 
 
 def make_local(location: str) -> None:
