@@ -20,7 +20,7 @@ MAY_ASK = {
 """Modules and folders that may ask whether there is a primary key, each with its reason."""
 
 
-def test_nobody_asks_a_table_whether_it_has_a_primary_key() -> None:
+def test_only_kinds_test_for_a_primary_key() -> None:
     uses = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"
         for name in modules("stream_app")

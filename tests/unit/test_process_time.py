@@ -35,7 +35,7 @@ print(json.dumps([*told, time.process_time()]))
 """
 
 
-def test_an_ended_grandchild_counts_that_nobody_waited_for() -> None:
+def test_an_ended_grandchild_without_a_waiting_parent_counts() -> None:
     said, used = run_metered([sys.executable, "-c", ORPHANS])
     grandchildren = json.loads(said)[:-1]
     assert len(grandchildren) == 2

@@ -111,23 +111,23 @@ def table_page(
         now: the compactions of the job in this process.
     """
     parts = Parts()
-    newest = parts.some("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
+    newest = parts.values("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
     latest = newest[0] if newest else None
-    expiry = parts.one("expiry", lambda: next_expiry(table)) if newest else None
+    expiry = parts.value("expiry", lambda: next_expiry(table)) if newest else None
     going = () if expiry is None else expiry.numbers
-    tags = parts.some("tags", table.tags.tags)
-    consumers = parts.some("consumers", table.consumers.consumers)
-    compactions = parts.some("compactions", lambda: _compactions(table, newest))
-    runs = parts.some("LSM trees", lambda: _runs(table, latest))
-    trees = parts.some("LSM trees", lambda: _trees(table, latest, runs, now))
+    tags = parts.values("tags", table.tags.tags)
+    consumers = parts.values("consumers", table.consumers.consumers)
+    compactions = parts.values("compactions", lambda: _compactions(table, newest))
+    runs = parts.values("LSM trees", lambda: _runs(table, latest))
+    trees = parts.values("LSM trees", lambda: _trees(table, latest, runs, now))
     return TablePage(
         name=name,
         is_empty=latest is None and not parts.problems(),
-        overview=parts.one("overview", lambda: None if latest is None else overview(table, latest)),
+        overview=parts.value("overview", lambda: overview(table, latest) if latest else None),
         traits=trait_texts(table.schema),
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
-        write_amplification=parts.one(
+        write_amplification=parts.value(
             "write amplification", lambda: _write_amplification(table, newest, compactions)
         ),
         space_amplification=space_amplification(runs),
@@ -135,9 +135,9 @@ def table_page(
         rows=rows_chart(newest),
         now=now,
         expiry=expiry,
-        versions=parts.some("schemas", lambda: schema_versions(table)),
+        versions=parts.values("schemas", lambda: schema_versions(table)),
         lists=list(_lists(table, latest, compactions, runs, parts)),
-        quarantined=parts.some(
+        quarantined=parts.values(
             "quarantine",
             lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), quarantine),
         ),
@@ -320,7 +320,7 @@ def _lists(
         ("Consumers", "consumers"),
         ("Partitions", "partitions"),
     ):
-        rows = parts.one(title.lower(), partial(listing, name, table, latest))
+        rows = parts.value(title.lower(), partial(listing, name, table, latest))
         if rows is not None:
             shown = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             end = "newest" if name in ("snapshots", "schemas") else "last"
@@ -328,7 +328,7 @@ def _lists(
     shown = Listing(LevelRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown, total=len(runs))
     if latest is not None:
-        files = parts.one("files", lambda: largest_files(table, latest))
+        files = parts.value("files", lambda: largest_files(table, latest))
         if files is not None:
             yield PageList(title="Largest files", listing=files, total=len(files.rows))
     set_options = [row for row in option_rows(table) if row.is_set]

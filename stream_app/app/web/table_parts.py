@@ -46,11 +46,11 @@ class Parts:
 
     _errors: dict[str, tuple[StreamAppError, list[str]]] = field(init=False, default_factory=dict)
 
-    def some(self, name: str, read: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
+    def values(self, name: str, read: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
         """Return a part with several values; empty if it cannot be read."""
-        return self.one(name, read) or ()
+        return self.value(name, read) or ()
 
-    def one(self, name: str, read: Callable[[], _Read | None]) -> _Read | None:
+    def value(self, name: str, read: Callable[[], _Read | None]) -> _Read | None:
         """Return a part with one value, or None if it cannot be read."""
         try:
             return read()

@@ -63,7 +63,7 @@ def test_statistics_text(path: Path) -> None:
     run_file(path, judge)
 
 
-def test_columns_that_nobody_asks_about_do_not_matter() -> None:
+def test_columns_outside_of_the_condition_do_not_matter() -> None:
     columns = parse_columns("k INT, v INT")
     expression = to_expression(parse_predicate("k = 1", columns))
     condition = StatsFilter(expression, RowType((columns.fields[0],)))

@@ -59,7 +59,7 @@ def test_an_error_about_a_wrong_password_comes_at_once_and_hides_it(
     assert "not-the-password" not in str(caught.value)
 
 
-def test_a_broker_whose_certificate_nobody_knows(secure_kafka: SecureKafka, tmp_path: Path) -> None:
+def test_a_broker_with_an_untrusted_certificate(secure_kafka: SecureKafka, tmp_path: Path) -> None:
     options = secure_kafka.options("TLS")
     with pytest.raises(WrongSourceError, match=r"cannot log in.*certificate"):
         read_natively(
@@ -137,7 +137,7 @@ def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
     assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
 
 
-def test_who_stops_in_the_middle_leaves_nothing_behind(kafka_broker: EmbeddedBroker) -> None:
+def test_a_reader_that_stops_early_leaves_nothing_behind(kafka_broker: EmbeddedBroker) -> None:
     topic = filled(kafka_broker)
     reader = reader_of_process(settings_for(kafka_broker.bootstrap))
     for _ in range(3):

@@ -87,7 +87,7 @@ def test_a_value_that_closes_the_table_is_refused(
 
 
 @pytest.mark.parametrize(("key", "value"), OPEN)
-def test_a_value_that_everybody_reads_is_taken(
+def test_a_value_that_all_engines_read_is_accepted(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, key: str, value: str
 ) -> None:
     path = tmp_path / "db.db" / "t"

@@ -77,7 +77,7 @@ def rows_of(number: int, epoch: int) -> list[Change]:
     return [("+I", row)]
 
 
-def test_who_commits_at_once_with_others_and_with_java_loses_nothing(
+def test_concurrent_commits_beside_java_lose_nothing(
     hdfs: HdfsCluster, paimon_java: PaimonJava
 ) -> None:
     table = a_table(hdfs, a_schema(**{"write-only": "true"}))

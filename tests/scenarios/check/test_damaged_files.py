@@ -151,7 +151,7 @@ def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
     assert any("the newest version needs it" in finding.fix for finding in found_in(table))
 
 
-def test_nobody_is_sent_back_to_a_version_that_is_damaged_as_well(table: FileStoreTable) -> None:
+def test_check_proposes_no_rollback_to_a_damaged_version(table: FileStoreTable) -> None:
     for number in (5, 6, 7):
         for path in added(table, number):
             path.unlink(missing_ok=True)

@@ -138,7 +138,7 @@ def test_a_late_committer_dies_before_its_check(is_append: bool) -> None:
     assert found_in(table) == []
 
 
-def test_a_hint_that_nobody_wrote_is_not_left_at_what_expires() -> None:
+def test_a_stale_hint_is_moved_from_an_expired_snapshot() -> None:
     """Paimon believes it, unless the next snapshot is there."""
     table = a_table(epochs=4)
     table.snapshots.write_latest_hint(2)  # as a crash behind snapshots 3 and 4 leaves it
@@ -148,7 +148,7 @@ def test_a_hint_that_nobody_wrote_is_not_left_at_what_expires() -> None:
 
 
 def test_a_twin_commits_and_expires() -> None:
-    """He took the same epoch's number, and many after it."""
+    """The twin takes the same epoch's number, and many after it."""
     story = a_table()
     work = write_epoch(3, row(50, "late"))
     for stop in stops_of(story, work):

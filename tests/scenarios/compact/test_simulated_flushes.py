@@ -85,7 +85,7 @@ def check_costs(bucket: Simulation, trigger: int) -> None:
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
-def test_nobody_can_write_less_with_as_few_runs(trigger: int) -> None:
+def test_no_rules_write_less_with_as_few_runs(trigger: int) -> None:
     """And what universal compaction writes above that is little, while it has runs enough."""
     flushes = 600
     outcome = simulate(INSERTS, {TRIGGER: trigger}, flushes)

@@ -72,7 +72,7 @@ def test_a_write_only_job_waits_for_the_job_that_compacts(
     assert_table_is(writer)
 
 
-def test_a_write_only_job_ends_when_nobody_compacts(tmp_path: Path) -> None:
+def test_a_write_only_job_ends_without_a_compaction(tmp_path: Path) -> None:
     options = {
         "write_only": "true",
         "write_only__stop_trigger": 3,

@@ -61,7 +61,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("key", "value", "verb"), REFUSALS)
-def test_who_would_not_find_the_files_changes_nothing(
+def test_a_command_that_cannot_find_the_files_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, verb: str
 ) -> None:
     table = a_table(tmp_path, {key: value})

@@ -204,6 +204,6 @@ def test_an_empty_table_needs_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["3600", "0 s", "10 ms", "an hour", ""])
-def test_durations_that_nobody_means_are_refused(writer: TableWriter, text: str) -> None:
+def test_implausible_durations_are_refused(writer: TableWriter, text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration of a second or more"):
         PaimonTable(writer.table).read(protect=text)

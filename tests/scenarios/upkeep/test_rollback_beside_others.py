@@ -132,7 +132,7 @@ def test_a_job_that_goes_on_makes_up_for_a_rollback_that_died(story: Story) -> N
     assert table.rollback_announcements.announcements() == {}
 
 
-def test_nobody_begins_to_follow_what_a_rollback_takes_away(story: Story) -> None:
+def test_a_follower_cannot_begin_at_a_version_that_a_rollback_deletes(story: Story) -> None:
     table = story.again()
     rolling = Actor(table, go_back)
     rolling.run_to(operations_of(story, go_back).index("create_if_absent") + 1)

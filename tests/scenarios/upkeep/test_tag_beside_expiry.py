@@ -114,7 +114,7 @@ def test_wherever_one_of_both_dies(story: Story, victim: str, outcomes: set[str]
     assert seen.keys() == outcomes
 
 
-def test_whoever_tags_dies_amid_an_expiry_that_dies_later(story: Story) -> None:
+def test_create_tag_dies_during_an_expiry_that_dies_later(story: Story) -> None:
     """The next expiry finds a tag that holds nothing, whatever is left of what was announced."""
     whole = operations_of(story, expire_to)
     first_delete = whole.index("delete")

@@ -31,7 +31,7 @@ from stream_app.errors import StorageError, UsageError
 from stream_app.model.schema.data_type import parse_data_type
 
 
-def test_a_struct_keeps_fields_that_nobody_knows() -> None:
+def test_a_struct_keeps_unknown_fields() -> None:
     inner = Struct({7: ThriftValue(ThriftType.DOUBLE, 0.5), 900: ThriftValue(ThriftType.BYTE, 3)})
     pairs = ((b"\xff not UTF-8", inner), (b"", Struct()))
     struct = Struct(

@@ -47,7 +47,7 @@ def test_a_table_that_the_demo_did_not_make_stays(tmp_path: Path) -> None:
     ["orders/schema/schema-0", "orders/schema/schema-1", "orders/snapshot/snapshot-2",
      "another/schema/schema-0"],
 )  # fmt: skip
-def test_a_table_that_somebody_has_written_since_stays(tmp_path: Path, name: str) -> None:
+def test_a_table_that_was_written_since_stays(tmp_path: Path, name: str) -> None:
     demo = with_a_demo(tmp_path)
     demo.note_end()
     (demo.database / name).parent.mkdir(parents=True, exist_ok=True)

@@ -72,13 +72,13 @@ def test_an_answer_of_the_store(s3: S3Server, status: int, code: str, fix: str) 
         assert code in error.problem
 
 
-def test_nobody_listens() -> None:
+def test_a_port_without_a_server() -> None:
     error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": "http://127.0.0.1:9"})
     assert error.problem.endswith("the endpoint refuses connections: http://127.0.0.1:9")
     assert "s3.endpoint is right" in error.fix
 
 
-def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     error = error_of("s3://b/t", OPTIONS | {"s3.endpoint": "http://no-such-host.invalid"})
@@ -86,7 +86,7 @@ def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3.path.style.access = true" in error.fix
 
 
-def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in what is asked afterwards to clear away."""
     monkeypatch.setitem(s3_file_io._FIRST_TIMEOUTS, "timeout", "500ms")
     monkeypatch.setitem(s3_file_io._FIRST_RETRIES, "retry_timeout", timedelta(milliseconds=500))
@@ -100,7 +100,7 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert time.monotonic() - began < QUICK
 
 
-def test_whoever_has_answered_is_waited_for_longer(s3: S3Server) -> None:
+def test_a_client_waits_longer_for_a_store_that_has_answered(s3: S3Server) -> None:
     path = f"s3://{s3.new_bucket()}/t/f"
     io = file_io_of(path, s3.options)[1]
     io.write_bytes(path, b"1")
@@ -142,7 +142,7 @@ def with_tls(s3: S3Server, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     server.server_close()
 
 
-def test_a_certificate_that_nobody_knows(
+def test_an_untrusted_certificate(
     s3: S3Server, with_tls: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint, authority = with_tls

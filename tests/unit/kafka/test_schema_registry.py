@@ -158,7 +158,7 @@ def test_a_number_without_a_schema_is_asked_for_again_after_a_while(registry: Re
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_a_registry_that_cannot_answer_now_is_asked_again_and_refuses_nobody(
+def test_a_registry_that_cannot_answer_is_asked_again_and_refuses_no_message(
     registry: Registry, status: int
 ) -> None:
     clock, number = Watched(), registry.add(GOOD)

@@ -81,16 +81,18 @@ class Examination:
     def observations(self) -> Iterator[Observation]:
         """Yield observations of all parts. An error in one part does not stop the others."""
         spark, section = self.spark, self.tables.section
-        yield from guarded_observations("java", machine.java)
-        yield from guarded_observations("python", machine.packages)
+        yield from guarded_observations("java", machine.java_observations)
+        yield from guarded_observations("python", machine.package_observations)
         cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         total = machine.machine_memory()
         yield from guarded_observations(
-            "memory", partial(machine.memory, spark, total, buffer, cores)
+            "memory", partial(machine.memory_observations, spark, total, buffer, cores)
         )
         has_folder = names_folder(self.tables.catalog)
         if has_folder:
-            yield from guarded_observations("disk", partial(machine.disk, section.warehouse))
+            yield from guarded_observations(
+                "disk", partial(machine.disk_observations, section.warehouse)
+            )
         yield from guarded_observations("broker", self._broker.observations)
         tables, topics = self.tables, self._broker.topics
         yield from guarded_observations("columns", partial(column_observations, tables, topics))

@@ -29,7 +29,7 @@ DISK_LEAST = 5 << 30
 _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 
 
-def java() -> Iterator[Observation]:
+def java_observations() -> Iterator[Observation]:
     """Yield whether the Java that Spark will use is new enough."""
     program = find_java()
     installed = java_version(program)
@@ -42,7 +42,7 @@ def java() -> Iterator[Observation]:
         yield good_observation("java", f"{installed} ({program})")
 
 
-def packages() -> Iterator[Observation]:
+def package_observations() -> Iterator[Observation]:
     """Yield the packages' versions, and a problem if tests do not cover this Spark."""
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield good_observation("python", f"{platform.python_version()}, {versions}")
@@ -52,7 +52,9 @@ def packages() -> Iterator[Observation]:
         yield problem("spark", error.problem, error.fix)
 
 
-def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Iterator[Observation]:
+def memory_observations(
+    spark: Mapping[str, str], total: int, buffer: int, cores: int
+) -> Iterator[Observation]:
     """Yield whether Spark's JVM leaves enough memory for the Python workers' write buffers.
 
     Args:
@@ -129,7 +131,7 @@ def machine_memory() -> int:
     return min(total, int(limit)) if limit.isdecimal() else total
 
 
-def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
+def disk_observations(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
     """Yield the free space of a local folder's disk; nothing for other stores.
 
     Args:

@@ -208,7 +208,7 @@ def test_the_metrics_are_http(ports: Ports) -> None:
         ([ANSWER, ANSWER, ANSWER, ANSWER], 0),
     ],
 )
-def test_who_makes_room(stages: list[WaitStage], goes: int | None) -> None:
+def test_the_connection_that_makes_room(stages: list[WaitStage], goes: int | None) -> None:
     assert connection_to_close(dict(enumerate(stages)), 4) == goes
 
 

@@ -209,7 +209,7 @@ def test_secrets_are_hidden_in_reasons() -> None:
         ]
 
 
-def test_a_receiver_that_is_away_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixture) -> None:
     """What waits is bounded: the oldest notices are dropped."""
     caplog.set_level(logging.WARNING)
     with socket.socket() as closed:

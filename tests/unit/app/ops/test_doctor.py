@@ -296,7 +296,7 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     spark: Mapping[str, str], levels: list[str]
 ) -> None:
     """On 8 GiB, with 4 cores and buffers of 256 MiB."""
-    seen = machine.memory(spark, 8 * GIB, 256 << 20, 4)
+    seen = machine.memory_observations(spark, 8 * GIB, 256 << 20, 4)
     assert [observation.level.value for observation in seen] == levels
 
 
@@ -316,7 +316,7 @@ def test_java_must_be_new_enough(
     program.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    seen = only(list(machine.java()))
+    seen = only(list(machine.java_observations()))
     assert (seen.level, words in seen.text) == (level, True)
 
 
@@ -324,13 +324,13 @@ def test_without_java_doctor_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    seen = only(list(guarded_observations("java", machine.java)))
+    seen = only(list(guarded_observations("java", machine.java_observations)))
     assert seen.level is Severity.PROBLEM
     assert "install Java 17" in seen.fix
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
-    seen = only(list(machine.disk(str(tmp_path / "not" / "there"), least=1 << 62)))
+    seen = only(list(machine.disk_observations(str(tmp_path / "not" / "there"), least=1 << 62)))
     assert seen.level is Severity.WARNING
     assert str(tmp_path) in seen.text
-    assert not list(machine.disk("s3://bucket/warehouse"))
+    assert not list(machine.disk_observations("s3://bucket/warehouse"))

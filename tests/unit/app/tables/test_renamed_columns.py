@@ -118,7 +118,7 @@ def test_a_rename_may_be_a_new_column(tmp_path: Path, settings: dict[str, Any]) 
     assert names(job) == ["id", "v", "n", "note"]
 
 
-def test_a_rename_may_hold_the_table_until_somebody_has_renamed_it(tmp_path: Path) -> None:
+def test_a_rename_may_hold_the_table_until_an_operator_renames_it(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, renames=RenameReaction.HOLD)
     job.run(old(1))
     job.run(RENAME, old(2), new(3))

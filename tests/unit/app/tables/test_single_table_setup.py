@@ -54,7 +54,7 @@ def table_of(config: AppConfig) -> FileStoreTable:
     return open_or_create_table(only, configured_schema(only.table, clock), clock)
 
 
-def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Path) -> None:
+def test_a_table_without_a_chosen_number_of_buckets_has_what_its_keys_need(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
     assert table_of(left_open).kind is DYNAMIC_KEYED

@@ -288,7 +288,7 @@ def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: 
         assert "offset 1 is no JSON" in page.words("/")
 
 
-def test_who_is_late() -> None:
+def test_the_tables_that_are_late() -> None:
     ready = TableStatus(table="a", state=READY, lag=0, fresh_s=0)
     held = TableStatus(table="b", state=HELD, lag=9, fresh_s=999)
     glance = JobGlance(changed_s=999)

@@ -61,7 +61,7 @@ def test_debeziums_own_converter(kind: str) -> None:
     assert likely_format(values) == "debezium-cloudevents"
 
 
-def test_without_extension_attributes_nobody_knows_the_operation() -> None:
+def test_without_extension_attributes_the_operation_is_unknown() -> None:
     batch = captured("debezium_cloudevents", "bare.shop.story")
     decoded = a_format(COLUMNS, name="debezium-cloudevents").decode(batch)
     assert decoded.changes.rows.num_rows == 0
