@@ -69,7 +69,7 @@ def _restore_unchanged(
 ) -> RowRecord:
     """Replace placeholders: in `after` by the value of `before`, in `before` by null.
 
-    An update without `before` leaves out a column that the table's writer looks up.
+    An update without `before` omits a column that the table's writer looks up.
     """
     before = None
     if record.before is not None:

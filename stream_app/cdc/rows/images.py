@@ -202,7 +202,7 @@ def rows_of(
 
 
 class _Planned(NamedTuple):
-    """The rows, and which records leave a column's value out: bool [n]; None: none of them."""
+    """The rows, and which records omit a column's value: bool [n]; None: none of them."""
 
     plan: RowPlan
     unchanged: Bools | None
