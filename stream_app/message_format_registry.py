@@ -21,7 +21,7 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
 from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
-from stream_app.cdc.lower_case_names import Describe, LoweredDecode, LoweredDescription
+from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription, LowerCaseFormat
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat, SourceFacts
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
@@ -107,13 +107,13 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
     describe: Describe = declared.facts(options).describe
     decoder: MessageFormat
     if setup.traits.lowers_names:
-        decoder = LoweredDecode(
+        decoder = LowerCaseFormat(
             make=functools.partial(_make, name),
             describe=describe,
             origins=functools.partial(origins_in, name, options),
             setup=reading,
         )
-        describe = LoweredDescription(describe)
+        describe = LowerCaseDescription(describe)
     else:
         decoder = declared.make(reading)
     if setup.mapping is not None:

@@ -12,16 +12,16 @@ from stream_app.cdc.change_batch import BAD_RECORD_ORDER, bad_records
 _PLACE = ("topic", "partition", "offset")
 
 
-def as_received(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+def with_received_bytes(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
     """Return the bad records with the original bytes of their messages, in the same order."""
     if not bad.num_rows:
         return bad
-    at = pc.index_in(_places(bad), _places(messages)).to_pylist()
-    came = dict(zip(at, bad.column("reason").to_pylist(), strict=True))
+    rows = pc.index_in(_places(bad), _places(messages)).to_pylist()
+    came = dict(zip(rows, bad.column("reason").to_pylist(), strict=True))
     return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
 
 
-def are_among(messages: pa.RecordBatch, bad: pa.RecordBatch) -> Bools:
+def mask_of_bad(messages: pa.RecordBatch, bad: pa.RecordBatch) -> Bools:
     """Mark the messages that are among the bad records: bool [n]."""
     is_bad: Bools = np.asarray(pc.is_in(_places(messages), _places(bad)))
     return is_bad

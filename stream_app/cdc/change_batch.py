@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int32s, valid_of
-from stream_app.cdc.column_drift import DriftedColumn, Sighting, sightings_together
+from stream_app.cdc.column_drift import DriftedColumn, Sighting, join_sightings
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
@@ -159,7 +159,7 @@ class DecodedBatch:
         if not reasons:
             return self
         is_good = ~np.isin(self.changes.message_index, list(reasons))
-        bad = in_order(self.bad, bad_records(messages, reasons))
+        bad = join_bad_records(self.bad, bad_records(messages, reasons))
         return replace(self, changes=self.changes.where(is_good), bad=bad)
 
     def with_rows(self, rows: pa.RecordBatch) -> DecodedBatch:
@@ -167,30 +167,29 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def moved_results(decoded: DecodedBatch, places: Int32s) -> DecodedBatch:
-    """Return the results of a part of the messages, at their positions `places` in the whole
+def results_in_batch(decoded: DecodedBatch, rows: Int32s) -> DecodedBatch:
+    """Return the results of a part of the messages, at their positions `rows` in the whole
     batch.
     """
     changes = decoded.changes
     return replace(
         decoded,
-        changes=ChangeBatch(rows=changes.rows, message_index=places[changes.message_index]),
-        tables={name: int(places[first]) for name, first in decoded.tables.items()},
-        drift=_moved_sightings(decoded.drift, places),
-        violations=_moved_sightings(decoded.violations, places),
-        schemas={key: int(places[first]) for key, first in decoded.schemas.items()},
-        truncated=None if decoded.truncated is None else int(places[decoded.truncated]),
+        changes=ChangeBatch(rows=changes.rows, message_index=rows[changes.message_index]),
+        tables={name: int(rows[first]) for name, first in decoded.tables.items()},
+        drift=_sightings_in_batch(decoded.drift, rows),
+        violations=_sightings_in_batch(decoded.violations, rows),
+        schemas={key: int(rows[first]) for key, first in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(rows[decoded.truncated]),
     )
 
 
-def _moved_sightings(seen: Mapping[_Seen, Sighting], places: Int32s) -> dict[_Seen, Sighting]:
+def _sightings_in_batch(seen: Mapping[_Seen, Sighting], rows: Int32s) -> dict[_Seen, Sighting]:
     return {
-        key: Sighting(sighting.records, int(places[sighting.first]))
-        for key, sighting in seen.items()
+        key: Sighting(sighting.records, int(rows[sighting.first])) for key, sighting in seen.items()
     }
 
 
-def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
+def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """Join the results of two parts of a batch, with positions in the whole batch, without
     `OwnTable`'s counts.
     """
@@ -202,8 +201,8 @@ def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         skipped=left.skipped + right.skipped,
         decoder_errors=left.decoder_errors + right.decoder_errors,
         tables=_earliest(left.tables, right.tables),
-        drift=sightings_together(left.drift, right.drift),
-        violations=sightings_together(left.violations, right.violations),
+        drift=join_sightings(left.drift, right.drift),
+        violations=join_sightings(left.violations, right.violations),
         schemas=_earliest(left.schemas, right.schemas),
         description=functools.reduce(merged_source_table, tables) if tables else None,
         truncated=max(emptied, default=None),
@@ -211,10 +210,10 @@ def joined_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
 
 
 def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {**right, **{name: min(at, right.get(name, at)) for name, at in left.items()}}
+    return {**right, **{name: min(row, right.get(name, row)) for name, row in left.items()}}
 
 
-def in_order(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+def join_bad_records(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
     """Return the bad records of one batch, in the order of their messages."""
     if not rows.num_rows or not others.num_rows:
         return rows if rows.num_rows else others
@@ -242,7 +241,7 @@ def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=widest)
 
 
-def rebuilt_rows(
+def replace_columns(
     rows: pa.RecordBatch, columns: Sequence[pa.Array], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Replace the table's columns of change rows, and keep the rows' further columns.
@@ -270,14 +269,14 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
         reasons: position of a message → why it cannot be decoded.
     """
-    at = sorted(reasons)
-    picked = messages.take(pa.array(at, pa.int32())) if at else messages.slice(0, 0)
+    rows = sorted(reasons)
+    picked = messages.take(pa.array(rows, pa.int32())) if rows else messages.slice(0, 0)
     columns: list[Any] = [_column(picked, field) for field in MESSAGE_SCHEMA]
-    columns.append(pa.array([reasons[index] for index in at], pa.string()))
+    columns.append(pa.array([reasons[row] for row in rows], pa.string()))
     return pa.RecordBatch.from_arrays(columns, schema=BAD_RECORD_SCHEMA)
 
 
-def whole_messages(messages: pa.RecordBatch) -> pa.RecordBatch:
+def with_all_columns(messages: pa.RecordBatch) -> pa.RecordBatch:
     """Return messages with all columns of `MESSAGE_SCHEMA`; missing columns are null."""
     columns = [_column(messages, field) for field in MESSAGE_SCHEMA]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)

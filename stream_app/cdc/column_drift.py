@@ -110,8 +110,8 @@ def drift_of(
     unknown = (set(before or ()) | set(after or ())) - columns
     if ignored is not None:
         unknown = {name for name in unknown if not name.startswith(ignored)}
-    lacking = frozenset() if after is None else columns.difference(after)
-    return Drift(frozenset(unknown), lacking) if unknown or lacking else NO_DRIFT
+    missing = frozenset() if after is None else columns.difference(after)
+    return Drift(frozenset(unknown), missing) if unknown or missing else NO_DRIFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class ColumnPolicy:
     @property
     def examines_records(self) -> bool:
         """Whether the policy may refuse records, so that each record must be examined."""
-        refusing = (
+        with_refusal = (
             DriftReaction.STOP,
             DriftReaction.QUARANTINE,
         )  # no set: its hashes would be Python
-        return self.unknown in refusing or self.missing in refusing
+        return self.unknown in with_refusal or self.missing in with_refusal
 
     @property
     def reports_drift(self) -> bool:
@@ -193,7 +193,7 @@ class Sighting:
         return Sighting(self.records + other.records, min(self.first, other.first))
 
 
-def sightings_together(
+def join_sightings(
     left: Mapping[_Seen, Sighting], right: Mapping[_Seen, Sighting]
 ) -> dict[_Seen, Sighting]:
     """Join the sightings of two parts of a batch, with positions in the whole batch."""

@@ -74,7 +74,7 @@ def quick_document(value: bytes) -> Any:
     except orjson.JSONDecodeError:  # also of 1e400, which no double holds
         pass
     try:
-        document = json.loads(value.decode(), parse_int=float, parse_constant=no_constant)
+        document = json.loads(value.decode(), parse_int=float, parse_constant=refuse_constant)
         _encoded(document).encode()  # a lone surrogate is not a character
     except (ValueError, RecursionError, UnreadableRecordError):
         return None
@@ -102,7 +102,7 @@ def with_values(document: dict[str, Any], converted: Callable[[str, Any], Any]) 
     return _pairs([(name, converted(name, value)) for name, value in pairs])
 
 
-def no_constant(name: str) -> Any:
+def refuse_constant(name: str) -> Any:
     """Refuse ``NaN`` and ``Infinity``, which Python's JSON parser takes for numbers.
 
     Raises:
@@ -115,7 +115,7 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_pairs,
     parse_float=JsonNumber,
     parse_int=JsonNumber,
-    parse_constant=no_constant,
+    parse_constant=refuse_constant,
 )
 
 

@@ -21,9 +21,9 @@ from stream_app.cdc.change_batch import (
     BAD_RECORD_ORDER,
     DecodedBatch,
     change_schema,
-    joined_results,
-    moved_results,
-    whole_messages,
+    join_results,
+    results_in_batch,
+    with_all_columns,
 )
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
@@ -58,7 +58,7 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
     return spelled
 
 
-def lowered_table(table: SourceTable) -> SourceTable:
+def lower_case_table(table: SourceTable) -> SourceTable:
     """Return the table with names in lower case.
 
     Raises:
@@ -73,7 +73,7 @@ def lowered_table(table: SourceTable) -> SourceTable:
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredDescription:
+class LowerCaseDescription:
     """Describes messages with lower-case names; see `SourceFacts.describe`.
 
     It describes each message separately, because messages may spell a column differently.
@@ -84,14 +84,14 @@ class LoweredDescription:
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `SourceFacts.describe`."""
         described = (
-            self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows)
+            self.describe(messages.slice(row, 1), options) for row in range(messages.num_rows)
         )
-        tables = [lowered_table(table) for table in described if table is not None]
+        tables = [lower_case_table(table) for table in described if table is not None]
         return functools.reduce(merged_source_table, tables) if tables else None
 
 
 @dataclass(slots=True, kw_only=True)
-class LoweredDecode:
+class LowerCaseFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
@@ -115,17 +115,17 @@ class LoweredDecode:
         """
         origins = self.origins(messages)
         if len(origins.tables) <= 1:
-            return self._of_one(next(iter(origins.tables), None), messages)
+            return self._decode_table(next(iter(origins.tables), None), messages)
         parts = []
         for code in np.unique(origins.codes).tolist():  # a loop over source tables
-            at = np.flatnonzero(origins.codes == code)
+            rows = np.flatnonzero(origins.codes == code)
             origin = None if code == NO_TABLE else origins.tables[code]
-            part = self._of_one(origin, messages.take(pa.array(at)))
-            parts.append(moved_results(part, at.astype(np.int32)))
-        joined = functools.reduce(joined_results, parts)
+            part = self._decode_table(origin, messages.take(pa.array(rows)))
+            parts.append(results_in_batch(part, rows.astype(np.int32)))
+        joined = functools.reduce(join_results, parts)
         return replace(joined, bad=joined.bad.sort_by(BAD_RECORD_ORDER))
 
-    def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
+    def _decode_table(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode one source table's messages up to a new spelling, then continue from there."""
         spelled = self._spelled.setdefault(origin, {})
         finished: DecodedBatch | None = None
@@ -134,21 +134,21 @@ class LoweredDecode:
             self._learn(spelled, messages, 0, ())
         while True:
             unread = messages.slice(begin)
-            decoded = self._decoded(spelled, unread)
-            at, names = self._respelled(spelled, unread, decoded)
-            if at is not None:
-                decoded = self._decoded(spelled, unread.slice(0, at))
-            decoded = moved_results(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
-            finished = decoded if finished is None else joined_results(finished, decoded)
-            if at is None:
+            decoded = self._decode_by_spelling(spelled, unread)
+            row, names = self._find_new_spelling(spelled, unread, decoded)
+            if row is not None:
+                decoded = self._decode_by_spelling(spelled, unread.slice(0, row))
+            decoded = results_in_batch(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
+            finished = decoded if finished is None else join_results(finished, decoded)
+            if row is None:
                 return finished
-            tried = tried if at == 0 else set()
+            tried = tried if row == 0 else set()
             # A message that has a column in two spellings asks for both in turn.
-            self._learn(spelled, unread, at, [*names, *tried])
+            self._learn(spelled, unread, row, [*names, *tried])
             tried.update(names)
-            begin += at
+            begin += row
 
-    def _respelled(
+    def _find_new_spelling(
         self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
         """Return the first message with new spellings of columns, and these spellings, or None.
@@ -161,11 +161,11 @@ class LoweredDecode:
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
         bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
-        for at in pc.index_in(bad, messages.column("offset")).to_pylist():
-            for name in self._names(messages, at):
+        for row in pc.index_in(bad, messages.column("offset")).to_pylist():
+            for name in self._column_names(messages, row):
                 known_name = spelled.get(name.lower(), name)
                 if known_name != name and name.lower() in self.setup.columns.names:
-                    first[name] = min(at, first.get(name, at))
+                    first[name] = min(row, first.get(name, row))
         earliest = min(first.values(), default=None)
         return earliest, sorted(name for name, seen in first.items() if seen == earliest)
 
@@ -180,14 +180,16 @@ class LoweredDecode:
         Raises:
             WrongSourceError: two names differ only in case.
         """
-        spelled.update(spellings(dict.fromkeys([*self._names(messages, row), *others])))
+        spelled.update(spellings(dict.fromkeys([*self._column_names(messages, row), *others])))
 
-    def _names(self, messages: pa.RecordBatch, row: int) -> list[str]:
-        picked = whole_messages(messages.slice(row, 1))
+    def _column_names(self, messages: pa.RecordBatch, row: int) -> list[str]:
+        picked = with_all_columns(messages.slice(row, 1))
         table = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
 
-    def _decoded(self, spelled: Mapping[str, str], messages: pa.RecordBatch) -> DecodedBatch:
+    def _decode_by_spelling(
+        self, spelled: Mapping[str, str], messages: pa.RecordBatch
+    ) -> DecodedBatch:
         decoded = self._format(spelled).decode(messages)
         schema = change_schema(self.setup.arrow_schema)
         rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)

@@ -1,8 +1,8 @@
 """The ports of a CDC format: its declaration, its setup and its decoding.
 
-Each package of a format, such as `debezium`, implements them, and `message_format_registry` lists
-the formats. The driver creates a format once and checks its options. Tasks get the format by
-pickle.
+Each package of a format, such as `debezium`, implements them. `stream_app.message_format_registry`
+lists the formats. It lies beside `cdc`, because it also joins the schema registries of `kafka`. The
+driver creates a format once and checks its options. Tasks get the format by pickle.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
-    joined_results,
-    moved_results,
+    join_results,
     no_changes,
+    results_in_batch,
 )
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, OwnTable, SourceChoice
@@ -111,13 +111,13 @@ class Pipeline:
             StreamAppError: the decoder or a step stops the job.
         """
         if self.own_table is None:
-            return self._isolated(messages)
-        return self.own_table.decoded(messages, self._isolated)
+            return self._decode_isolating(messages)
+        return self.own_table.decoded(messages, self._decode_isolating)
 
-    def _isolated(self, messages: pa.RecordBatch) -> DecodedBatch:
+    def _decode_isolating(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages; a message at which the decoder or a step fails becomes a bad record."""
         try:
-            return self._decoded(messages)
+            return self._decode_with_steps(messages)
         except StreamAppError:
             raise
         except Exception as error:
@@ -126,17 +126,17 @@ class Pipeline:
             reason = _reason(error)
         # Outside of `except`: after a MemoryError, the error's frames must not hold their memory.
         if messages.num_rows == 1:
-            schema = self._decoded(messages.slice(0, 0)).changes.rows.schema
+            schema = self._decode_with_steps(messages.slice(0, 0)).changes.rows.schema
             bad = bad_records(messages, {0: reason})
             return DecodedBatch(changes=no_changes(schema), bad=bad, skipped=0, decoder_errors=1)
         half = messages.num_rows // 2
         first, second = (
-            self._isolated(part) for part in (messages.slice(0, half), messages.slice(half))
+            self._decode_isolating(part) for part in (messages.slice(0, half), messages.slice(half))
         )
         behind = np.arange(half, messages.num_rows, dtype=np.int32)
-        return joined_results(first, moved_results(second, behind))
+        return join_results(first, results_in_batch(second, behind))
 
-    def _decoded(self, messages: pa.RecordBatch) -> DecodedBatch:
+    def _decode_with_steps(self, messages: pa.RecordBatch) -> DecodedBatch:
         decoded = self.decoder.decode(messages)
         for step in self.steps.values():
             decoded = step(decoded, messages)

@@ -32,9 +32,11 @@ def is_replaced_file(name: str) -> bool:
 def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of bad records, which are few; of `BAD_RECORD_SCHEMA`."""
     for batch in bad.to_batches():
-        at = batch.schema.get_field_index("timestamp")
-        millis = batch.column(at).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-        for row in batch.set_column(at, "timestamp", millis).to_pylist():
+        column_index = batch.schema.get_field_index("timestamp")
+        millis = (
+            batch.column(column_index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        )
+        for row in batch.set_column(column_index, "timestamp", millis).to_pylist():
             line: dict[str, Any] = {name: row[name] for name in _AS_THEY_ARE}
             for name in ("key", "value"):
                 line |= _text(name, row[name])

@@ -75,10 +75,10 @@ def in_their_clusters(
     first = int(np.searchsorted(different, 0))  # pairs of `NO_TABLE` are negative
     tables: dict[Origin, int] = {}
     codes = np.full(len(different), NO_TABLE, np.int32)
-    for at, pair in enumerate(different[first:].tolist(), start=first):  # a loop over topics
+    for index, pair in enumerate(different[first:].tolist(), start=first):  # a loop over topics
         code, topic = divmod(pair, len(clusters))
         origin = _in_cluster(origins.tables[code], clusters[topic])
-        codes[at] = tables.setdefault(origin, len(tables))
+        codes[index] = tables.setdefault(origin, len(tables))
     return replace(origins, tables=tuple(tables), codes=codes[positions])
 
 

@@ -46,13 +46,13 @@ class EndMarkers:
     """The facts in e END markers, and their counts of changes, m in all.
 
     Attributes:
-        index: int64 [e]; places of the messages.
+        index: int64 [e]; rows of the messages.
         ids: strings [e]; the whole ids, which may have the position of the commit.
         times: int64 [e]; ms since 1970, as the source says.
         logs: strings [e]; what names the log in which positions grow, such as a server.
         positions: int64 [e, 3]; those of the commits. Changes of the transaction lie before it or
             have it; changes of later transactions lie behind it.
-        owners: int64 [m]; the marker of each count, a place in `index`.
+        owners: int64 [m]; the marker of each count, by its number in `index`.
         collections: strings [m]; tables as the markers name them.
         counts: int64 [m]; the changes of the transaction in that table.
     """
@@ -77,7 +77,7 @@ class MessageTransactions:
             Markers do not name the connector. Null without a transaction.
         sources: strings [n]; the connector's name in changes; null in markers.
         tables: strings [n]; the table of a change, from the outermost name to its own.
-        orders: int64 [n]; the place of a change within its transaction.
+        orders: int64 [n]; the number of a change within its transaction.
         positions: int64 [n, 3]; of changes. With `orders` they grow along the source's log.
         ends: the END markers.
     """

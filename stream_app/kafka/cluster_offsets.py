@@ -208,7 +208,7 @@ class ClusterOffsets:
         if topic.err:
             raise _NoAnswerError(f"{name}: {client.text(topic.err)}")
         self._gone.discard(name)
-        return [(name, topic.partitions[at].id) for at in range(topic.partition_cnt)]
+        return [(name, topic.partitions[index].id) for index in range(topic.partition_cnt)]
 
     def _ends(
         self, client: KafkaClient, partitions: Sequence[KafkaPartition], end: OffsetEnd
@@ -216,19 +216,19 @@ class ClusterOffsets:
         offsets: dict[str, dict[str, int]] = {}
         if not partitions:
             return offsets
-        with _places(library(), partitions, end) as places:
-            code = library().offsets_for_times(client.handle, places, _ASK_MS)
+        with _partition_list(library(), partitions, end) as partition_list:
+            code = library().offsets_for_times(client.handle, partition_list, _ASK_MS)
             if code:
                 raise _NoAnswerError(client.text(code))
-            filled = c.cast(places, c.POINTER(_PartitionList)).contents
-            for at in range(filled.cnt):
-                place = filled.elems[at]
-                name = place.topic.decode()
-                if place.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise reading_forbidden(name, client.text(place.err), f"topic {name}")
-                if place.err or place.offset < 0:
-                    raise _NoAnswerError(f"{name}/{place.partition}: {client.text(place.err)}")
-                offsets.setdefault(name, {})[str(place.partition)] = place.offset
+            filled = c.cast(partition_list, c.POINTER(_PartitionList)).contents
+            for index in range(filled.cnt):
+                element = filled.elems[index]
+                name = element.topic.decode()
+                if element.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise reading_forbidden(name, client.text(element.err), f"topic {name}")
+                if element.err or element.offset < 0:
+                    raise _NoAnswerError(f"{name}/{element.partition}: {client.text(element.err)}")
+                offsets.setdefault(name, {})[str(element.partition)] = element.offset
         return offsets
 
     def _newest_error(self) -> str:
@@ -250,21 +250,21 @@ def _metadata(client: KafkaClient, *, has_all: bool) -> Iterator[Sequence[_Topic
         raise _NoAnswerError(client.text(code))
     try:
         metadata = c.cast(answer, c.POINTER(_ClusterMetadata)).contents
-        yield [metadata.topics[at] for at in range(metadata.topic_cnt)]
+        yield [metadata.topics[index] for index in range(metadata.topic_cnt)]
     finally:
         library().metadata_destroy(answer)
 
 
 @contextmanager
-def _places(
+def _partition_list(
     functions: Library, partitions: Sequence[KafkaPartition], end: OffsetEnd
 ) -> Iterator[int]:
     """Make a C list of the partitions; each has the requested end in the field of its offset."""
-    places = functions.topic_partition_list_new(len(partitions))
+    partition_list = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:
-            added = functions.topic_partition_list_add(places, topic.encode(), partition)
+            added = functions.topic_partition_list_add(partition_list, topic.encode(), partition)
             c.cast(added, c.POINTER(_ListedPartition)).contents.offset = end
-        yield places
+        yield partition_list
     finally:
-        functions.topic_partition_list_destroy(places)
+        functions.topic_partition_list_destroy(partition_list)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.schema_registry_port import SchemaHeaders
 from stream_app.kafka.librdkafka import library
-from stream_app.kafka.message_columns import copied_cells
+from stream_app.kafka.message_columns import copy_cells
 
 _WORD = 8
 
@@ -69,7 +69,7 @@ def _cells(lists: Int64s, name: bytes) -> pa.Array:
         ),
         maxlen=0,
     )
-    return copied_cells(values, lengths)
+    return copy_cells(values, lengths)
 
 
 def _addresses(words: Int64s) -> Int64s:

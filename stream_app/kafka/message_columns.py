@@ -49,16 +49,16 @@ def message_fields(pointers: Int64s) -> MessageFields:
     """Read the structs at these addresses."""
     base = int(pointers.min())
     memory = pa.foreign_buffer(base, int(pointers.max()) - base + _size())
-    words, at = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
+    words, word_index = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
     codes = np.frombuffer(memory, np.int32)
 
     def field(name: str) -> Int64s:
         first: int = getattr(Message, name).offset
-        values: Int64s = words[at + first // _WORD]
+        values: Int64s = words[word_index + first // _WORD]
         return values
 
     return MessageFields(
-        errors=codes[at * _INT32S_IN_WORD],
+        errors=codes[word_index * _INT32S_IN_WORD],
         offsets=field("offset"),
         values=field("payload"),
         value_lengths=field("len"),
@@ -90,40 +90,41 @@ def message_batch(
         pa.repeat(pa.scalar(partition, types["partition"]), count),
         pa.array(fields.offsets),
         pa.array(timestamps * _MICROS).cast(types["timestamp"]),
-        copied_cells(fields.keys, fields.key_lengths),
-        copied_cells(fields.values, fields.value_lengths),
+        copy_cells(fields.keys, fields.key_lengths),
+        copy_cells(fields.values, fields.value_lengths),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
 
 
-def copied_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
+def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
     """Binary cells, copied from these addresses; the address 0 is a null."""
     valid = addresses != 0
     if valid.all():
-        return _copied(addresses, lengths)
+        return _copy_each(addresses, lengths)
     if not valid.any():
         return pa.nulls(len(addresses), pa.binary())
     # A null is an empty cell at the address of its neighbour, and a bit.
     nearest = np.maximum.accumulate(np.where(valid, np.arange(len(valid)), np.argmax(valid)))
-    filled = _copied(addresses[nearest], np.where(valid, lengths, 0))
+    filled = _copy_each(addresses[nearest], np.where(valid, lengths, 0))
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(
         pa.binary(), len(filled), [bits, *filled.buffers()[1:]], int((~valid).sum())
     )
 
 
-def _copied(addresses: Int64s, lengths: Int64s) -> pa.Array:
+def _copy_each(addresses: Int64s, lengths: Int64s) -> pa.Array:
     ends = addresses + lengths
     gaps = addresses[1:] - ends[:-1]
     breaks = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_BYTES)) + 1
     bounds = [0, *breaks.tolist(), len(addresses)]
     stretches = [
-        _stretch(addresses[begin:end], ends[begin:end]) for begin, end in itertools.pairwise(bounds)
+        _copy_ascending(addresses[begin:end], ends[begin:end])
+        for begin, end in itertools.pairwise(bounds)
     ]
     return pa.concat_arrays(stretches).cast(pa.binary())
 
 
-def _stretch(begins: Int64s, ends: Int64s) -> pa.Array:
+def _copy_ascending(begins: Int64s, ends: Int64s) -> pa.Array:
     """Copy cells whose addresses ascend."""
     base = int(begins[0])
     bounds: npt.NDArray[Any] = np.empty((len(begins), 2), np.int64)

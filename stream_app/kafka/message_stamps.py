@@ -73,8 +73,8 @@ def stamp_word(by_calls: Timestamps) -> int | None:
     words: Int64s = emptiness.ctypes.data + 8 * np.arange(_ROOM_WORDS, dtype=np.int64)
     words[0] = 0  # no error
     [stamp] = by_calls(np.array([words.ctypes.data], np.int64)).tolist()
-    places = np.flatnonzero(words == stamp).tolist()
-    return places[0] if places and places[0] else None
+    word_numbers = np.flatnonzero(words == stamp).tolist()
+    return word_numbers[0] if word_numbers and word_numbers[0] else None
 
 
 @cache

@@ -46,7 +46,7 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
     if starting == "latest":
         return newest
     wanted: Offsets = json.loads(starting)
-    named, existing = _places(wanted), _places(newest)
+    named, existing = _partitions_of(wanted), _partitions_of(newest)
     if named != existing:
         problems = [
             f"{topic}/{partition} is not there" for topic, partition in sorted(named - existing)
@@ -108,12 +108,14 @@ def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
     """
     problems = []
     for topic, partitions in sorted(begin.items()):
-        for partition, at in sorted(partitions.items()):
+        for partition, offset in sorted(partitions.items()):
             end = newest.get(topic, {}).get(partition)
             if end is None:
-                problems.append(f"{topic}/{partition} is gone, which was read up to offset {at}")
-            elif end < at:
-                problems.append(f"{topic}/{partition} ends at {end}, and was read up to {at}")
+                problems.append(
+                    f"{topic}/{partition} is gone, which was read up to offset {offset}"
+                )
+            elif end < offset:
+                problems.append(f"{topic}/{partition} ends at {end}, and was read up to {offset}")
     return problems
 
 
@@ -121,5 +123,5 @@ def _begin(begin: Offsets, topic: str, partition: str) -> int:
     return begin.get(topic, {}).get(partition, 0)
 
 
-def _places(offsets: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
+def _partitions_of(offsets: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
     return {(topic, partition) for topic, partitions in offsets.items() for partition in partitions}

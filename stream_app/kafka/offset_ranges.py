@@ -37,8 +37,8 @@ class OffsetRange:
         return f"topic {self.topic}, partition {self.partition}, offsets {self.begin} to {self.end}"
 
     @property
-    def place(self) -> KafkaPartition:
-        """The partition."""
+    def kafka_partition(self) -> KafkaPartition:
+        """The topic and the partition."""
         return self.topic, self.partition
 
     @property
@@ -116,8 +116,8 @@ def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     for offset_range in ranges:
         parts = min(round(pieces * offset_range.size / total), offset_range.size // PIECE_MIN)
         ends = [
-            offset_range.begin + offset_range.size * at // max(parts, 1)
-            for at in range(max(parts, 1) + 1)
+            offset_range.begin + offset_range.size * part // max(parts, 1)
+            for part in range(max(parts, 1) + 1)
         ]
         cut_ranges += [
             replace(offset_range, begin=begin, end=end) for begin, end in itertools.pairwise(ends)
@@ -125,7 +125,7 @@ def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     return cut_ranges
 
 
-def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
+def share_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
     """Assign ranges to tasks: the longest first, each to the task with the fewest messages.
 
     Args:
@@ -148,9 +148,9 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
         begins: (topic, partition) → the offset of the oldest record.
     """
     return [
-        OffsetRange(topic, partition, at, begin)
+        OffsetRange(topic, partition, read_to, begin)
         for (topic, partition), begin in sorted(begins.items())
-        if (at := position.get(topic, {}).get(str(partition), begin)) < begin
+        if (read_to := position.get(topic, {}).get(str(partition), begin)) < begin
     ]
 
 

@@ -1,8 +1,8 @@
 """Reads ranges of offsets as Arrow batches: exactly the planned ones, or an error that says why.
 
-Tasks call it by `kept_reader`. A worker keeps one reader for each cluster and its settings, so that
-connections, logins and cluster metadata outlive a task. A task's data never does. While a batch is
-decoded, librdkafka prefetches the next messages, up to a bound.
+Tasks call it by `reader_of_process`. A worker keeps one reader for each cluster and its settings,
+so that connections, logins and cluster metadata outlive a task. A task's data never does. While a
+batch is decoded, librdkafka prefetches the next messages, up to a bound.
 
 Offsets without a message are not lost: compaction leaves gaps, and so do transactions' markers and
 aborted messages. An offset is lost when the partition begins after it or ends before it. Then
@@ -40,7 +40,7 @@ from stream_app.kafka.librdkafka import (
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
 from stream_app.kafka.message_stamps import message_stamps
 from stream_app.kafka.offset_ranges import OffsetRange, join_ranges
-from stream_app.kafka.several_clusters import ClientSettings, opened_client
+from stream_app.kafka.several_clusters import ClientSettings, open_client
 
 _LOG = logging.getLogger(__name__)
 BATCH_MESSAGES = 16_384
@@ -85,23 +85,23 @@ class _Progress:
     """The progress of one range.
 
     Attributes:
-        at: the next offset.
+        next_offset: the offset of the next message.
         since: when the reader reached this offset, in steady seconds.
         at_end: whether the newest fetch found the partition's end there.
         has_asked: whether the reader has asked the broker for the end since.
     """
 
     whole: OffsetRange
-    at: int
+    next_offset: int
     since: float
     at_end: bool = False
     has_asked: bool = False
     has_restarted: bool = False
     last_error: str = ""
 
-    def moved(self, to: int, now: float) -> None:
-        if to > self.at:
-            self.at, self.since = to, now
+    def advance(self, to: int, now: float) -> None:
+        if to > self.next_offset:
+            self.next_offset, self.since = to, now
             self.at_end = self.has_asked = self.has_restarted = False
 
 
@@ -115,7 +115,7 @@ class RangeReader:
     def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
-        self._client = opened_client(settings.client, settings.clusters)
+        self._client = open_client(settings.client, settings.clusters)
         self._stamps = message_stamps()
         self._heads = HeaderHeads(settings.headers)
         self._started: deque[OffsetRange] = deque()
@@ -134,7 +134,7 @@ class RangeReader:
         waiting, has_failed = deque(join_ranges(ranges)), False
         try:
             while waiting or self._started:
-                self._start_some(waiting)
+                self._start_ranges(waiting)
                 yield from self._read_first()
                 self._stop_first()
         except SourceError:
@@ -145,7 +145,7 @@ class RangeReader:
                 self._stop_first()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
-                self._client = opened_client(self._settings.client, self._settings.clusters)
+                self._client = open_client(self._settings.client, self._settings.clusters)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the oldest offset of a partition, and the one after the newest that may be read.
@@ -162,10 +162,10 @@ class RangeReader:
             self._stop_first()
         self._client.close()
 
-    def _start_some(self, waiting: deque[OffsetRange]) -> None:
+    def _start_ranges(self, waiting: deque[OffsetRange]) -> None:
         while waiting and len(self._started) < self._settings.ahead:
-            places = {(started.topic, started.partition) for started in self._started}
-            if (waiting[0].topic, waiting[0].partition) in places:
+            started_partitions = {(started.topic, started.partition) for started in self._started}
+            if (waiting[0].topic, waiting[0].partition) in started_partitions:
                 return
             chosen = waiting.popleft()
             self._client.start(chosen.topic, chosen.partition, chosen.begin)
@@ -178,13 +178,13 @@ class RangeReader:
     def _read_first(self) -> Iterator[pa.RecordBatch]:
         whole = self._started[0]
         progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
-        while progress.at < whole.end:
-            wanted = min(self._batch_messages, whole.end - progress.at)
+        while progress.next_offset < whole.end:
+            wanted = min(self._batch_messages, whole.end - progress.next_offset)
             pointers = np.empty(wanted, np.int64)
             count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
-                batch = self._taken(pointers[:count], progress)
+                batch = self._take(pointers[:count], progress)
                 if batch is not None:
                     self._batch_messages = _next_size(self._batch_messages, batch)
                     yield batch
@@ -192,13 +192,13 @@ class RangeReader:
             else:
                 self._check_patience(progress)
 
-    def _taken(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
+    def _take(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
         """Return those of these messages that belong to the range, and release all of them."""
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
-            first = progress.at
-            good = _within(fields, progress)
+            first = progress.next_offset
+            good = _mask_of_range(fields, progress)
             batch = None
             if good.any():
                 part = fields if good.all() else MessageFields(*(column[good] for column in fields))
@@ -207,7 +207,7 @@ class RangeReader:
                 stamps = self._stamps.timestamps(pointers[good])
                 batch = message_batch(progress.whole.topic, progress.whole.partition, part, stamps)
                 batch = self._heads.before(batch, pointers[good])
-                progress.moved(int(part.offsets[-1]) + 1, now)
+                progress.advance(int(part.offsets[-1]) + 1, now)
             self._judge_others(fields, progress)
             return batch
         finally:
@@ -224,8 +224,8 @@ class RangeReader:
             if code == KafkaCode.PARTITION_EOF:
                 if offset >= whole.end:
                     self._check_tail(progress)
-                progress.moved(min(offset, whole.end), now)
-                progress.at_end = progress.at < whole.end
+                progress.advance(min(offset, whole.end), now)
+                progress.at_end = progress.next_offset < whole.end
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
                 self._skip_gap(progress)
                 return
@@ -235,19 +235,19 @@ class RangeReader:
                 raise self._failure(whole, code)
         if behind:
             self._check_tail(progress)
-            progress.moved(whole.end, now)
+            progress.advance(whole.end, now)
 
     def _check_gaps(self, offsets: npt.NDArray[np.int64], first: int, progress: _Progress) -> None:
         """Check that skipped offsets still exist; else messages at them may be lost."""
         if int(offsets[-1]) - first + 1 == len(offsets):
             return
         expected = np.append(first, offsets[:-1] + 1)
-        at = int(np.argmax(offsets != expected))
-        self._check_passed(int(expected[at]), int(offsets[at]), progress)
+        index = int(np.argmax(offsets != expected))
+        self._check_passed(int(expected[index]), int(offsets[index]), progress)
 
     def _check_tail(self, progress: _Progress) -> None:
-        if progress.at < progress.whole.end:
-            self._check_passed(progress.at, progress.whole.end, progress)
+        if progress.next_offset < progress.whole.end:
+            self._check_passed(progress.next_offset, progress.whole.end, progress)
 
     def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
         whole = progress.whole
@@ -260,20 +260,20 @@ class RangeReader:
         whole = progress.whole
         oldest, newest = self._watermarks(whole)
         available = f"the partition has the offsets {oldest} to {newest}"
-        if progress.at >= newest or oldest >= whole.end:
-            self._lose(progress, whole.end, available)
+        if progress.next_offset >= newest or oldest >= whole.end:
+            self._skip_lost(progress, whole.end, available)
             return
-        to = max(oldest, progress.at)
-        if to > progress.at or progress.has_restarted:
+        to = max(oldest, progress.next_offset)
+        if to > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
-            self._lose(progress, to, available)
+            self._skip_lost(progress, to, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
         self._client.stop(whole.topic, whole.partition)
         self._client.start(whole.topic, whole.partition, to)
 
-    def _lose(self, progress: _Progress, to: int, available: str) -> None:
-        self._report_loss(progress.whole, progress.at, to, available)
-        progress.moved(to, self._clock.steady_seconds())
+    def _skip_lost(self, progress: _Progress, to: int, available: str) -> None:
+        self._report_loss(progress.whole, progress.next_offset, to, available)
+        progress.advance(to, self._clock.steady_seconds())
 
     def _report_loss(self, whole: OffsetRange, begin: int, end: int, available: str) -> None:
         problem = (
@@ -318,13 +318,13 @@ class RangeReader:
             self._give_up(progress, waited)
         elif progress.at_end and not progress.has_asked and waited > self._settings.tail_timeout_s:
             progress.has_asked = True
-            self._lose_what_is_behind_the_end(progress)
+            self._skip_beyond_end(progress)
 
-    def _lose_what_is_behind_the_end(self, progress: _Progress) -> None:
+    def _skip_beyond_end(self, progress: _Progress) -> None:
         whole = progress.whole
         watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
-        if not isinstance(watermarks, int) and watermarks[1] <= progress.at:
-            self._lose(progress, whole.end, f"the partition ends at {watermarks[1]}")
+        if not isinstance(watermarks, int) and watermarks[1] <= progress.next_offset:
+            self._skip_lost(progress, whole.end, f"the partition ends at {watermarks[1]}")
 
     def _give_up(self, progress: _Progress, waited: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
@@ -334,11 +334,11 @@ class RangeReader:
         whole = progress.whole
         watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if watermarks in GONE_CODES:
-            self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
+            self._skip_lost(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
-            f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{cause}",
+            f"Kafka gave nothing from offset {progress.next_offset} on for {waited:.0f} s{cause}",
             where=str(whole),
             fix=SEE_BROKERS,
         )
@@ -356,9 +356,9 @@ class RangeReader:
         return SourceError(f"Kafka's client cannot read on: {text}", where=where, fix=SEE_BROKERS)
 
 
-def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
+def _mask_of_range(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
     offsets = fields.offsets
-    good: npt.NDArray[np.bool_] = (offsets >= progress.at) & (offsets < progress.whole.end)
+    good: npt.NDArray[np.bool_] = (offsets >= progress.next_offset) & (offsets < progress.whole.end)
     good &= fields.errors == 0
     seen = np.maximum.accumulate(np.where(good, offsets, -1))
     good[1:] &= offsets[1:] > seen[:-1]  # an offset that comes again is left out
@@ -371,7 +371,7 @@ def _next_size(messages: int, batch: pa.RecordBatch) -> int:
     return max(1, min(fitting, messages * 8, BATCH_MESSAGES))
 
 
-def kept_reader(settings: ReaderSettings) -> RangeReader:
+def reader_of_process(settings: ReaderSettings) -> RangeReader:
     """Return the reader of this process for these settings, made at the first call."""
     # A client's threads do not survive a fork.
     return _reader_of(os.getpid(), settings)

@@ -91,9 +91,11 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
             _quoted(reference.get(key) or "default", reason_prefix)
             for key in ("groupId", "artifactId")
         )
-        place = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
-        text = get(place if version == "2" else f"{place}/content", reason_prefix).decode()
-        return text, _document(get(f"{place}/references", reason_prefix), number)
+        version_path = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
+        text = get(
+            version_path if version == "2" else f"{version_path}/content", reason_prefix
+        ).decode()
+        return text, _document(get(f"{version_path}/references", reason_prefix), number)
 
     text = get(path, reason_prefix).decode()
     _refer(number, _document(get(f"{path}/references", reason_prefix), number), references, read)

@@ -103,15 +103,15 @@ class SchemaRegistry:
         if number > _NUMBER_MAX:
             reason = f"names schema {number}, which the schema registry does not have"
             raise UnreadableRecordError(reason)
-        return self._remembered(number, Registered, ask)
+        return self._cached_response(number, Registered, ask)
 
     def number_of(self, guid: bytes) -> int:
         """See `Schemas.number_of`."""
-        return self._remembered(
+        return self._cached_response(
             guid, int, lambda _, get: number_of_guid(get, uuid.UUID(bytes=guid))
         )
 
-    def _remembered(
+    def _cached_response(
         self,
         schema_name: _SchemaName,
         kind: type[_SchemaFactT],

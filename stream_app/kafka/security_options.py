@@ -50,29 +50,29 @@ def read_jaas(text: str) -> LoginModule:
     if len(pairs) % 3 or any(sign != "=" for sign in pairs[1::3]):
         raise JaasError('after CLASS required there must be KEY="VALUE" and nothing else')
     options = {
-        _plain(key): _plain(value) for key, value in zip(pairs[::3], pairs[2::3], strict=True)
+        _unquote(key): _unquote(value) for key, value in zip(pairs[::3], pairs[2::3], strict=True)
     }
     return LoginModule(tokens[0].rsplit(".", maxsplit=1)[-1], options)
 
 
 def _tokens(text: str) -> list[str]:
-    tokens, at, text = [], 0, text.strip()
-    while at < len(text):
-        token = _TOKEN.match(text, at)
+    tokens, position, text = [], 0, text.strip()
+    while position < len(text):
+        token = _TOKEN.match(text, position)
         if token is None:
             raise JaasError("a quotation mark has no second one")
         tokens.append(token[1])
-        at = token.end()
+        position = token.end()
     return tokens
 
 
-def _plain(token: str) -> str:
+def _unquote(token: str) -> str:
     if token[0] not in "\"'":
         return token
-    return _ESCAPED.sub(lambda match: _unescaped(match[1]), token[1:-1])
+    return _ESCAPED.sub(lambda match: _unescape(match[1]), token[1:-1])
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return chr(int(text, 8)) if text[0] in "01234567" else _CONTROL.get(text, text)
 
 
@@ -138,9 +138,14 @@ def security_options(java: Mapping[str, str]) -> SecurityOptions:
     protocol = java.get("security.protocol", "PLAINTEXT").upper()
     if "security.protocol" in java:
         options["security.protocol"] = protocol.lower()
-    parts = [_same(java)]
+    parts = [_unchanged_options(java)]
     if protocol.endswith("SSL"):
-        parts += [_trusted(java), _own_certificate(java), _protocols(java), _host_name(java)]
+        parts += [
+            _truststore_options(java),
+            _own_certificate(java),
+            _protocols(java),
+            _host_name(java),
+        ]
     if protocol.startswith("SASL"):
         parts.append(_login(java))
     for part in parts:
@@ -151,7 +156,7 @@ def security_options(java: Mapping[str, str]) -> SecurityOptions:
     return SecurityOptions(options=options, problems=problems)
 
 
-def _same(java: Mapping[str, str]) -> Pairs:
+def _unchanged_options(java: Mapping[str, str]) -> Pairs:
     for key in _SAME:
         if key in java:
             yield key, java[key]
@@ -174,7 +179,7 @@ def _host_name(java: Mapping[str, str]) -> Pairs:
         yield "ssl.endpoint.identification.algorithm", wanted or "none"
 
 
-def _trusted(java: Mapping[str, str]) -> Pairs:
+def _truststore_options(java: Mapping[str, str]) -> Pairs:
     kind = java.get("ssl.truststore.type", "JKS").upper()
     if "ssl.truststore.certificates" in java:
         yield "ssl.ca.pem", java["ssl.truststore.certificates"]
@@ -275,7 +280,7 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
         if key.startswith("extension_")
     ]
     if not has_handler:
-        yield from _unsecured(options)
+        yield from _unsecured_tokens(options)
         return
     if "sasl.oauthbearer.token.endpoint.url" not in java:
         raise _ProblemError(
@@ -293,7 +298,7 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
         yield "sasl.oauthbearer.extensions", ",".join(extensions)
 
 
-def _unsecured(options: Mapping[str, str]) -> Pairs:
+def _unsecured_tokens(options: Mapping[str, str]) -> Pairs:
     """Translate the options of tokens without a signature, which are for trials."""
     subject = options.get(f"{_UNSECURED}StringClaim_sub")
     if subject is None:

@@ -1,6 +1,6 @@
 """Presents several clusters as one, whose topics have the names ``CLUSTER/TOPIC``.
 
-`range_reader` reads through `opened_client`, and the stream plans epochs with `JoinedOffsets`. A
+`range_reader` reads through `open_client`, and the stream plans epochs with `JoinedOffsets`. A
 job of one cluster uses that cluster's client directly.
 """
 
@@ -43,17 +43,17 @@ class ClusterClients:
 
     def start(self, topic: str, partition: int, offset: int) -> None:
         """See `KafkaClient.start`."""
-        client, name = self._of(topic)
+        client, name = self._client_of(topic)
         client.start(name, partition, offset)
 
     def stop(self, topic: str, partition: int) -> None:
         """See `KafkaClient.stop`."""
-        client, name = self._of(topic)
+        client, name = self._client_of(topic)
         client.stop(name, partition)
 
     def consume(self, topic: str, partition: int, pointers: Int64s, *, wait_ms: int) -> int:
         """See `KafkaClient.consume`."""
-        client, name = self._of(topic)
+        client, name = self._client_of(topic)
         return client.consume(name, partition, pointers, wait_ms=wait_ms)
 
     def release(self, pointers: list[int]) -> None:
@@ -62,12 +62,12 @@ class ClusterClients:
 
     def known_begin(self, topic: str, partition: int) -> int:
         """See `KafkaClient.known_begin`."""
-        client, name = self._of(topic)
+        client, name = self._client_of(topic)
         return client.known_begin(name, partition)
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
         """See `KafkaClient.watermarks`."""
-        client, name = self._of(topic)
+        client, name = self._client_of(topic)
         return client.watermarks(name, partition, timeout_ms=timeout_ms)
 
     def errors(self) -> Iterator[tuple[int, str]]:
@@ -85,7 +85,7 @@ class ClusterClients:
             client.close()
         self._clients.clear()
 
-    def _of(self, topic: str) -> tuple[KafkaClient, str]:
+    def _client_of(self, topic: str) -> tuple[KafkaClient, str]:
         """Return the client of a topic's cluster, made at the first call, and the topic's name
         there.
         """
@@ -97,7 +97,7 @@ class ClusterClients:
         return self._clients[cluster], name
 
 
-def opened_client(
+def open_client(
     client: ClientSettings, others: Iterable[tuple[str, ClientSettings]]
 ) -> KafkaClient | ClusterClients:
     """Return a client of one cluster, or of several.

@@ -1,13 +1,13 @@
 """Skips tokens of strict JSON: strings, numbers, and values that no column needs.
 
-Each function takes a token's address, called its place, and returns the place behind the token. It
-returns `DECLINED` if RFC 8259 has no such token, or if the slower reader must judge it. The latter
-are blanks between a name and its colon, unpaired UTF-16 surrogates, and values with more than
-`DEPTH_MAX` levels.
+Each function takes a token's address, called its position, and returns the position after the
+token. It returns `DECLINED` if RFC 8259 has no such token, or if the slower reader must judge it.
+The latter are blanks between a name and its colon, unpaired UTF-16 surrogates, and values with
+more than `DEPTH_MAX` levels.
 
 Each loop ends at a quote or at a byte that is not a digit. The caller ensures that the last 16
-bytes of the data contain both, and compares the returned place with its limit. So no function reads
-beyond the data, and each byte is read once.
+bytes of the data contain both, and compares the returned position with its limit. So no function
+reads beyond the data, and each byte is read once.
 """
 
 from __future__ import annotations
@@ -76,65 +76,69 @@ def odd_bytes(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def string_end(place: int) -> tuple[int, int]:
-    """Return the place of a string's closing quote, and the bytes that unescaping saves.
+def string_end(position: int) -> tuple[int, int]:
+    """Return the position of a string's closing quote, and the bytes that unescaping saves.
 
     Args:
-        place: behind the opening quote.
+        position: after the opening quote.
     """
     escaped = 0
     while True:
-        word = word_at(place)
+        word = word_at(position)
         odd = odd_bytes(word)
         if odd == 0:
-            place += 8
+            position += 8
             continue
-        place += low_zero_bytes(odd)
-        byte = byte_at(place)
+        position += low_zero_bytes(odd)
+        byte = byte_at(position)
         if byte == QUOTE:
-            return place, escaped
+            return position, escaped
         if byte == BACKSLASH:
-            code, end = character_at(place)
+            code, end = character_at(position)
             if code < 0:
                 return DECLINED, 0
-            escaped += end - place - size_of(code)
-            place = end
+            escaped += end - position - size_of(code)
+            position = end
         elif byte < ASCII_END:  # a control character
             return DECLINED, 0
         else:
-            place = character_end(place)
-            if place < 0:
+            position = character_end(position)
+            if position < 0:
                 return DECLINED, 0
 
 
 @compiled
-def character_at(place: int) -> tuple[int, int]:
-    """Return the code point of an escaped character, or `DECLINED`, and the place behind it.
+def character_at(position: int) -> tuple[int, int]:
+    """Return the code point of an escaped character, or `DECLINED`, and the position after it.
 
     Args:
-        place: the position of the character's backslash.
+        position: of the character's backslash.
     """
-    letter = byte_at(place + 1)
+    letter = byte_at(position + 1)
     if letter != ESCAPED_CODE:
-        code = _unescaped(letter)
-        return code if code else DECLINED, place + 2
-    code = _four_digits(place + 2)
+        code = _escaped_byte(letter)
+        return code if code else DECLINED, position + 2
+    code = _four_digits(position + 2)
     if code < 0 or code & 0xF800 != 0xD800:
-        return code, place + 6
-    if code >= 0xDC00 or byte_at(place + 6) != BACKSLASH or byte_at(place + 7) != ESCAPED_CODE:
-        return DECLINED, place
-    low = _four_digits(place + 8)
+        return code, position + 6
+    if (
+        code >= 0xDC00
+        or byte_at(position + 6) != BACKSLASH
+        or byte_at(position + 7) != ESCAPED_CODE
+    ):
+        return DECLINED, position
+    low = _four_digits(position + 8)
     if low & 0xFC00 != 0xDC00 or low < 0:
-        return DECLINED, place
-    return 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF), place + 12
+        return DECLINED, position
+    return 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF), position + 12
 
 
 @compiled
-def _four_digits(place: int) -> int:
+def _four_digits(position: int) -> int:
     """Return the number of four hexadecimal digits."""
     number = 0
-    for at in range(place, place + 4):
-        byte = byte_at(at)
+    for byte_position in range(position, position + 4):
+        byte = byte_at(byte_position)
         if ZERO <= byte <= NINE:
             digit = byte - ZERO
         elif SMALL_A <= byte | SMALL <= SMALL_F:
@@ -156,15 +160,15 @@ def size_of(code: int) -> int:
 
 
 @compiled
-def blank_end(place: int, limit: int) -> int:
-    """Return the place behind blanks: spaces, tabs and line ends."""
-    while place < limit and byte_at(place) in (SPACE, TAB, LINE_FEED, RETURN):
-        place += 1
-    return place
+def blank_end(position: int, limit: int) -> int:
+    """Return the position after blanks: spaces, tabs and line ends."""
+    while position < limit and byte_at(position) in (SPACE, TAB, LINE_FEED, RETURN):
+        position += 1
+    return position
 
 
 @compiled
-def _unescaped(letter: int) -> int:
+def _escaped_byte(letter: int) -> int:
     """Return the byte for which a letter after a backslash stands; 0 if it is no single byte."""
     if letter in (QUOTE, BACKSLASH, SLASH):
         return letter
@@ -180,14 +184,14 @@ def _unescaped(letter: int) -> int:
 
 
 @compiled
-def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of the standard
-    """Return the place behind a multi-byte character of UTF-8."""
-    first, second = byte_at(place), byte_at(place + 1)
+def character_end(position: int) -> int:  # noqa: C901 - a branch for each row of the standard
+    """Return the position after a multi-byte character of UTF-8."""
+    first, second = byte_at(position), byte_at(position + 1)
     if first < 0xC2 or first > 0xF4:
         return DECLINED
     if first < 0xE0:
-        return place + 2 if second & CONTINUATION_MASK == CONTINUATION else DECLINED
-    if byte_at(place + 2) & CONTINUATION_MASK != CONTINUATION:
+        return position + 2 if second & CONTINUATION_MASK == CONTINUATION else DECLINED
+    if byte_at(position + 2) & CONTINUATION_MASK != CONTINUATION:
         return DECLINED
     least, largest = 0x80, 0xBF
     if first == 0xE0:
@@ -201,121 +205,121 @@ def character_end(place: int) -> int:  # noqa: C901 - a branch for each row of t
     if second < least or second > largest:
         return DECLINED
     if first < 0xF0:
-        return place + 3
-    return place + 4 if byte_at(place + 3) & CONTINUATION_MASK == CONTINUATION else DECLINED
+        return position + 3
+    return position + 4 if byte_at(position + 3) & CONTINUATION_MASK == CONTINUATION else DECLINED
 
 
 @compiled
-def digits_end(place: int) -> int:
-    """Return the place behind consecutive digits."""
-    while ZERO <= byte_at(place) <= NINE:
-        place += 1
-    return place
+def digits_end(position: int) -> int:
+    """Return the position after consecutive digits."""
+    while ZERO <= byte_at(position) <= NINE:
+        position += 1
+    return position
 
 
 @compiled
-def number_end(place: int) -> int:
-    """Return the place behind a number."""
-    if byte_at(place) == MINUS:
-        place += 1
-    end = digits_end(place)
-    if end == place or (byte_at(place) == ZERO and end > place + 1):
+def number_end(position: int) -> int:
+    """Return the position after a number."""
+    if byte_at(position) == MINUS:
+        position += 1
+    end = digits_end(position)
+    if end == position or (byte_at(position) == ZERO and end > position + 1):
         return DECLINED
-    place = end
-    if byte_at(place) == POINT:
-        end = digits_end(place + 1)
-        if end == place + 1:
+    position = end
+    if byte_at(position) == POINT:
+        end = digits_end(position + 1)
+        if end == position + 1:
             return DECLINED
-        place = end
-    if byte_at(place) | SMALL == SMALL_E:
-        place += 1
-        if byte_at(place) in (PLUS, MINUS):
-            place += 1
-        end = digits_end(place)
-        if end == place:
+        position = end
+    if byte_at(position) | SMALL == SMALL_E:
+        position += 1
+        if byte_at(position) in (PLUS, MINUS):
+            position += 1
+        end = digits_end(position)
+        if end == position:
             return DECLINED
-        place = end
-    return place
+        position = end
+    return position
 
 
 @compiled
-def word_end(place: int) -> int:
-    """Return the place behind ``null``, ``true`` or ``false``."""
-    four = word_at(place) & _FOUR_BYTES
+def word_end(position: int) -> int:
+    """Return the position after ``null``, ``true`` or ``false``."""
+    four = word_at(position) & _FOUR_BYTES
     if four in (_NULL, _TRUE):
-        return place + 4
-    if byte_at(place) == FALSE_BEGIN and word_at(place + 1) & _FOUR_BYTES == _FALSE:
-        return place + 5
+        return position + 4
+    if byte_at(position) == FALSE_BEGIN and word_at(position + 1) & _FOUR_BYTES == _FALSE:
+        return position + 5
     return DECLINED
 
 
 @compiled
-def scalar_end(place: int) -> int:
-    """Return the place behind a string, a number or a word."""
-    byte = byte_at(place)
+def scalar_end(position: int) -> int:
+    """Return the position after a string, a number or a word."""
+    byte = byte_at(position)
     if byte == QUOTE:
-        end, _ = string_end(place + 1)
+        end, _ = string_end(position + 1)
         return end + 1 if end > 0 else DECLINED
     if byte == MINUS or ZERO <= byte <= NINE:
-        return number_end(place)
-    return word_end(place)
+        return number_end(position)
+    return word_end(position)
 
 
 @compiled
-def name_end(place: int) -> int:
-    """Return the place behind a name and its colon."""
-    if byte_at(place) != QUOTE:
+def name_end(position: int) -> int:
+    """Return the position after a name and its colon."""
+    if byte_at(position) != QUOTE:
         return DECLINED
-    end, escaped = string_end(place + 1)
+    end, escaped = string_end(position + 1)
     if end < 0 or escaped or byte_at(end + 1) != COLON:
         return DECLINED
     return end + 2
 
 
 @compiled
-def value_end(place: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
-    """Return the place behind any value, which may lie beyond the limit."""
+def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
+    """Return the position after any value, which may lie beyond the limit."""
     objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
     bit = np.uint64(1)
-    while place < limit:
-        byte = byte_at(place)
+    while position < limit:
+        byte = byte_at(position)
         if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
             if depth == DEPTH_MAX:
                 return DECLINED
             is_object = byte == OBJECT_BEGIN
-            place = blank_end(place + 1, limit)
-            if byte_at(place) != (OBJECT_END if is_object else ARRAY_END):
+            position = blank_end(position + 1, limit)
+            if byte_at(position) != (OBJECT_END if is_object else ARRAY_END):
                 objects, depth = objects << bit | np.uint64(is_object), depth + 1
                 if is_object:
-                    place = _inner_name_end(place, limit)
-                    if place < 0:
+                    position = _inner_name_end(position, limit)
+                    if position < 0:
                         return DECLINED
                 continue
-            place += 1
+            position += 1
         else:
-            place = scalar_end(place)
-            if place < 0:
+            position = scalar_end(position)
+            if position < 0:
                 return DECLINED
         while depth:
-            place = blank_end(place, limit)
-            if place >= limit or byte_at(place) not in (OBJECT_END, ARRAY_END):
+            position = blank_end(position, limit)
+            if position >= limit or byte_at(position) not in (OBJECT_END, ARRAY_END):
                 break
-            if byte_at(place) != (OBJECT_END if objects & bit else ARRAY_END):
+            if byte_at(position) != (OBJECT_END if objects & bit else ARRAY_END):
                 return DECLINED
-            objects, depth, place = objects >> bit, depth - 1, place + 1
+            objects, depth, position = objects >> bit, depth - 1, position + 1
         if depth == 0:
-            return place
-        if place >= limit or byte_at(place) != COMMA:
+            return position
+        if position >= limit or byte_at(position) != COMMA:
             return DECLINED
-        place = blank_end(place + 1, limit)
+        position = blank_end(position + 1, limit)
         if objects & bit:
-            place = _inner_name_end(place, limit)
-            if place < 0:
+            position = _inner_name_end(position, limit)
+            if position < 0:
                 return DECLINED
     return DECLINED
 
 
 @compiled
-def _inner_name_end(place: int, limit: int) -> int:
-    end = name_end(place)
+def _inner_name_end(position: int, limit: int) -> int:
+    end = name_end(position)
     return blank_end(end, limit) if end > 0 else DECLINED

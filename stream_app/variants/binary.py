@@ -30,22 +30,22 @@ class Variant:
     Attributes:
         value: the bytes of the whole tree.
         metadata: the dictionary of names.
-        place: where the value begins.
+        position: where the value begins.
     """
 
     value: bytes
     metadata: bytes
-    place: int = 0
+    position: int = 0
 
     @property
     def basic_kind(self) -> int:
         """One of `layout.PRIMITIVE`, `SHORT_TEXT`, `OBJECT` and `ARRAY`."""
-        return self._byte(self.place) & 3
+        return self._byte_at(self.position) & 3
 
     @property
     def kind(self) -> int:
         """The kind of a primitive, or the length of a short text."""
-        return self._byte(self.place) >> 2
+        return self._byte_at(self.position) >> 2
 
     @property
     def size(self) -> int:
@@ -54,7 +54,7 @@ class Variant:
             case layout.SHORT_TEXT:
                 return 1 + self.kind
             case layout.PRIMITIVE if self.kind in (layout.BINARY, layout.LONG_TEXT):
-                return 5 + self._number(self.place + 1, 4)
+                return 5 + self._number_at(self.position + 1, 4)
             case layout.PRIMITIVE if self.kind in layout.SCALAR_SIZES:
                 return 1 + layout.SCALAR_SIZES[self.kind]
             case layout.PRIMITIVE:
@@ -62,14 +62,14 @@ class Variant:
             case _:
                 _, offsets, size, values = self._shape()
                 count = (values - offsets) // size - 1
-                return values - self.place + self._number(offsets + count * size, size)
+                return values - self.position + self._number_at(offsets + count * size, size)
 
     @property
     def content(self) -> bytes:
         """The bytes of this value alone."""
-        if self.place + self.size > len(self.value):
+        if self.position + self.size > len(self.value):
             raise MalformedVariantError
-        return self.value[self.place : self.place + self.size]
+        return self.value[self.position : self.position + self.size]
 
     def members(self) -> Iterator[tuple[str, Variant]]:
         """Yield the members of an object, by name."""
@@ -77,32 +77,34 @@ class Variant:
         count = (values - offsets) // size - 1
         id_size = (offsets - ids) // count if count else 1
         for index in range(count):
-            name = self.name(self._number(ids + index * id_size, id_size))
-            yield name, self._at(values + self._number(offsets + index * size, size))
+            name = self.name(self._number_at(ids + index * id_size, id_size))
+            yield name, self._value_at(values + self._number_at(offsets + index * size, size))
 
     def elements(self) -> Iterator[Variant]:
         """Yield the elements of an array."""
         _, offsets, size, values = self._shape()
-        for place in range(offsets, values - size, size):
-            yield self._at(values + self._number(place, size))
+        for position in range(offsets, values - size, size):
+            yield self._value_at(values + self._number_at(position, size))
 
     def name(self, number: int) -> str:
         """Return the dictionary's name with this number."""
         size = (self.metadata[0] >> 6) + 1 if self.metadata else 1
-        count = _unsigned(self.metadata, 1, size)
+        count = _unsigned_at(self.metadata, 1, size)
         if number >= count:
             raise MalformedVariantError
-        begin, end = (_unsigned(self.metadata, 1 + (number + at) * size, size) for at in (1, 2))
+        begin, end = (
+            _unsigned_at(self.metadata, 1 + (number + index) * size, size) for index in (1, 2)
+        )
         names = 1 + (count + 2) * size
         if not begin <= end <= len(self.metadata) - names:
             raise MalformedVariantError
-        return _text(self.metadata[names + begin : names + end])
+        return _decode_text(self.metadata[names + begin : names + end])
 
     def scalar(self) -> Scalar:
         """Return the value of a scalar; a date or time is its number, and a UUID its bytes."""
         content, kind = self.content[1:], self.kind
         if self.basic_kind == layout.SHORT_TEXT:
-            return _text(content)
+            return _decode_text(content)
         match kind:
             case layout.NULL:
                 return None
@@ -112,21 +114,21 @@ class Variant:
                 number: float = struct.unpack("<d" if kind == layout.DOUBLE else "<f", content)[0]
                 return number
             case layout.LONG_TEXT:
-                return _text(content[4:])
+                return _decode_text(content[4:])
             case layout.BINARY | layout.UUID:
                 return content[4:] if kind == layout.BINARY else content
             case _:
-                return _whole(kind, content)
+                return _integer_or_decimal(kind, content)
 
     def _shape(self) -> tuple[int, int, int, int]:
-        """Return the places of a container's ids, of its offsets, their size, and the values'
-        place.
+        """Return the positions of a container's ids, of its offsets, their size, and the values'
+        position.
         """
         sizes = self.kind
         is_object = self.basic_kind == layout.OBJECT
         is_large = sizes >> (4 if is_object else 2) & 1
-        ids = self.place + (5 if is_large else 2)
-        count = self._number(self.place + 1, ids - self.place - 1)
+        ids = self.position + (5 if is_large else 2)
+        count = self._number_at(self.position + 1, ids - self.position - 1)
         offset_size = (sizes & 3) + 1
         offsets = ids + (count * ((sizes >> 2 & 3) + 1) if is_object else 0)
         values = offsets + (count + 1) * offset_size
@@ -134,19 +136,19 @@ class Variant:
             raise MalformedVariantError
         return ids, offsets, offset_size, values
 
-    def _at(self, place: int) -> Variant:
-        if place <= self.place:
+    def _value_at(self, position: int) -> Variant:
+        if position <= self.position:
             raise MalformedVariantError
-        return Variant(self.value, self.metadata, place)
+        return Variant(self.value, self.metadata, position)
 
-    def _byte(self, place: int) -> int:
-        return _unsigned(self.value, place, 1)
+    def _byte_at(self, position: int) -> int:
+        return _unsigned_at(self.value, position, 1)
 
-    def _number(self, place: int, size: int) -> int:
-        return _unsigned(self.value, place, size)
+    def _number_at(self, position: int, size: int) -> int:
+        return _unsigned_at(self.value, position, size)
 
 
-def _whole(kind: int, content: bytes) -> int | Decimal:
+def _integer_or_decimal(kind: int, content: bytes) -> int | Decimal:
     if kind in layout.DECIMALS:
         unscaled = int.from_bytes(content[1:], "little", signed=True)
         digits = tuple(map(int, str(abs(unscaled))))
@@ -154,13 +156,13 @@ def _whole(kind: int, content: bytes) -> int | Decimal:
     return int.from_bytes(content, "little", signed=True)
 
 
-def _unsigned(data: bytes, place: int, size: int) -> int:
-    if place + size > len(data):
+def _unsigned_at(data: bytes, position: int, size: int) -> int:
+    if position + size > len(data):
         raise MalformedVariantError
-    return int.from_bytes(data[place : place + size], "little")
+    return int.from_bytes(data[position : position + size], "little")
 
 
-def _text(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -31,8 +31,8 @@ class NameNumbers:
         names = [name.encode() for name in self._numbers]
         ends = list(accumulate(map(len, names), initial=0))
         size = number_size(max(ends[-1], len(names)))
-        head = bytes((layout.VERSION | size - 1 << 6,)) + _packed([len(names)], size)
-        return head + _packed(ends, size) + b"".join(names)
+        head = bytes((layout.VERSION | size - 1 << 6,)) + _pack([len(names)], size)
+        return head + _pack(ends, size) + b"".join(names)
 
 
 def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes:
@@ -45,18 +45,18 @@ def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes
         DuplicateNameError: two members have the same name.
     """
     starts = list(accumulate((len(value) for _, value in members), initial=0))
-    order = sorted(range(len(members)), key=lambda place: _java_order(members[place][0]))
-    in_order = [members[place][0] for place in order]
+    order = sorted(range(len(members)), key=lambda index: _java_order(members[index][0]))
+    in_order = [members[index][0] for index in order]
     if any(previous == following for previous, following in pairwise(in_order)):
         raise DuplicateNameError("an object has a name twice")
     numbers = [names.number(name) for name in in_order]
     id_size, offset_size = number_size(max(numbers, default=0)), number_size(starts[-1])
     return b"".join(
         (
-            _head(layout.OBJECT, len(members), id_size - 1 << 2 | offset_size - 1, 4),
-            _packed(numbers, id_size),
-            _packed((starts[place] for place in order), offset_size),
-            _packed(starts[-1:], offset_size),
+            _container_head(layout.OBJECT, len(members), id_size - 1 << 2 | offset_size - 1, 4),
+            _pack(numbers, id_size),
+            _pack((starts[index] for index in order), offset_size),
+            _pack(starts[-1:], offset_size),
             *(value for _, value in members),
         )
     )
@@ -66,8 +66,8 @@ def array_of(elements: Sequence[bytes]) -> bytes:
     """Write an array."""
     starts = list(accumulate(map(len, elements), initial=0))
     size = number_size(starts[-1])
-    head = _head(layout.ARRAY, len(elements), size - 1, 2)
-    return head + _packed(starts, size) + b"".join(elements)
+    head = _container_head(layout.ARRAY, len(elements), size - 1, 2)
+    return head + _pack(starts, size) + b"".join(elements)
 
 
 def _java_order(name: str) -> bytes:
@@ -75,7 +75,7 @@ def _java_order(name: str) -> bytes:
     return name.encode("utf-16-be")
 
 
-def _head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
+def _container_head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
     """Return the first byte of a container, and its count.
 
     Args:
@@ -83,8 +83,8 @@ def _head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
     """
     is_large = count > layout.SMALL_COUNT_MAX
     first = (is_large << large_bit | sizes) << 2 | kind
-    return bytes((first,)) + _packed([count], 4 if is_large else 1)
+    return bytes((first,)) + _pack([count], 4 if is_large else 1)
 
 
-def _packed(numbers: Iterable[int], size: int) -> bytes:
+def _pack(numbers: Iterable[int], size: int) -> bytes:
     return b"".join(number.to_bytes(size, "little") for number in numbers)

@@ -33,11 +33,11 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
         `VARIANT_TYPE` [n], and bool [n], or None if each text is a document.
     """
     code, _ = loaded_code(_MODULE) if compiled else (None, "")
-    encode = _one_by_one if code is None else code.encoded_documents
+    encode = _encode_one_by_one if code is None else code.encode_documents
     parts = list(encode(texts.fill_null("") if texts.null_count else texts))
     columns = [
-        pa.concat_arrays([pa.array([], pa.binary()), *(part[at] for part in parts)])
-        for at, _ in enumerate((VALUE, METADATA))
+        pa.concat_arrays([pa.array([], pa.binary()), *(part[index] for part in parts)])
+        for index, _ in enumerate((VALUE, METADATA))
     ]
     valid = valid_of(texts)
     failed = np.concatenate([np.zeros(0, np.bool_), *(part[2] for part in parts)]) & valid
@@ -46,7 +46,7 @@ def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bo
     return values, any_of(failed)
 
 
-def _one_by_one(texts: pa.Array) -> Iterator[EncodedPart]:
+def _encode_one_by_one(texts: pa.Array) -> Iterator[EncodedPart]:
     failed: Bools = np.zeros(len(texts), np.bool_)
     values, metadata = [b""] * len(texts), [b""] * len(texts)
     for row, text in enumerate(texts.to_pylist()):

@@ -25,10 +25,14 @@ _INT64_DIGITS = 19
 
 
 class _DocumentNumber(str):
+    """A number of the document, as it is written."""
+
     __slots__ = ()
 
 
 class _Members(list[tuple[str, Any]]):
+    """The members of an object, repeated names included."""
+
     __slots__ = ()
 
 
@@ -43,11 +47,11 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
             text,
             parse_int=_DocumentNumber,
             parse_float=_DocumentNumber,
-            parse_constant=_refuse,
+            parse_constant=_refuse_constant,
             object_pairs_hook=_Members,
         )
         names = NameNumbers()
-        value, metadata = _encoded(document, names, 0), names.metadata()
+        value, metadata = _encode(document, names, 0), names.metadata()
     except RecursionError:
         raise ValueError("it nests too deeply") from None
     if max(len(value), len(metadata)) > SIZE_MAX:
@@ -55,7 +59,7 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
     return value, metadata
 
 
-def _encoded(document: Any, names: NameNumbers, level: int) -> bytes:
+def _encode(document: Any, names: NameNumbers, level: int) -> bytes:
     if level > NESTING_MAX:
         raise ValueError("it nests too deeply")
     match document:
@@ -65,10 +69,10 @@ def _encoded(document: Any, names: NameNumbers, level: int) -> bytes:
             members = []
             for name, value in document:
                 names.number(name)
-                members.append((name, _encoded(value, names, level + 1)))
+                members.append((name, _encode(value, names, level + 1)))
             return object_of(members, names)
         case list():
-            return array_of([_encoded(element, names, level + 1) for element in document])
+            return array_of([_encode(element, names, level + 1) for element in document])
         case _DocumentNumber():
             return _number(document)
         case str():
@@ -94,5 +98,5 @@ def _number(text: str) -> bytes:
     return scalars.double(value)
 
 
-def _refuse(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")

@@ -24,15 +24,15 @@ def parse_path(text: str) -> VariantPath:
         ValueError: the text is not a path.
     """
     steps: list[str | int] = []
-    place = 1
-    while place < len(text):
-        step = _STEP.match(text, place)
+    position = 1
+    while position < len(text):
+        step = _STEP.match(text, position)
         if step is None:
             break
         name = step["plain"] or step["single"] or step["double"]
         steps.append(name if name is not None else int(step["index"]))
-        place = step.end()
-    if not text.startswith("$") or place < len(text):
+        position = step.end()
+    if not text.startswith("$") or position < len(text):
         raise ValueError(f"{text!r} is not a path, such as $.customer.phones[0]")
     return tuple(steps)
 
@@ -58,5 +58,5 @@ def _member(variant: Variant, name: str) -> Variant | None:
     return next((value for key, value in variant.members() if key == name), None)
 
 
-def _element(variant: Variant, place: int) -> Variant | None:
-    return next((value for at, value in enumerate(variant.elements()) if at == place), None)
+def _element(variant: Variant, index: int) -> Variant | None:
+    return next((value for number, value in enumerate(variant.elements()) if number == index), None)

@@ -1,4 +1,4 @@
-"""Encodes scalars of VARIANTs; the bytes are valid at any place in a value."""
+"""Encodes scalars of VARIANTs; the bytes are valid anywhere in a value."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from decimal import Decimal
 from stream_app.variants import layout
 
 
-def _of_kind(kind: int, content: bytes = b"") -> bytes:
+def _primitive(kind: int, content: bytes = b"") -> bytes:
     return bytes((kind << 2,)) + content
 
 
-NULL = _of_kind(layout.NULL)
+NULL = _primitive(layout.NULL)
 
 
 def boolean(value: bool) -> bytes:
     """Encode a boolean."""
-    return _of_kind(layout.TRUE if value else layout.FALSE)
+    return _primitive(layout.TRUE if value else layout.FALSE)
 
 
 def integer(value: int) -> bytes:
     """Encode an integer of at most 64 bits, in as few bytes as possible."""
     for kind, size in layout.INTEGER_SIZES.items():
         if -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1:
-            return _of_kind(kind, value.to_bytes(size, "little", signed=True))
+            return _primitive(kind, value.to_bytes(size, "little", signed=True))
     raise OverflowError(f"{value} has more than 64 bits")
 
 
@@ -37,18 +37,18 @@ def decimal(value: Decimal) -> bytes | None:
     for kind, (size, most) in layout.DECIMALS.items():
         if scale <= most and precision <= most:
             number = -unscaled if sign else unscaled
-            return _of_kind(kind, bytes((scale,)) + number.to_bytes(size, "little", signed=True))
+            return _primitive(kind, bytes((scale,)) + number.to_bytes(size, "little", signed=True))
     return None
 
 
 def double(value: float) -> bytes:
     """Encode a 64-bit float."""
-    return _of_kind(layout.DOUBLE, struct.pack("<d", value))
+    return _primitive(layout.DOUBLE, struct.pack("<d", value))
 
 
 def single(value: float) -> bytes:
     """Encode a 32-bit float."""
-    return _of_kind(layout.FLOAT, struct.pack("<f", value))
+    return _primitive(layout.FLOAT, struct.pack("<f", value))
 
 
 def text(value: str) -> bytes:
@@ -56,20 +56,20 @@ def text(value: str) -> bytes:
     content = value.encode()
     if len(content) <= layout.SHORT_TEXT_MAX:
         return bytes((len(content) << 2 | layout.SHORT_TEXT,)) + content
-    return _of_kind(layout.LONG_TEXT, len(content).to_bytes(4, "little") + content)
+    return _primitive(layout.LONG_TEXT, len(content).to_bytes(4, "little") + content)
 
 
 def data(value: bytes) -> bytes:
     """Encode bytes."""
-    return _of_kind(layout.BINARY, len(value).to_bytes(4, "little") + value)
+    return _primitive(layout.BINARY, len(value).to_bytes(4, "little") + value)
 
 
 def date(days: int) -> bytes:
     """Encode a date, given as days since 1970."""
-    return _of_kind(layout.DATE, days.to_bytes(4, "little", signed=True))
+    return _primitive(layout.DATE, days.to_bytes(4, "little", signed=True))
 
 
 def timestamp(micros: int, *, has_zone: bool) -> bytes:
     """Encode a timestamp, given as microseconds since 1970, in UTC or without a zone."""
     kind = layout.TIMESTAMP if has_zone else layout.TIMESTAMP_NTZ
-    return _of_kind(kind, micros.to_bytes(8, "little", signed=True))
+    return _primitive(kind, micros.to_bytes(8, "little", signed=True))

@@ -36,7 +36,7 @@ def whole_variants(column: pa.Array) -> pa.Array:
             continue
         names = NameNumbers()
         try:
-            values.append(_whole(row, kind, row[layout.METADATA] or b"", names))
+            values.append(_reassemble(row, kind, row[layout.METADATA] or b"", names))
         except (DuplicateNameError, RecursionError):
             raise MalformedVariantError from None
         metadata.append(names.metadata())
@@ -64,7 +64,7 @@ def _numbers_type(data_type: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(data_type) else data_type
 
 
-def _whole(
+def _reassemble(
     row: dict[str, Any], data_type: pa.DataType, metadata: bytes, names: NameNumbers
 ) -> bytes:
     """Reassemble one value of a column of this type; `names` numbers its members' names."""
@@ -72,18 +72,18 @@ def _whole(
     if typed is None:
         if residual is None:
             raise MalformedVariantError
-        return _renamed(Variant(residual, metadata), names)
+        return _renumber(Variant(residual, metadata), names)
     typed_kind = data_type.field(layout.TYPED_VALUE).type
     if pa.types.is_struct(typed_kind):
         members = _typed_members(typed, typed_kind, metadata, names)
         if residual is not None:
-            members += _renamed_members(Variant(residual, metadata), names)
+            members += _renumber_members(Variant(residual, metadata), names)
         return object_of(members, names)
     if residual is not None:
         raise MalformedVariantError
     if pa.types.is_list(typed_kind):
         inner = typed_kind.value_type
-        return array_of([_whole(element, inner, metadata, names) for element in typed])
+        return array_of([_reassemble(element, inner, metadata, names) for element in typed])
     return _scalar(typed, typed_kind)
 
 
@@ -97,28 +97,28 @@ def _typed_members(
             raise MalformedVariantError
         if any(parts.get(part) is not None for part in (layout.VALUE, layout.TYPED_VALUE)):
             names.number(field.name)
-            members.append((field.name, _whole(parts, field.type, metadata, names)))
+            members.append((field.name, _reassemble(parts, field.type, metadata, names)))
     return members
 
 
-def _renamed(variant: Variant, names: NameNumbers) -> bytes:
+def _renumber(variant: Variant, names: NameNumbers) -> bytes:
     """Return the same value with its members' names numbered by another dictionary."""
     match variant.basic_kind:
         case layout.OBJECT:
-            return object_of(_renamed_members(variant, names), names)
+            return object_of(_renumber_members(variant, names), names)
         case layout.ARRAY:
-            return array_of([_renamed(element, names) for element in variant.elements()])
+            return array_of([_renumber(element, names) for element in variant.elements()])
         case _:
             return variant.content
 
 
-def _renamed_members(variant: Variant, names: NameNumbers) -> list[tuple[str, bytes]]:
+def _renumber_members(variant: Variant, names: NameNumbers) -> list[tuple[str, bytes]]:
     if variant.basic_kind != layout.OBJECT:
         raise MalformedVariantError
     members = []
     for name, value in variant.members():
         names.number(name)
-        members.append((name, _renamed(value, names)))
+        members.append((name, _renumber(value, names)))
     return members
 
 

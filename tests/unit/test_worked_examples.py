@@ -106,7 +106,7 @@ def test_rows_of_four_records() -> None:
         RowKind.UPDATE_AFTER,
     ]  # fmt: skip
     before, after = pa.array([None, "b1", "b2", None]), pa.array(["a0", "a1", None, "a3"])
-    assert plan.assembled_column(before, after).to_pylist() == ["a0", "b1", "a1", "b2", "a3"]
+    assert plan.assemble_column(before, after).to_pylist() == ["a0", "b1", "a1", "b2", "a3"]
 
 
 def test_buffers_vectors_and_base64() -> None:
@@ -127,7 +127,7 @@ def test_images_between_frames() -> None:
         b'{"before":{"k":2},"after":null',
     ]
     values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
-    framed = KnownFrames().framed(pa.array(values))
+    framed = KnownFrames().find_framed(pa.array(values))
     assert framed is not None
     assert framed.positions.tolist() == [0, 1, 2]
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']

@@ -15,10 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid_of, values_at
-from stream_app.cdc.canal.mysql_types import converted
+from stream_app.cdc.canal.mysql_types import convert_by_types
 from stream_app.cdc.columns.column_reading import ColumnReading, Family, JsonKind
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.json_records.changed_columns import (
+    fill_up,
+    ops_of,
+    rows_with_nulls_after,
+    sent_nulls,
+)
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 
@@ -55,20 +60,20 @@ class _PairedRows(NamedTuple):
     data: _ListRows
     old: _ListRows
     message: Int64s
-    old_places: Int64s
+    old_rows: Int64s
 
     @classmethod
     def of(cls, data: _ListRows, old: _ListRows, updates: Bools) -> _PairedRows:
         """Pair the rows of the messages that `updates` marks: bool [n]."""
         message = np.repeat(np.arange(len(updates)), data.counts)
         in_message = np.arange(len(message)) - data.starts[message]
-        places = np.where(updates[message], old.starts[message] + in_message, -1)
-        return cls(data, old, message, places)
+        old_rows = np.where(updates[message], old.starts[message] + in_message, -1)
+        return cls(data, old, message, old_rows)
 
     def are_objects(self) -> Bools:
         """Return which records have an object as row, and as row of `old`, too: bool [m]."""
-        has_object = np.append(valid_of(self.old.values), False)[self.old_places]
-        is_object: Bools = valid_of(self.data.values) & ((self.old_places < 0) | has_object)
+        has_object = np.append(valid_of(self.old.values), False)[self.old_rows]
+        is_object: Bools = valid_of(self.data.values) & ((self.old_rows < 0) | has_object)
         return is_object
 
     def sent_nulls(
@@ -82,14 +87,14 @@ class _PairedRows(NamedTuple):
         if messages.nulls is None:
             return sent_nulls(
                 messages.values,
-                nulls_behind(messages.values, updates, b'"old":'),
+                rows_with_nulls_after(messages.values, updates, b'"old":'),
                 [reading.name for reading in table.readings],
-                lambda document, at: enumerate(document["old"], int(self.data.starts[at])),
+                lambda document, row: enumerate(document["old"], int(self.data.starts[row])),
             )
         record_of: Int64s = np.full(len(self.old.values), -1, np.int64)
-        paired = np.flatnonzero(self.old_places >= 0)
-        record_of[self.old_places[paired]] = paired
-        null_records = (record_of[places] for places in messages.nulls["old"])
+        paired = np.flatnonzero(self.old_rows >= 0)
+        record_of[self.old_rows[paired]] = paired
+        null_records = (record_of[rows] for rows in messages.nulls["old"])
         return [records[records >= 0] for records in null_records], ()
 
 
@@ -115,15 +120,15 @@ def images_of(
     updates = is_update & ~suspects
     paired = _PairedRows.of(data_rows, old_rows, updates)  # step 2
     message, after = paired.message, children_of(data_rows.values)
-    changed = [values_at(column, paired.old_places) for column in children_of(old_rows.values)]
+    changed = [values_at(column, paired.old_rows) for column in children_of(old_rows.values)]
     nulls, unreadable = paired.sent_nulls(messages, table, updates)
-    before = filled_up(changed, after, nulls)
+    before = fill_up(changed, after, nulls)
     suspects[list(unreadable)] = True
     suspects[message[~paired.are_objects()]] = True
     is_alone = bool((data_rows.counts == 1).all())
     record_message = None if is_alone else pa.array(message)
     if types:  # step 3
-        record_types = _of_records(types[0], record_message)
+        record_types = _column_of_records(types[0], record_message)
         suspects[message[_convert_by_types(record_types, table, before, after)]] = True
     ops = message_ops[message]
     is_delete = ops == DELETE
@@ -136,12 +141,12 @@ def images_of(
         before=before,
         after=after,
         suspects=suspects[message],
-        tables=tuple(_of_records(column, record_message) for column in origin),
+        tables=tuple(_column_of_records(column, record_message) for column in origin),
     )
     return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message, suspects)
 
 
-def _of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:
+def _column_of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:
     """Return a column of messages for the records; None if each message has one record."""
     return column if record_message is None else column.take(record_message)
 
@@ -156,11 +161,11 @@ def _convert_by_types(
     """
     has_wrong: Bools = np.zeros(len(types), np.bool_)
     texts = with_types(table)
-    for place, reading in enumerate(table.readings):
+    for index, reading in enumerate(table.readings):
         if reading in texts:
             column = types.field(texts.index(reading))
             for image in (before, after):
-                image[place], failed = converted(reading.family, column, image[place])
+                image[index], failed = convert_by_types(reading.family, column, image[index])
                 has_wrong |= failed
     return has_wrong
 

@@ -34,7 +34,7 @@ from stream_app.cdc.ddl_text import DdlText
 from stream_app.cdc.json_message import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
 from stream_app.cdc.json_records.options import (
@@ -97,7 +97,7 @@ class CanalDialect(dialect.Dialect):
             if isinstance(text, str) and (data_type := mysql_type(text, options)) is not None
         }
         names = [*types, *(name for row in data or () for name in row)]
-        return untyped(names, document.get("pkNames"), types)
+        return untyped_table(names, document.get("pkNames"), types)
 
     def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
@@ -176,10 +176,10 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
         return list(images)
     wanted = families.keys() & types.keys()
     check_once(types, frozenset(wanted))
-    return [_converted(image, types, wanted, families) for image in images]
+    return [_convert_image(image, types, wanted, families) for image in images]
 
 
-def _converted(
+def _convert_image(
     image: Image, types: Mapping[str, Any], wanted: Iterable[str], families: Mapping[str, Family]
 ) -> Image:
     cells = dict(image)

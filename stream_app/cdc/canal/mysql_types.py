@@ -87,7 +87,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
 
 
-def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
+def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
     """Convert a column [n] by the messages' types [n], and return the mask of failed values too."""
     failed = ~valid_of(texts) & valid_of(texts)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
@@ -97,7 +97,7 @@ def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Arra
         rows = bools_of(pc.equal(types, mysql_type))
         wanted = null_where(texts, ~rows).dictionary_encode()
         texts_by_code = pa.array(
-            [_or_none(convert, text) for text in wanted.dictionary.to_pylist()]
+            [_convert_or_none(convert, text) for text in wanted.dictionary.to_pylist()]
         )
         values = texts_by_code.cast(pa.string()).take(wanted.indices)
         failed |= rows & valid_of(texts) & ~valid_of(values)
@@ -105,7 +105,7 @@ def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Arra
     return texts, failed
 
 
-def _or_none(convert: Conversion, text: str) -> str | None:
+def _convert_or_none(convert: Conversion, text: str) -> str | None:
     try:
         return convert(text)
     except ValueError:
@@ -125,16 +125,16 @@ def geometry_json(text: str) -> str:
         name, inner = reader.geometry(0)
     except (UnicodeEncodeError, struct.error, KeyError, RecursionError):
         raise ValueError("is not a geometry as MySQL stores it") from None
-    if reader.at != len(data):
+    if reader.position != len(data):
         raise ValueError("is not a geometry as MySQL stores it")
     field = "geometries" if name == _GEOMETRY_NAMES[7] else "coordinates"
     return json.dumps({field: inner, "type": name, "srid": srid}, separators=(",", ":"))
 
 
 class _Reader:
-    def __init__(self, data: bytes, at: int) -> None:
+    def __init__(self, data: bytes, position: int) -> None:
         self._data = data
-        self.at = at
+        self.position = position
 
     def geometry(self, depth: int) -> tuple[str, Any]:
         """Return the name of the type, and the coordinates or, in a collection, the geometries."""
@@ -170,6 +170,6 @@ class _Reader:
         return int(count)
 
     def _take(self, form: str) -> tuple[Any, ...]:
-        numbers = struct.unpack_from(form, self._data, self.at)
-        self.at += struct.calcsize(form)
+        numbers = struct.unpack_from(form, self._data, self.position)
+        self.position += struct.calcsize(form)
         return numbers

@@ -129,16 +129,16 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     return _binary(texts, (np.diff(offsets) // 2).astype(np.int32), binary), failed
 
 
-def reversed_bytes(values: pa.Array) -> pa.Array:
+def reverse_bytes(values: pa.Array) -> pa.Array:
     """Reverse the bytes of each value of a binary column [n]."""
     data, offsets = own_bytes(values)
     lengths = lengths_of(values)
-    # The first and the last byte of a value change places, so the sum of their places is constant.
+    # The first and the last byte of a value swap, so the sum of their positions is constant.
     sums = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
     return _binary(values, lengths, data[sums - np.arange(len(data))])
 
 
-def left_padded(values: pa.Array, width: int) -> pa.Array:
+def pad_left(values: pa.Array, width: int) -> pa.Array:
     """Pad each value of a binary column [n] on the left with zero bytes, up to a width."""
     offsets, valid = offsets_of(values), valid_of(values)
     lengths = np.where(valid, lengths_of(values), 0).astype(np.int32)
@@ -148,12 +148,12 @@ def left_padded(values: pa.Array, width: int) -> pa.Array:
     data: Bytes = np.zeros(int(widths.sum(dtype=np.int64)), np.uint8)
     # The distance by which a byte moves, which is the same for all bytes of a value.
     moves = np.cumsum(widths, dtype=np.int64) - lengths - offsets[:-1]
-    places = np.repeat(offsets[:-1], lengths) + _counted(lengths)
-    data[places + np.repeat(moves, lengths)] = bytes_of(values)[places]
+    positions = np.repeat(offsets[:-1], lengths) + _numbers_up_to(lengths)
+    data[positions + np.repeat(moves, lengths)] = bytes_of(values)[positions]
     return _binary(values, widths, data)
 
 
-def _counted(lengths: Int32s) -> npt.NDArray[np.int64]:
+def _numbers_up_to(lengths: Int32s) -> npt.NDArray[np.int64]:
     """Return the numbers from 0 up to each length, in one sequence."""
     ends = np.cumsum(lengths, dtype=np.int64)
     return np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(ends - lengths, lengths)

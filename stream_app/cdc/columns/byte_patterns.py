@@ -22,7 +22,7 @@ class BytePattern:
     """A pattern for texts of `len(lowest)` bytes.
 
     Attributes:
-        lowest: uint8 [t]; the lowest byte that matches at each place.
+        lowest: uint8 [t]; the lowest byte that matches at each index.
         spread: uint8 [t]; how many of the following byte values match there too.
     """
 
@@ -54,44 +54,44 @@ class BytePattern:
         lowest, spread = np.tile(self.lowest, rows), np.tile(self.spread, rows)
         result: Bools = np.ones(len(starts), np.bool_)
         # Blocks fit into the processor's cache, and each is compared as one long row.
-        for at in range(0, len(starts), rows):
-            block = texts[starts[at : at + rows]].reshape(-1)
+        for start in range(0, len(starts), rows):
+            block = texts[starts[start : start + rows]].reshape(-1)
             fit = (block - lowest[: len(block)]) <= spread[: len(block)]
             if not fit.all():
-                result[at : at + rows] = fit.reshape(-1, size).all(axis=1)
+                result[start : start + rows] = fit.reshape(-1, size).all(axis=1)
         return result
 
 
 def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
-    """Return the pattern of a text; `ranges` gives the lowest and highest byte for some places."""
+    """Return the pattern of a text; `ranges` gives the lowest and highest byte at some indexes."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
-    for place, (least, largest) in ranges.items():
-        lowest[place], spread[place] = least, largest - least
+    for index, (least, largest) in ranges.items():
+        lowest[index], spread[index] = least, largest - least
     return BytePattern(lowest, spread)
 
 
 @dataclass(frozen=True, slots=True)
 class ByteWords:
-    """Reads eight bytes as one number, at any place of some data."""
+    """Reads eight bytes as one number, at any position of some data."""
 
     data: Bytes
 
-    def stands_at(self, places: Int64s, word: bytes) -> Bools:
-        """Mark the places at which the word is; each is at least eight bytes before the end of the
-        data.
+    def occurs_at(self, positions: Int64s, word: bytes) -> Bools:
+        """Mark the positions at which the word is; each is at least eight bytes before the data's
+        end.
         """
-        if not len(places):
+        if not len(positions):
             return np.zeros(0, np.bool_)
         words: npt.NDArray[np.uint64] = np.ndarray(
             (len(self.data) - 7,), "<u8", self.data.data, 0, (1,)
         )
-        is_there: Bools = words[places] == int.from_bytes(word, "little")
+        is_there: Bools = words[positions] == int.from_bytes(word, "little")
         return is_there
 
 
-def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
-    """Yield the places of a word of two or four bytes, block by block, after its first place.
+def masks_of_word(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
+    """Yield the mask of a word of two or four bytes, block by block, after its first position.
 
     Blocks fit into the processor's cache, because reading memory costs the most.
     """
@@ -103,16 +103,16 @@ def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
             yield size * start + shift, same
 
 
-def places_of_word(data: Bytes, word: bytes) -> Int64s:
+def positions_of_word(data: Bytes, word: bytes) -> Int64s:
     """Return the positions of a word of two or four bytes, ascending."""
     size = len(word)
-    places = [start + size * np.flatnonzero(same) for start, same in words_like(data, word)]
-    return np.sort(np.concatenate([np.empty(0, np.int64), *places]))
+    positions = [start + size * np.flatnonzero(same) for start, same in masks_of_word(data, word)]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *positions]))
 
 
-def places_of(data: Bytes, text: bytes) -> Int64s:
+def positions_of(data: Bytes, text: bytes) -> Int64s:
     """Return the positions at which a text of four bytes or more begins, ascending."""
-    places = places_of_word(data, text[:4])
-    for at, byte in enumerate(text[4:], 4):
-        places = places[data.take(places + at, mode="clip") == byte]
-    return places
+    positions = positions_of_word(data, text[:4])
+    for index, byte in enumerate(text[4:], 4):
+        positions = positions[data.take(positions + index, mode="clip") == byte]
+    return positions

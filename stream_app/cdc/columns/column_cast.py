@@ -18,8 +18,8 @@ from stream_app.cdc.columns.base64_columns import (
     decode_base64,
     decode_hex,
     decode_latin_1,
-    left_padded,
-    reversed_bytes,
+    pad_left,
+    reverse_bytes,
 )
 from stream_app.cdc.columns.column_reading import (
     EPOCH_DIGITS,
@@ -29,9 +29,9 @@ from stream_app.cdc.columns.column_reading import (
     JsonKind,
 )
 from stream_app.cdc.columns.decimal_columns import (
-    by_scale,
+    convert_by_scale,
     decimals_from_bytes,
-    narrowed_decimals,
+    narrow_decimals,
     plain_texts,
 )
 from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
@@ -161,7 +161,7 @@ def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
 
 def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
     if not pa.types.is_string(wire.type):
-        return narrowed_decimals(wire, reading.arrow_type)
+        return narrow_decimals(wire, reading.arrow_type)
     values, failed = decode_base64(wire)
     decimals, unfit = decimals_from_bytes(values, reading.scale, reading.arrow_type)
     return decimals, any_of(failed, unfit)
@@ -203,7 +203,7 @@ def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
             case _:
                 return plain_texts(numbers, scale)
 
-    result = by_scale(values, pc.struct_field(wire, "scale"), convert, target)
+    result = convert_by_scale(values, pc.struct_field(wire, "scale"), convert, target)
     return result, any_of(valid_of(wire) & ~valid_of(result))
 
 
@@ -217,9 +217,9 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
             return wire.cast(pa.binary()), None
         case Encoding.BASE64_LITTLE_ENDIAN:
             values, failed = decode_base64(wire)
-            values = reversed_bytes(values)
+            values = reverse_bytes(values)
             if reading.data_type.root is TypeRoot.BINARY:  # PostgreSQL omits leading zeros
-                values = left_padded(values, reading.data_type.length)
+                values = pad_left(values, reading.data_type.length)
             return values, failed
         case _:
             return decode_base64(wire, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)

@@ -174,7 +174,7 @@ class ColumnReading:
         """Return the same column in another encoding."""
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
 
-    def refusing(self, reason: str) -> ColumnReading:
+    def with_refusal(self, reason: str) -> ColumnReading:
         """Return the same column, which refuses every value with this reason."""
         return replace(self, refusal=reason)
 
@@ -189,8 +189,8 @@ class ColumnReading:
                 return key, _inner(_ELEMENT, kind.element, arrow.item_type)
             case _:
                 return tuple(
-                    _inner(field.name, field.data_type, arrow.field(place).type)
-                    for place, field in enumerate(kind.fields)
+                    _inner(field.name, field.data_type, arrow.field(index).type)
+                    for index, field in enumerate(kind.fields)
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:

@@ -89,7 +89,7 @@ def apply_schema(
             return reading
         is_chosen = reading.name in chosen
         if not is_chosen and sends_bytes and _is_text_of_bytes(reading, field):
-            return reading.refusing(
+            return reading.with_refusal(
                 "is text in the message's schema, and binary.handling.mode is bytes: it is "
                 "base64, base64-url-safe or hex at the connector, or another type "
                 f"(column.{reading.name}.encoding can set it)"
@@ -97,7 +97,7 @@ def apply_schema(
         written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
         if written is not None and reading.family is Family.STRING:
             return reading.with_encoding(written)
-        return _as_field_says(reading, field, is_chosen=is_chosen)
+        return _reading_of_field(reading, field, is_chosen=is_chosen)
 
     return tuple(map(read_by_schema, readings))
 
@@ -108,7 +108,7 @@ def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
     return is_text and reading.family is Family.BINARY and not field.semantic
 
 
-def _as_field_says(
+def _reading_of_field(
     reading: ColumnReading, field: ConnectField, *, is_chosen: bool
 ) -> ColumnReading:
     family = reading.family
@@ -123,9 +123,9 @@ def _as_field_says(
         return reading.with_encoding(Encoding.NUMBER)
     is_bare_count = field.literal in _COUNTS and not field.semantic
     if field.semantic.startswith((TIME, CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
-        return _time_as_field_says(reading, field)
+        return _time_reading_of_field(reading, field)
     if field.literal == "bytes":
-        return _bytes_as_field_says(reading, field)
+        return _bytes_reading_of_field(reading, field)
     if family is Family.BINARY and field.parameters.get(SOURCE_TYPE) in _TEXT_TYPES:
         return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
     # This is neither bytes nor a Decimal: text in a DECIMAL column has the digits of the number.
@@ -135,7 +135,7 @@ def _as_field_says(
     return reading.with_encoding(encoding)
 
 
-def _time_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+def _time_reading_of_field(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     if reading.family in _AS_SENT:
         return reading.with_encoding(Encoding.TEXT)
     encoding, families = _TIMES.get(field.semantic, (Encoding.TEXT, frozenset()))
@@ -144,7 +144,7 @@ def _time_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnRe
     )
 
 
-def _bytes_as_field_says(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+def _bytes_reading_of_field(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     match reading.family:
         case Family.BINARY:
             is_bits = field.semantic == BITS
@@ -163,7 +163,7 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
     if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= _SCALE_MAX:
         return reading.with_encoding(Encoding.BASE64, int(text))
     shown = repr(text[:40]) if text else "none"
-    return reading.refusing(
+    return reading.with_refusal(
         f"is an {DECIMAL} whose schema has no scale that can be read (scale: {shown})"
     )
 
@@ -176,6 +176,6 @@ def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     described_type = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
     if is_count:
         described_type = f"an {field.literal} without a semantic type"
-    return reading.refusing(
+    return reading.with_refusal(
         f"is {described_type} in the message's schema, which has no meaning in the column{hint}"
     )

@@ -52,7 +52,7 @@ def decimals_from_bytes(
     """
     digits = target.precision - (target.scale - scale)
     if not 1 <= digits <= target.precision or _unusual_widths(values).any():
-        return _one_by_one(
+        return _convert_one_by_one(
             values, lambda value: exact_decimal(number_text(value, scale), target), target
         )
     # These have so few digits that the zeros of the larger scale fit behind them.
@@ -71,13 +71,16 @@ def _unscaled(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     """Return numbers of 1 to 16 bytes as the unscaled values of `target`, whatever their
     precision.
     """
-    buffers = [values.buffers()[0] if values.null_count else None, pa.py_buffer(_wide(values))]
+    buffers = [
+        values.buffers()[0] if values.null_count else None,
+        pa.py_buffer(_sign_extend(values)),
+    ]
     if buffers[0] is not None and values.offset:
         buffers[0] = pa.array(valid_of(values)).buffers()[1]
     return pa.Array.from_buffers(target, len(values), buffers)
 
 
-def _wide(values: pa.Array) -> Bytes:
+def _sign_extend(values: pa.Array) -> Bytes:
     """Sign-extend numbers to 16 bytes, little-endian, with one NumPy pass for each length."""
     offsets, data, lengths = offsets_of(values), bytes_of(values), lengths_of(values)
     out = np.zeros((len(values), _WIDTH), np.uint8)
@@ -89,8 +92,8 @@ def _wide(values: pa.Array) -> Bytes:
         first = data[starts]
         number = np.empty((len(rows), _WIDTH), np.uint8)
         number[:, length:] = np.where(first & 0x80, 0xFF, 0)[:, None]
-        for place in range(length):
-            number[:, place] = data[starts + (length - 1 - place)]
+        for index in range(length):
+            number[:, index] = data[starts + (length - 1 - index)]
         out[rows] = number
     return out
 
@@ -106,9 +109,7 @@ def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
     return pa.decimal256(_DIGITS_MAX, target.scale)
 
 
-def narrowed_decimals(
-    decimals: pa.Array, target: pa.Decimal128Type
-) -> tuple[pa.Array, Bools | None]:
+def narrow_decimals(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, Bools | None]:
     """Convert decimals of `parsed_as(target)` to `target`; null, and in the mask, where they do not
     fit.
 
@@ -156,7 +157,7 @@ def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
     return result
 
 
-def _one_by_one(
+def _convert_one_by_one(
     values: pa.Array, convert: Callable[[bytes], object], target: pa.DataType
 ) -> tuple[pa.Array, Bools | None]:
     """Convert the rare other numbers: with a larger scale, or with no or too many bytes."""
@@ -204,7 +205,7 @@ def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled(values, pa.decimal128(_DIGITS_MAX, 0)))
     if numbers is None or failed is not None:
-        return _one_by_one(values, lambda value: plain_text(value, scale), pa.string())
+        return _convert_one_by_one(values, lambda value: plain_text(value, scale), pa.string())
     texts = numbers.cast(pa.string())
     if scale <= 0:
         zeros = pc.if_else(pc.equal(texts, "0"), "", "0" * -scale)
@@ -218,7 +219,7 @@ def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     return pc.binary_join_element_wise(whole, fraction, "."), None
 
 
-def by_scale(
+def convert_by_scale(
     values: pa.Array,
     scales: pa.Array,
     convert: Callable[[pa.Array, int], tuple[pa.Array, Bools | None]],
@@ -243,9 +244,9 @@ def by_scale(
         part = values.take(pa.array(rows[start:end]))
         parts.append(convert(part, int(numbers[rows[start]]))[0])
         start = end
-    places = np.zeros(len(values), np.int64)
-    places[rows] = np.arange(len(rows))
-    return pa.concat_arrays(parts).take(pa.array(places, mask=~usable))
+    indices = np.zeros(len(values), np.int64)
+    indices[rows] = np.arange(len(rows))
+    return pa.concat_arrays(parts).take(pa.array(indices, mask=~usable))
 
 
 def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:

@@ -75,18 +75,20 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     misread: Bools = np.zeros(len(values), np.bool_)
     data, offsets = own_bytes(values)
     # Regular expressions are slow on every byte, and marks of such a value are rare.
-    rows = np.unique(np.searchsorted(offsets, _marks(data, has_decimals), side="right") - 1)
+    rows = np.unique(
+        np.searchsorted(offsets, _possible_misreads(data, has_decimals), side="right") - 1
+    )
     if len(rows):
         pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
         misread[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
     return misread
 
 
-def _marks(data: Bytes, has_decimals: bool) -> Int64s:
-    """Return the places where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
+def _possible_misreads(data: Bytes, has_decimals: bool) -> Int64s:
+    """Return the positions where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
     ``\\u``.
     """
-    places = [np.empty(0, np.int64)]
+    positions = [np.empty(0, np.int64)]
     # Blocks fit into the processor's cache, because reading memory costs the most.
     for start in range(0, len(data), _SEARCH_BYTES):
         window = data[start : start + _SEARCH_BYTES + 1]
@@ -98,16 +100,16 @@ def _marks(data: Bytes, has_decimals: bool) -> Int64s:
             hit |= (mark == ord("\\")) & (behind == ord("u"))
             ends = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(mark)]
             hit[: len(ends)] |= (mark[: len(ends)] == ord(".")) & _is_digit(ends)
-        places.append(np.flatnonzero(hit) + start)
-    return _rarer(data, np.concatenate(places))
+        positions.append(np.flatnonzero(hit) + start)
+    return _drop_impossible(data, np.concatenate(positions))
 
 
-def _rarer(data: Bytes, at: Int64s) -> Int64s:
-    """Drop the places where a few bytes show that neither expression matches."""
+def _drop_impossible(data: Bytes, positions: Int64s) -> Int64s:
+    """Drop the positions where a few bytes show that neither expression matches."""
 
     def byte(shift: int) -> Bytes:
-        # A place beyond the end repeats the last byte, a bracket: nothing matches there.
-        return data.take(at + shift, mode="clip")
+        # A position beyond the end repeats the last byte, a bracket: nothing matches there.
+        return data.take(positions + shift, mode="clip")
 
     mark = byte(0)
     exponent = _is_digit(byte(2)) & _is_digit(byte(3))
@@ -116,7 +118,7 @@ def _rarer(data: Bytes, at: Int64s) -> Int64s:
     is_exponent = mark | 32 == ord("e")
     third = byte(2)
     other = np.where(mark == ord("N"), third == ord("N"), (mark != ord("I")) | (third == ord("f")))
-    rare: Int64s = at[np.where(is_point, fraction, np.where(is_exponent, exponent, other))]
+    rare: Int64s = positions[np.where(is_point, fraction, np.where(is_exponent, exponent, other))]
     return rare
 
 

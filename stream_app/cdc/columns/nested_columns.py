@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, any_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
-from stream_app.cdc.columns.nesting import deep_ones, nests_too_deeply
+from stream_app.cdc.columns.nesting import are_too_deep, nests_too_deeply
 from stream_app.cdc.columns.time_columns import Casted
-from stream_app.cdc.columns.wire_values import by_kind
+from stream_app.cdc.columns.wire_values import group_by_kind
 from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 
 _WRAP = "v"
@@ -74,29 +74,29 @@ def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     """
     valid = valid_of(wire)
     texts = wire.drop_null()
-    casted = _parsed_together(reading, texts, casts)
+    casted = _parse_together(reading, texts, casts)
     if casted is None:
         documents = [_document(text) for text in texts.to_pylist()]
-        casted = _of_documents(reading, documents, casts)
+        casted = _cast_documents(reading, documents, casts)
     values, failed = casted
     if valid.all():
         return casted
-    places = np.where(valid, np.cumsum(valid) - 1, 0)
-    spread = values.take(pa.array(places, mask=~valid))
-    return spread, None if failed is None else failed[places] & valid
+    indices = np.where(valid, np.cumsum(valid) - 1, 0)
+    spread = values.take(pa.array(indices, mask=~valid))
+    return spread, None if failed is None else failed[indices] & valid
 
 
 def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     return casts.column(reading, reading.usual_kind(), wire)
 
 
-def _parsed_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
+def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
     """Step 2; returns None if the texts do not parse together."""
     wanted = reading.nested_wire_type()
     if wanted is None or not len(texts):
         return None
     lines = pc.binary_join_element_wise(f'{{"{_WRAP}":', texts, "}", "").cast(pa.binary())
-    if may_be_misread(lines, has_decimals=True).any() or deep_ones(lines).any():
+    if may_be_misread(lines, has_decimals=True).any() or are_too_deep(lines).any():
         return None
     columns = parse_objects(lines, pa.schema([pa.field(_WRAP, wanted)]), strict=True)
     return None if columns is None else cast_nested(reading, columns[0], casts)
@@ -132,25 +132,25 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     return members
 
 
-def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
+def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
     """Step 3: cast all documents at once, level by level."""
     match reading.data_type.root:
         case TypeRoot.ARRAY | TypeRoot.VECTOR:
             filled, valid, broken = _of_type(documents, list)
-            parts = [_of_documents(reading.inner()[0], _joined(filled), casts)]
+            parts = [_cast_documents(reading.inner()[0], _join(filled), casts)]
             values, failed = _lists(reading, _lengths(filled), parts, valid)
         case TypeRoot.MAP:
             filled, valid, broken = _of_type(documents, dict)
             key, item = reading.inner()
             parts = [
-                _of_documents(key, _joined(filled), casts),
-                _of_documents(item, _joined(part.values() for part in filled), casts),
+                _cast_documents(key, _join(filled), casts),
+                _cast_documents(item, _join(part.values() for part in filled), casts),
             ]
             values, failed = _lists(reading, _lengths(filled), parts, valid)
         case TypeRoot.ROW:
             filled, valid, broken = _of_type(documents, dict)
             parts = [
-                _of_documents(part, [document.get(part.name) for document in filled], casts)
+                _cast_documents(part, [document.get(part.name) for document in filled], casts)
                 for part in reading.inner()
             ]
             values, failed = _rows(reading, parts, valid)
@@ -172,7 +172,7 @@ def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, 
     return filled, valid, broken
 
 
-def _joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
+def _join(parts: Iterable[Iterable[Any]]) -> list[Any]:
     return [item for part in parts for item in part]
 
 
@@ -195,7 +195,7 @@ def cast_cells(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None], cast_alone: CastAlone
 ) -> Casted:
     """Cast values that were read one by one; None is null."""
-    wires_of, problems = by_kind(reading, cells)
+    wires_of, problems = group_by_kind(reading, cells)
     failed: Bools = np.zeros(len(cells), np.bool_)
     failed[list(problems)] = True
     values = pa.nulls(len(cells), reading.arrow_type)

@@ -31,7 +31,7 @@ def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > levels
 
 
-def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
+def are_too_deep(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
     """Mark the values that nest deeper than the limit: bool [n].
 
     Args:
@@ -46,15 +46,15 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
 
 
 def _openings(values: pa.Array) -> Int64s:
-    """Return the places of opening brackets in the values' bytes, including those in strings."""
+    """Return the positions of opening brackets in the values' bytes, including those in strings."""
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
     # Blocks fit into the processor's cache, because reading memory costs the most.
-    places = [
+    positions = [
         np.flatnonzero(data[start : start + _SEARCH_BYTES] | 32 == ord("{")) + start
         for start in range(int(offsets[0]), len(data), _SEARCH_BYTES)
     ]
-    return np.concatenate([np.empty(0, np.int64), *places])
+    return np.concatenate([np.empty(0, np.int64), *positions])
 
 
 def _rows_of_many_brackets(

@@ -78,7 +78,7 @@ def dates_from_iso(texts: pa.Array) -> Casted:
 def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> Casted:
     """int64 days since 1970-01-01 → timestamp of the day's midnight."""
     numbers = int64s_of(days)
-    failed = _outside(numbers, days, _YEAR_0000_DAY, _YEAR_9999_DAY)
+    failed = _out_of_range(numbers, days, _YEAR_0000_DAY, _YEAR_9999_DAY)
     if failed is not None:
         days = null_where(days, failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
@@ -90,7 +90,7 @@ def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precisi
     """int64 units of 10^-digits seconds since midnight → time."""
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
-    failed = _outside(numbers, values, 0, end - 1)
+    failed = _out_of_range(numbers, values, 0, end - 1)
     converted = _rescale(numbers, digits, _digits_of(target), precision)
     return _build(converted, values, failed, target)
 
@@ -137,7 +137,7 @@ def timestamps_from_epoch(
     if target_digits > digits:
         most = _INT64_MAX // 10 ** (target_digits - digits)
         low, high = max(low, -most), min(high, most)
-    failed = _outside(numbers, values, low, high)
+    failed = _out_of_range(numbers, values, low, high)
     if digits == target_digits and precision >= digits and failed is None:
         return values.view(target), None
     return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target)
@@ -248,7 +248,7 @@ def _rescale(numbers: Int64s, digits: int, target_digits: int, precision: int) -
         return numbers * np.int64(10 ** (target_digits - digits))
 
 
-def _outside(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
+def _out_of_range(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | None:
     if len(numbers) == 0:
         return None
     if not values.null_count and numbers.min() >= low and numbers.max() <= high:
@@ -258,7 +258,7 @@ def _outside(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | 
 
 
 def _dates(days: Int64s, values: pa.Array) -> Casted:
-    outside = _outside(days, values, _YEAR_0000_DAY, _YEAR_9999_DAY)
+    outside = _out_of_range(days, values, _YEAR_0000_DAY, _YEAR_9999_DAY)
     return _build(days, values, outside, pa.date32())
 
 

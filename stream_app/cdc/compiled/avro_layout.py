@@ -30,7 +30,7 @@ from stream_app.cdc.compiled.avro_walk import (
     SYMBOL,
     TRUTH,
     WIDE,
-    AvroPlaces,
+    AvroPositions,
     AvroTables,
     walk_messages,
 )
@@ -65,27 +65,27 @@ class AvroColumn:
     """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
 
     Attributes:
-        position: the number of the column's cells.
+        index: the number of the column's cells.
         memory: the memory of the texts to which the cells point.
     """
 
     avro_type: AvroType
     cells: ImageCells
     memory: tuple[Bytes, Bytes]
-    position: int
+    index: int
     count: int
 
     @property
     def present(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        present: Bools = self.cells.valid[self.position, : self.count] == VALUE
+        present: Bools = self.cells.valid[self.index, : self.count] == VALUE
         return present
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
         bits, numbers = (
-            self.cells.bits(self.position, self.count),
-            self.cells.numbers[self.position],
+            self.cells.valid_bits(self.index, self.count),
+            self.cells.numbers[self.index],
         )
         numbers = numbers[: self.count]
         match self.avro_type.kind:
@@ -101,12 +101,12 @@ class AvroColumn:
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.cells.texts(self.position, self.count).view(pa.binary())
+        return self.cells.texts(self.index, self.count).view(pa.binary())
 
     def decimals(self, target: pa.Decimal128Type) -> pa.Array:
         """Return the numbers that are read as decimals, whatever the precision of the type."""
         is_wide = target.precision > DIGITS_MAX
-        return self.cells.decimals(self.position, self.count, target, is_wide=is_wide)
+        return self.cells.decimals(self.index, self.count, target, is_wide=is_wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +194,12 @@ class AvroLayout:
         # Bytes behind the buffer must not be read, so the last messages are copied.
         ended = np.concatenate([data[offsets[copied] : offsets[-1]], np.zeros(_BEHIND, np.uint8)])
         starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
-        for places in (starts, ends):
-            places[copied:] += ended.ctypes.data - data.ctypes.data - offsets[copied]
+        for positions in (starts, ends):
+            positions[copied:] += ended.ctypes.data - data.ctypes.data - offsets[copied]
         cells = ImageCells.for_columns(self.width, 2 * count)
         parsed, sides = np.empty(count, np.bool_), np.empty((2, count), np.int64)
         images = walk_messages(
-            AvroPlaces(starts + head, ends, sides[0], sides[1], parsed),
+            AvroPositions(starts + head, ends, sides[0], sides[1], parsed),
             AvroTables(
                 steps=self.steps.ctypes.data,
                 numbers=cells.numbers.ctypes.data,
@@ -216,12 +216,12 @@ class AvroLayout:
             before_at=sides[0, :rows],
             after_at=sides[1, :rows],
             columns={
-                name: AvroColumn(data_type, cells, (data, ended), at, images)
-                for name, (at, data_type) in self.columns.items()
+                name: AvroColumn(data_type, cells, (data, ended), index, images)
+                for name, (index, data_type) in self.columns.items()
             },
             texts={
-                path: AvroColumn(data_type, cells, (data, ended), at, rows)
-                for path, (at, data_type) in self.texts.items()
+                path: AvroColumn(data_type, cells, (data, ended), index, rows)
+                for path, (index, data_type) in self.texts.items()
             },
         )
 
@@ -245,32 +245,32 @@ class _AvroSteps:
         sides: list[set[str]] = []
         for name, declared in _fields_of(root):
             if name not in images:
-                self._add(declared, (name,), in_image=False)
+                self._add_value(declared, (name,), in_image=False)
                 continue
             null, row = _nullable(declared)
-            at = self._open(IMAGE, null, images.index(name))
+            step = self._append_step(IMAGE, null, images.index(name))
             for column, its in _fields_of(row):
-                self._add(its, (column,), in_image=True)
-            self._open(IMAGE_END)
-            self.steps[at][2] = len(self.steps)
+                self._add_value(its, (column,), in_image=True)
+            self._append_step(IMAGE_END)
+            self.steps[step][2] = len(self.steps)
             sides.append(self.columns.keys() & dict(row.fields))
-        self._open(END)
+        self._append_step(END)
         if any(side != sides[0] for side in sides) or len(self.steps) > _STEPS_MAX:
             raise _UnsupportedError
 
-    def _open(self, reads: int, null: int = -1, column: int = _NO_COLUMN) -> int:
+    def _append_step(self, reads: int, null: int = -1, column: int = _NO_COLUMN) -> int:
         self.steps.append([reads, null, -1, column])
         return len(self.steps) - 1
 
-    def _add(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
+    def _add_value(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
         null, data_type = _nullable(declared)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
         if data_type.kind == "record" and not is_column:
-            at = self._open(RECORD, null)
+            step = self._append_step(RECORD, null)
             for name, inner in _fields_of(data_type):
-                self._add(inner, (*path, name), in_image=in_image)
-            self.steps[at][2] = len(self.steps)
+                self._add_value(inner, (*path, name), in_image=in_image)
+            self.steps[step][2] = len(self.steps)
             return
         if data_type.kind not in _READS:
             raise _UnsupportedError

@@ -3,8 +3,8 @@
 Called by `avro_layout`, which makes the steps and asks for columns. One compilation serves every
 schema, because its steps are data.
 
-No read goes beyond its message: each place is compared with the message's end first. Behind every
-message are 8 more bytes, which `avro_layout` provides, so whole words may be read.
+No read goes beyond its message: each position is compared with the message's end first. Behind
+every message are 8 more bytes, which `avro_layout` provides, so whole words may be read.
 
 Source: Apache Avro's specification, "Binary encoding".
 """
@@ -44,12 +44,12 @@ _POSITIVE = 2**63 - 1
 _NARROW_BYTES, _WIDE_BYTES = 8, 16
 
 
-class AvroPlaces(NamedTuple):
-    """The places of n messages, of which m are read.
+class AvroPositions(NamedTuple):
+    """The positions of n messages, of which m are read.
 
     Attributes:
         starts, ends: int64 [n]; the addresses of each value's first byte, and behind its last.
-        before_at, after_at: int64 [m]; the places of a message's images, or -1.
+        before_at, after_at: int64 [m]; the positions of a message's images, or -1.
         parsed: bool [n]; else the message is declined.
     """
 
@@ -72,22 +72,22 @@ class AvroTables(NamedTuple):
 
 
 @compiled
-def walk_messages(places: AvroPlaces, tables: AvroTables) -> int:
+def walk_messages(positions: AvroPositions, tables: AvroTables) -> int:
     """Read messages into cells; returns how many images there are."""
     image, row = 0, 0
-    for message in range(len(places.starts)):
-        span = places.starts[message], places.ends[message]
-        behind, before, after = _message(span, tables, (image, row))
-        places.parsed[message] = behind >= 0
+    for message in range(len(positions.starts)):
+        span = positions.starts[message], positions.ends[message]
+        behind, before, after = _read_message(span, tables, (image, row))
+        positions.parsed[message] = behind >= 0
         if behind >= 0:
-            places.before_at[row] = before
-            places.after_at[row] = after
+            positions.before_at[row] = before
+            positions.after_at[row] = after
             image, row = behind, row + 1
     return image
 
 
 @compiled
-def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
+def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
     span: tuple[int, int], tables: AvroTables, cell: tuple[int, int]
 ) -> tuple[int, int, int]:
     """Read one message into the cells of its images and of its texts.
@@ -99,7 +99,7 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
     Returns:
         The row behind its last image, or `DECLINED`; and the rows of its images, or -1.
     """
-    place, end = span
+    position, end = span
     image, row = cell
     number, before, after = row, -1, -1
     step = tables.steps
@@ -108,8 +108,8 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
         argument, column = number_at(step + 16), number_at(step + 24)
         step += _STEP_BYTES
         if null >= 0:
-            branch, place = long_at(place, end)
-            if place < 0 or branch not in (0, 1):
+            branch, position = long_at(position, end)
+            if position < 0 or branch not in (0, 1):
                 break
             if branch == null:
                 behind = step
@@ -120,8 +120,8 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
                 step = behind
                 continue
         if reads < RECORD:
-            place = _cell(reads, (place, end, argument), tables, (column, number))
-            if place < 0 or place > end:
+            position = _read_cell(reads, (position, end, argument), tables, (column, number))
+            if position < 0 or position > end:
                 break
         elif reads == IMAGE:
             number, image = image, image + 1
@@ -129,73 +129,73 @@ def _message(  # noqa: C901, PLR0912 - a branch for each kind of step
         elif reads == IMAGE_END:
             number = row
         elif reads == END:
-            return image if place == end else DECLINED, before, after
+            return image if position == end else DECLINED, before, after
     return DECLINED, -1, -1
 
 
 @compiled
-def _cell(  # noqa: C901, PLR0912 - a branch for each kind of value
+def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     reads: int, span: tuple[int, int, int], tables: AvroTables, cell: tuple[int, int]
 ) -> int:
-    """Read a value into its cell, or skip it; return the place behind it, or `DECLINED`.
+    """Read a value into its cell, or skip it; return the position after it, or `DECLINED`.
 
     Args:
         span: the beginning of the value, the end of the message, and the step's argument.
         cell: the column, or -1 for a value to skip; and the row.
     """
-    place, end, argument = span
+    position, end, argument = span
     column, number = cell
-    at, value = column * tables.width + number, 0
+    slot, value = column * tables.width + number, 0
     if reads == LONG:
-        value, place = long_at(place, end)
+        value, position = long_at(position, end)
     elif reads == BYTES:
-        length, value = _length(place, end, argument)
+        length, value = _byte_span(position, end, argument)
         if column >= 0:
-            put_length(tables.lengths, at, length)
-        place = value + length if value >= 0 else DECLINED
+            put_length(tables.lengths, slot, length)
+        position = value + length if value >= 0 else DECLINED
     elif reads in (DECIMAL, WIDE):
-        length, place = _length(place, end, argument)
+        length, position = _byte_span(position, end, argument)
         if length == 0 or length > (_NARROW_BYTES if reads == DECIMAL else _WIDE_BYTES):
             return DECLINED
-        value, high = _decimal(place, length)
-        put_number(tables.highs, at, high)
-        place += length
+        value, high = _decimal_halves(position, length)
+        put_number(tables.highs, slot, high)
+        position += length
     elif reads == DOUBLE:
-        value, place = number_at(place), place + 8
+        value, position = number_at(position), position + 8
     elif reads == FLOAT:
-        value, place = number_at(place) & _HALF, place + 4
+        value, position = number_at(position) & _HALF, position + 4
     elif reads == TRUTH:
-        value, place = byte_at(place), place + 1
+        value, position = byte_at(position), position + 1
     elif reads == SYMBOL:
-        value, place = long_at(place, end)
+        value, position = long_at(position, end)
         if not 0 <= value < argument:
             return DECLINED
     if column >= 0:
-        put_byte(tables.valid, at, NULL if reads == NOTHING else VALUE)
-        put_number(tables.numbers, at, value)
-    return place
+        put_byte(tables.valid, slot, NULL if reads == NOTHING else VALUE)
+        put_number(tables.numbers, slot, value)
+    return position
 
 
 @compiled
-def long_at(place: int, end: int) -> tuple[int, int]:
-    """Return a number of variable length, zigzag, and the place behind it or `DECLINED`."""
-    if place >= end:
+def long_at(position: int, end: int) -> tuple[int, int]:
+    """Return a number of variable length, zigzag, and the position after it or `DECLINED`."""
+    if position >= end:
         return 0, DECLINED
-    byte = byte_at(place)
-    number, place, shift = byte & 0x7F, place + 1, 7
+    byte = byte_at(position)
+    number, position, shift = byte & 0x7F, position + 1, 7
     while byte >= 0x80:
-        if place >= end:
+        if position >= end:
             return 0, DECLINED
-        byte = byte_at(place)
+        byte = byte_at(position)
         if shift == 63 and byte > 1:  # more than 64 bits
             return 0, DECLINED
         number |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-    return (number >> 1 & _POSITIVE) ^ -(number & 1), place
+        position, shift = position + 1, shift + 7
+    return (number >> 1 & _POSITIVE) ^ -(number & 1), position
 
 
 @compiled
-def _length(place: int, end: int, size: int) -> tuple[int, int]:
+def _byte_span(position: int, end: int, size: int) -> tuple[int, int]:
     """Return the number of a value's bytes, and where they begin or `DECLINED`.
 
     Args:
@@ -203,20 +203,20 @@ def _length(place: int, end: int, size: int) -> tuple[int, int]:
     """
     length = size
     if size < 0:
-        length, place = long_at(place, end)
-        if place < 0:
+        length, position = long_at(position, end)
+        if position < 0:
             return 0, DECLINED
-    return (length, place) if 0 <= length <= end - place else (0, DECLINED)
+    return (length, position) if 0 <= length <= end - position else (0, DECLINED)
 
 
 @compiled
-def _decimal(place: int, length: int) -> tuple[int, int]:
+def _decimal_halves(position: int, length: int) -> tuple[int, int]:
     """Return the lower and the upper 64 bits of a big-endian number in two's complement."""
-    low = -(byte_at(place) >> 7)
+    low = -(byte_at(position) >> 7)
     high = low
-    for at in range(place, place + length):
+    for byte_position in range(position, position + length):
         high = high << 8 | low >> 56 & 0xFF
-        low = low << 8 | byte_at(at)
+        low = low << 8 | byte_at(byte_position)
     return low, high
 
 
@@ -227,7 +227,7 @@ def _put_nulls(tables: AvroTables, steps: tuple[int, int], number: int) -> None:
     while step < behind:
         column = number_at(step + 24)
         if column >= 0:
-            at = column * tables.width + number
-            put_byte(tables.valid, at, NULL)
-            put_number(tables.numbers, at, 0)
+            slot = column * tables.width + number
+            put_byte(tables.valid, slot, NULL)
+            put_number(tables.numbers, slot, 0)
         step += _STEP_BYTES

@@ -1,8 +1,8 @@
 """Parses the value of one column's cell, whatever its kind; a part of `image_parser`.
 
-Each function takes the place of a value, and returns the value and the place behind it, or
+Each function takes the position of a value, and returns the value and the position after it, or
 `DECLINED`. What it declines may be a value all the same, which another reader takes. Examples are a
-number of more digits, a decimal of another scale, a text in place of a number.
+number of more digits, a decimal of another scale, a text in position of a number.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.cdc.compiled.decimal_values import (
-    base64,
-    decimal,
-    quoted_decimal,
-    wide_base64,
-    wide_decimal,
+    parse_base64,
+    parse_decimal,
+    parse_quoted_decimal,
+    parse_wide_base64,
+    parse_wide_decimal,
 )
 from stream_app.machine_code.compiler import (
     byte_at,
@@ -105,12 +105,12 @@ class Span(NamedTuple):
     """The part of a message that is still to be parsed.
 
     Attributes:
-        place: the beginning of an image, an object or a list.
+        position: the beginning of an image, an object or a list.
         last: the end of the message, or the beginning of its tail.
         steps: the remaining number of searches for names.
     """
 
-    place: int
+    position: int
     last: int
     steps: int
 
@@ -123,134 +123,134 @@ class ImageMark(NamedTuple):
 
 
 @compiled
-def put_null(tables: ImageTables, position: int, kind: int) -> None:
+def put_null(tables: ImageTables, slot: int, kind: int) -> None:
     """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""
-    put_byte(tables.valid, position, kind)
-    put_number(tables.numbers, position, 0)
+    put_byte(tables.valid, slot, kind)
+    put_number(tables.numbers, slot, 0)
 
 
 @compiled
-def cell_end(  # noqa: C901 - a branch for each kind
-    place: int, tables: ImageTables, cell: tuple[int, int]
+def parse_cell(  # noqa: C901 - a branch for each kind
+    position: int, tables: ImageTables, cell: tuple[int, int]
 ) -> int:
-    """Parse a column's value into its cell; returns the place behind the value."""
+    """Parse a column's value into its cell; returns the position after the value."""
     column, number = cell
-    at = column * tables.width + number
-    if byte_at(place) == NULL_BEGIN:
-        put_null(tables, at, NULL)
-        return place + 4 if word_at(place) & _FOUR_BYTES == _NULL else DECLINED
-    put_byte(tables.valid, at, VALUE)
+    slot = column * tables.width + number
+    if byte_at(position) == NULL_BEGIN:
+        put_null(tables, slot, NULL)
+        return position + 4 if word_at(position) & _FOUR_BYTES == _NULL else DECLINED
+    put_byte(tables.valid, slot, VALUE)
     kind = number_at(tables.kinds + 8 * column)
     if kind == WHOLE:
-        value, end = _whole(place)
+        value, end = _parse_whole(position)
     elif kind == TEXT:
-        return _text(place, tables, at)
+        return _parse_text(position, tables, slot)
     elif kind == BASE64:
-        value, end = base64(place)
+        value, end = parse_base64(position)
     elif kind == DECIMAL:
-        value, end = decimal(place, number_at(tables.scales + 8 * column))
+        value, end = parse_decimal(position, number_at(tables.scales + 8 * column))
     elif kind == DECIMAL_TEXT:
-        value, end = quoted_decimal(place, number_at(tables.scales + 8 * column))
+        value, end = parse_quoted_decimal(position, number_at(tables.scales + 8 * column))
     elif kind >= WIDE:
-        value, high, end = _wide(place, kind - WIDE, number_at(tables.scales + 8 * column))
-        put_number(tables.highs, at, high)
+        value, high, end = _parse_wide(position, kind - WIDE, number_at(tables.scales + 8 * column))
+        put_number(tables.highs, slot, high)
     elif kind == TRUTH:
-        value, end = int(byte_at(place) == TRUE_BEGIN), DECLINED
-        if byte_at(place) in (TRUE_BEGIN, FALSE_BEGIN):
-            end = word_end(place)
+        value, end = int(byte_at(position) == TRUE_BEGIN), DECLINED
+        if byte_at(position) in (TRUE_BEGIN, FALSE_BEGIN):
+            end = word_end(position)
     else:
-        value, end = place, number_end(place)
-        put_length(tables.text_lengths, at, end - place)
-    put_number(tables.numbers, at, value)
+        value, end = position, number_end(position)
+        put_length(tables.text_lengths, slot, end - position)
+    put_number(tables.numbers, slot, value)
     return end
 
 
 @compiled
-def _text(place: int, tables: ImageTables, position: int) -> int:
-    if byte_at(place) != QUOTE:
+def _parse_text(position: int, tables: ImageTables, slot: int) -> int:
+    if byte_at(position) != QUOTE:
         return DECLINED
-    place += 1
-    end, escaped = string_end(place)
-    put_number(tables.numbers, position, ~place if escaped else place)
-    put_length(tables.text_lengths, position, end - place - escaped)
+    position += 1
+    end, escaped = string_end(position)
+    put_number(tables.numbers, slot, ~position if escaped else position)
+    put_length(tables.text_lengths, slot, end - position - escaped)
     return end + 1 if end > 0 else DECLINED
 
 
 @compiled
-def _whole(place: int) -> tuple[int, int]:
-    """Parse an int64, except the smallest; return the value, and the place behind it."""
-    negative = byte_at(place) == MINUS
+def _parse_whole(position: int) -> tuple[int, int]:
+    """Parse an int64, except the smallest; return the value, and the position after it."""
+    negative = byte_at(position) == MINUS
     if negative:
-        place += 1
-    begin, value = place, 0
-    digit = byte_at(place) - ZERO
+        position += 1
+    begin, value = position, 0
+    digit = byte_at(position) - ZERO
     while 0 <= digit <= 9:
         if value >= _LARGEST_TENTH and (value > _LARGEST_TENTH or digit > 7):
             return 0, DECLINED
         value = value * 10 + digit
-        place += 1
-        digit = byte_at(place) - ZERO
-    if place == begin or (byte_at(begin) == ZERO and (place > begin + 1 or negative)):
+        position += 1
+        digit = byte_at(position) - ZERO
+    if position == begin or (byte_at(begin) == ZERO and (position > begin + 1 or negative)):
         return 0, DECLINED
-    if byte_at(place) == POINT or byte_at(place) | SMALL == SMALL_E:
+    if byte_at(position) == POINT or byte_at(position) | SMALL == SMALL_E:
         return 0, DECLINED
-    return -value if negative else value, place
+    return -value if negative else value, position
 
 
 @compiled
-def _wide(place: int, kind: int, scale: int) -> tuple[int, int, int]:
+def _parse_wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
     if kind == BASE64:
-        return wide_base64(place)
+        return parse_wide_base64(position)
     if kind == DECIMAL:
-        return wide_decimal(place, scale)
-    if byte_at(place) != QUOTE:
+        return parse_wide_decimal(position, scale)
+    if byte_at(position) != QUOTE:
         return 0, 0, DECLINED
-    low, high, end = wide_decimal(place + 1, scale)
+    low, high, end = parse_wide_decimal(position + 1, scale)
     return low, high, end + 1 if end > 0 and byte_at(end) == QUOTE else DECLINED
 
 
 @compiled
-def copy_texts(places: Int64s, lengths: Int32s, valid: Bools, out: int) -> None:
+def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> None:
     """Copy texts into one buffer without their escapes.
 
     Words are copied: up to 7 bytes more than each text, over which the next one is written. A
     message has as many behind its last text.
 
     Args:
-        places, lengths, valid: [s]; of one column, see `ImageTables`.
+        positions, lengths, valid: [s]; of one column, see `ImageTables`.
         out: the address of 8 bytes more than the valid texts together have.
     """
-    at = 0
-    for number in range(len(places)):
+    target = 0
+    for number in range(len(positions)):
         if not valid[number]:
             continue
-        place, length = places[number], lengths[number]
-        if place >= 0:
+        position, length = positions[number], lengths[number]
+        if position >= 0:
             for shift in range(0, length, 8):
-                put_number(out + at + shift, 0, number_at(place + shift))
+                put_number(out + target + shift, 0, number_at(position + shift))
         else:
-            place = ~place
-            end = at + length
-            while at < end:
-                code = byte_at(place)
+            position = ~position
+            end = target + length
+            while target < end:
+                code = byte_at(position)
                 if code == BACKSLASH:
-                    code, place = character_at(place)
-                    at = put_character(out, at, code)
+                    code, position = character_at(position)
+                    target = put_character(out, target, code)
                 else:
-                    put_byte(out, at, code)
-                    at, place = at + 1, place + 1
+                    put_byte(out, target, code)
+                    target, position = target + 1, position + 1
             continue
-        at += length
+        target += length
 
 
 @compiled
-def put_character(out: int, position: int, code: int) -> int:
-    """Write a character in UTF-8; returns the place behind it."""
+def put_character(out: int, target: int, code: int) -> int:
+    """Write a character in UTF-8; returns the position after it."""
     size = size_of(code)
     if size == 1:
-        put_byte(out, position, code)
-        return position + 1
-    put_byte(out, position, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
+        put_byte(out, target, code)
+        return target + 1
+    put_byte(out, target, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
     for following in range(size - 2, -1, -1):
-        put_byte(out, position + size - 1 - following, 0x80 | code >> 6 * following & 0x3F)
-    return position + size
+        put_byte(out, target + size - 1 - following, 0x80 | code >> 6 * following & 0x3F)
+    return target + size

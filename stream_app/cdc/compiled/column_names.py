@@ -25,21 +25,21 @@ def mark_of(number: int) -> int:
 
 
 @compiled
-def mark_of_unknown(place: int, end: int, column: int) -> int:
+def mark_of_unknown(position: int, end: int, column: int) -> int:
     """Return the mark of a name that the table does not have: by its entry if it has one."""
     if column != UNKNOWN:
         return mark_of(column)
-    place = blank_end(place, end)
-    end = name_end(place)
-    number = end - place
-    for at in range(place, end):
-        number = (number ^ byte_at(at)) * 0x100000001B3
+    position = blank_end(position, end)
+    end = name_end(position)
+    number = end - position
+    for byte_position in range(position, end):
+        number = (number ^ byte_at(byte_position)) * 0x100000001B3
     return mark_of(number)
 
 
 @compiled
-def column_of(
-    place: int, span: tuple[int, int, int], tables: ImageTables, stamp: int
+def parse_name(
+    position: int, span: tuple[int, int, int], tables: ImageTables, stamp: int
 ) -> tuple[int, int, int, int]:
     """Parse a name, and note that the image has its column.
 
@@ -47,14 +47,14 @@ def column_of(
         span: where the tail begins, how many searches are left, and the entry to expect.
 
     Returns:
-        The place of the value, or `DECLINED`; the column, or a negative number; the entry to
+        The position of the value, or `DECLINED`; the column, or a negative number; the entry to
         expect next; and how many searches are left. Of an unknown name the number is `UNKNOWN`
         less than that of its entry, or `UNKNOWN` without one.
     """
     last, steps, expected = span
-    if byte_at(place) != QUOTE:
-        place = blank_end(place, last)
-    behind, entry, steps = _column_end(place, (last, steps), tables, expected)
+    if byte_at(position) != QUOTE:
+        position = blank_end(position, last)
+    behind, entry, steps = _find_name(position, (last, steps), tables, expected)
     if behind < 0 or behind >= last:
         return DECLINED, UNKNOWN, 0, 0
     if byte_at(behind) <= SPACE:
@@ -73,41 +73,43 @@ def column_of(
 
 
 @compiled
-def _column_end(
-    place: int, span: tuple[int, int], tables: ImageTables, expected: int
+def _find_name(
+    position: int, span: tuple[int, int], tables: ImageTables, expected: int
 ) -> tuple[int, int, int]:
     """Find a name among the expected ones, beginning with the most likely.
 
     Returns:
-        The place behind the colon, or `DECLINED`; the name's entry, or -1 if it has none; and how
+        The position after the colon, or `DECLINED`; the name's entry, or -1 if it has none; and how
         many searches are left.
     """
     last, steps = span
     entry, searched = expected, 1
-    behind = _named(place, last, tables, entry)
+    behind = _expected_name_end(position, last, tables, entry)
     while behind < 0 and searched < tables.name_count:
         if steps == 0:
             return DECLINED, 0, 0
         steps, searched = steps - 1, searched + 1
         entry = entry + 1 if entry + 1 < tables.name_count else 0
-        behind = _named(place, last, tables, entry)
+        behind = _expected_name_end(position, last, tables, entry)
     if behind < 0:
-        return name_end(place), -1, steps
+        return name_end(position), -1, steps
     return behind, entry, steps
 
 
 @compiled
-def _named(place: int, last: int, tables: ImageTables, entry: int) -> int:
+def _expected_name_end(position: int, last: int, tables: ImageTables, entry: int) -> int:
     """Return the position after the expected name and its colon, or `DECLINED` for another name."""
     start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
     length = number_at(tables.lengths + 8 * entry)
-    if end == start or place + length > last:
+    if end == start or position + length > last:
         return DECLINED
-    at = place
+    word_position = position
     for word in range(start, end - 1):
-        if word_at(at) != word_at(tables.words + 8 * word):
+        if word_at(word_position) != word_at(tables.words + 8 * word):
             return DECLINED
-        at += 8
-    if word_at(at) & word_at(tables.masks + 8 * entry) != word_at(tables.words + 8 * (end - 1)):
+        word_position += 8
+    if word_at(word_position) & word_at(tables.masks + 8 * entry) != word_at(
+        tables.words + 8 * (end - 1)
+    ):
         return DECLINED
-    return place + length
+    return position + length

@@ -31,97 +31,97 @@ _HALF = 0xFFFFFFFF
 
 
 @compiled
-def decimal(place: int, scale: int) -> tuple[int, int]:
+def parse_decimal(position: int, scale: int) -> tuple[int, int]:
     """Parse a number of at most 18 digits without exponent; returns it unscaled, in the column's
-    scale, and the place behind it.
+    scale, and the position after it.
     """
-    begin = place + (byte_at(place) == MINUS)
+    begin = position + (byte_at(position) == MINUS)
     end, fraction = _decimal_end(begin, scale, DIGITS_MAX)
     value = 0
-    for at in range(begin, end):
-        if byte_at(at) != POINT:
-            value = value * 10 + byte_at(at) - ZERO
+    for byte_position in range(begin, end):
+        if byte_at(byte_position) != POINT:
+            value = value * 10 + byte_at(byte_position) - ZERO
     for _ in range(scale - fraction):
         value *= 10
-    return -value if begin > place else value, end
+    return -value if begin > position else value, end
 
 
 @compiled
-def _decimal_end(place: int, scale: int, most: int) -> tuple[int, int]:
+def _decimal_end(position: int, scale: int, most: int) -> tuple[int, int]:
     """Find the end of a decimal without exponent, and count its fractional digits.
 
     Args:
         most: the maximum number of digits, after the value is extended to the scale.
 
     Returns:
-        The place behind the decimal, or `DECLINED`; and the number of its fractional digits.
+        The position after the decimal, or `DECLINED`; and the number of its fractional digits.
     """
-    begin = place
-    while ZERO <= byte_at(place) <= NINE and place - begin <= most:
-        place += 1
-    whole_digits = place - begin
+    begin = position
+    while ZERO <= byte_at(position) <= NINE and position - begin <= most:
+        position += 1
+    whole_digits = position - begin
     if whole_digits == 0 or (byte_at(begin) == ZERO and whole_digits > 1):
         return DECLINED, scale
     fraction = 0
-    if byte_at(place) == POINT:
-        place += 1
-        while ZERO <= byte_at(place) <= NINE and whole_digits + fraction <= most:
-            place, fraction = place + 1, fraction + 1
+    if byte_at(position) == POINT:
+        position += 1
+        while ZERO <= byte_at(position) <= NINE and whole_digits + fraction <= most:
+            position, fraction = position + 1, fraction + 1
         if fraction == 0:
             return DECLINED, scale
-    if fraction > scale or whole_digits + scale > most or byte_at(place) | SMALL == SMALL_E:
+    if fraction > scale or whole_digits + scale > most or byte_at(position) | SMALL == SMALL_E:
         return DECLINED, scale
-    return place, fraction
+    return position, fraction
 
 
 @compiled
-def quoted_decimal(place: int, scale: int) -> tuple[int, int]:
-    """Parse a decimal in quotes, as `decimal` does without them."""
-    if byte_at(place) != QUOTE:
+def parse_quoted_decimal(position: int, scale: int) -> tuple[int, int]:
+    """Parse a decimal in quotes, as `parse_decimal` does without them."""
+    if byte_at(position) != QUOTE:
         return 0, DECLINED
-    value, end = decimal(place + 1, scale)
+    value, end = parse_decimal(position + 1, scale)
     return value, end + 1 if end > 0 and byte_at(end) == QUOTE else DECLINED
 
 
 @compiled
-def base64(place: int) -> tuple[int, int]:
+def parse_base64(position: int) -> tuple[int, int]:
     """Parse base64 of a number of 1 to 7 bytes in shortest two's complement, with its padding."""
-    if byte_at(place) != QUOTE:
+    if byte_at(position) != QUOTE:
         return 0, DECLINED
-    place += 1
-    begin, bits = place, 0
-    six = _six_bits(byte_at(place))
-    while six >= 0 and place - begin <= _LETTERS_MAX:
+    position += 1
+    begin, bits = position, 0
+    six = _six_bits(byte_at(position))
+    while six >= 0 and position - begin <= _LETTERS_MAX:
         bits = bits << 6 | six
-        place += 1
-        six = _six_bits(byte_at(place))
-    letters = place - begin
+        position += 1
+        six = _six_bits(byte_at(position))
+    letters = position - begin
     count, unused = 6 * letters >> 3, 6 * letters & 7
-    place = _padding_end(place, letters)
-    if letters > _LETTERS_MAX or place < 0 or bits & ((1 << unused) - 1):
+    position = _padding_end(position, letters)
+    if letters > _LETTERS_MAX or position < 0 or bits & ((1 << unused) - 1):
         return 0, DECLINED
     bits >>= unused
     if count > 1 and bits >> (8 * count - 9) in (0, 0x1FF):  # a byte more than the number needs
         return 0, DECLINED
     shift = 64 - 8 * count
-    return bits << shift >> shift, place
+    return bits << shift >> shift, position
 
 
 @compiled
-def wide_decimal(place: int, scale: int) -> tuple[int, int, int]:
-    """Parse a number of at most 38 digits, as `decimal` does.
+def parse_wide_decimal(position: int, scale: int) -> tuple[int, int, int]:
+    """Parse a number of at most 38 digits, as `parse_decimal` does.
 
     Return its halves and the position.
     """
-    begin = place + (byte_at(place) == MINUS)
+    begin = position + (byte_at(position) == MINUS)
     end, fraction = _decimal_end(begin, scale, _WIDE_DIGITS_MAX)
     low, high = 0, 0
-    for at in range(begin, end):
-        if byte_at(at) != POINT:
-            low, high = _tenfold(low, high, byte_at(at) - ZERO)
+    for byte_position in range(begin, end):
+        if byte_at(byte_position) != POINT:
+            low, high = _tenfold(low, high, byte_at(byte_position) - ZERO)
     for _ in range(scale - fraction):
         low, high = _tenfold(low, high, 0)
-    if begin > place:
+    if begin > position:
         low, high = -low, ~high + (low == 0)
     return low, high, end
 
@@ -135,25 +135,29 @@ def _tenfold(low: int, high: int, digit: int) -> tuple[int, int]:
 
 
 @compiled
-def wide_base64(place: int) -> tuple[int, int, int]:
-    """Parse base64 of 1 to 16 bytes, as `base64` does. Return the halves and the position."""
-    if byte_at(place) != QUOTE:
+def parse_wide_base64(position: int) -> tuple[int, int, int]:
+    """Parse base64 of 1 to 16 bytes, as `parse_base64` does. Return the halves and the position."""
+    if byte_at(position) != QUOTE:
         return 0, 0, DECLINED
-    place += 1
-    begin, low, high = place, 0, 0
-    six = _six_bits(byte_at(place))
+    position += 1
+    begin, low, high = position, 0, 0
+    six = _six_bits(byte_at(position))
     # The bits of the last letters do not fit, but for those that are used.
-    while six >= 0 and place - begin <= _WIDE_LETTERS_MAX:
-        place += 1
-        six = _six_bits(byte_at(place))
-    letters = place - begin
+    while six >= 0 and position - begin <= _WIDE_LETTERS_MAX:
+        position += 1
+        six = _six_bits(byte_at(position))
+    letters = position - begin
     count, unused = 6 * letters >> 3, 6 * letters & 7
-    end = _padding_end(place, letters)
-    if letters > _WIDE_LETTERS_MAX or end < 0 or _six_bits(byte_at(place - 1)) & (1 << unused) - 1:
+    end = _padding_end(position, letters)
+    if (
+        letters > _WIDE_LETTERS_MAX
+        or end < 0
+        or _six_bits(byte_at(position - 1)) & (1 << unused) - 1
+    ):
         return 0, 0, DECLINED
-    for at in range(begin, place):
-        six, bits = _six_bits(byte_at(at)), 6
-        if at == place - 1:
+    for letter_position in range(begin, position):
+        six, bits = _six_bits(byte_at(letter_position)), 6
+        if letter_position == position - 1:
             six, bits = six >> unused, 6 - unused
         high = high << bits | low >> 64 - bits & (1 << bits) - 1
         low = low << bits | six
@@ -178,16 +182,16 @@ def _is_longer(low: int, high: int, count: int) -> bool:
 
 
 @compiled
-def _padding_end(place: int, letters: int) -> int:
-    """Return the place behind the padding and the quote of a base64 text, or `DECLINED`."""
+def _padding_end(position: int, letters: int) -> int:
+    """Return the position after the padding and the quote of a base64 text, or `DECLINED`."""
     pads = -letters & 3
     if letters == 0 or pads == 3:
         return DECLINED
     for _ in range(pads):
-        if byte_at(place) != PADDING:
+        if byte_at(position) != PADDING:
             return DECLINED
-        place += 1
-    return place + 1 if byte_at(place) == QUOTE else DECLINED
+        position += 1
+    return position + 1 if byte_at(position) == QUOTE else DECLINED
 
 
 @compiled

@@ -18,7 +18,7 @@ from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.document_rewriter import (
     PIECES,
     Memory,
-    RewrittenPlaces,
+    RewrittenPositions,
     rewrite_messages,
 )
 from stream_app.cdc.compiled.document_values import (
@@ -30,7 +30,7 @@ from stream_app.cdc.compiled.document_values import (
     TRUTHS,
 )
 from stream_app.cdc.compiled.image_cells import ImageCells
-from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
+from stream_app.cdc.compiled.layout_memory import PackedNames, end_messages, plain_names
 
 _MORE = 128
 """Bytes that a message may gain: the names of its fields, and words that are copied beyond."""
@@ -42,7 +42,7 @@ class DocumentLayout:
     """The documents of a table.
 
     Attributes:
-        columns: int64 [e]; for each name its place among the typed columns, or `UNKNOWN`.
+        columns: int64 [e]; for each name its position among the typed columns, or `UNKNOWN`.
         kinds: int64 [c]; a bit for each form of values that a typed column takes.
     """
 
@@ -71,10 +71,10 @@ class DocumentLayout:
         names = plain_names([*order, *forms])
         if not names or len(plain_names(forms)) < len(forms):
             return None
-        places = {name: at for at, name in enumerate(forms)}
+        indexes = {name: index for index, name in enumerate(forms)}
         return cls(
             PackedNames.of(names),
-            np.array([places.get(name, UNKNOWN) for name in names], np.int64),
+            np.array([indexes.get(name, UNKNOWN) for name in names], np.int64),
             np.array(
                 [
                     sum(1 << cls.FORMS[form] for form in column_forms)
@@ -101,7 +101,7 @@ class DocumentLayout:
         count, size = len(messages), int(offsets[-1] - offsets[0]) + _MORE * (len(messages) + 1)
         if not count or size > _OUT_MAX:
             return None
-        ended = ended_messages(bytes_of(messages), offsets)
+        ended = end_messages(bytes_of(messages), offsets)
         out = np.empty(size, np.uint8)
         scratch = np.empty(int(np.diff(offsets).max()) + _MORE, np.uint8)
         pieces = np.frombuffer(PIECES, np.uint8)
@@ -109,7 +109,7 @@ class DocumentLayout:
         scales = np.zeros_like(self.kinds)
         lengths, rewritten = np.zeros(count, np.int64), np.empty(count, np.bool_)
         rows = rewrite_messages(
-            RewrittenPlaces(ended.starts, ended.ends, lengths, rewritten),
+            RewrittenPositions(ended.starts, ended.ends, lengths, rewritten),
             cells.tables(self.names, self.columns, self.kinds, scales),
             Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )

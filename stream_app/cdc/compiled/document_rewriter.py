@@ -15,8 +15,8 @@ import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.compiled.cell_values import ImageTables, put_character
-from stream_app.cdc.compiled.column_names import column_of
-from stream_app.cdc.compiled.document_values import copied, value_of
+from stream_app.cdc.compiled.column_names import parse_name
+from stream_app.cdc.compiled.document_values import copy_bytes, write_value
 from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
@@ -67,8 +67,8 @@ _DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
 _FOUR, _FIVE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 
 
-class RewrittenPlaces(NamedTuple):
-    """The places of n messages, of which m are rewritten.
+class RewrittenPositions(NamedTuple):
+    """The positions of n messages, of which m are rewritten.
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
@@ -110,109 +110,113 @@ class Memory(NamedTuple):
 
 
 @compiled
-def rewrite_messages(places: RewrittenPlaces, tables: ImageTables, memory: Memory) -> int:
+def rewrite_messages(positions: RewrittenPositions, tables: ImageTables, memory: Memory) -> int:
     """Rewrite messages; a quote without backslash must follow the last one, to end any text.
 
     Returns:
         How many are rewritten.
     """
     out, row = memory.out, 0
-    for message in range(len(places.starts)):
-        span = places.starts[message], places.ends[message]
-        behind = _message(span, tables, memory, (out, 2 * message + 1))
-        places.rewritten[message] = behind >= 0
+    for message in range(len(positions.starts)):
+        span = positions.starts[message], positions.ends[message]
+        behind = _rewrite_message(span, tables, memory, (out, 2 * message + 1))
+        positions.rewritten[message] = behind >= 0
         if behind >= 0:
-            places.lengths[row] = behind - out
+            positions.lengths[row] = behind - out
             out, row = behind, row + 1
     return row
 
 
 @compiled
-def _message(  # noqa: C901, PLR0912 - a branch for each field
+def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
     span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
-    place, last = span
+    position, last = span
     out, stamp = target
     has_before, images, op = False, 0, 0
     source = _no_source()
-    if last - place < 2 or byte_at(place) != OBJECT_BEGIN:
+    if last - position < 2 or byte_at(position) != OBJECT_BEGIN:
         return DECLINED
     while True:
-        place = blank_end(place + 1, last)
-        behind, name = name_end(place), word_at(place)
+        position = blank_end(position + 1, last)
+        behind, name = name_end(position), word_at(position)
         if behind < 0 or behind >= last:
             return DECLINED
-        size, place = behind - place, blank_end(behind, last)
+        size, position = behind - position, blank_end(behind, last)
         if size == 9 and name == _BEFORE_NAME and images == 0:
-            has_before, images = byte_at(place) == QUOTE, 1
-            out = _piece(out, memory, _BEFORE)
-            place, out = _image((place, last), tables, memory, (out, stamp))
+            has_before, images = byte_at(position) == QUOTE, 1
+            out = _write_piece(out, memory, _BEFORE)
+            position, out = _rewrite_image((position, last), tables, memory, (out, stamp))
         elif size == 8 and name == _AFTER_NAME and images < 2:
             if images == 0:
-                out = _piece(_piece(out, memory, _BEFORE), memory, _NULL)
-            images, out = 2, _piece(out, memory, _AFTER)
-            place, out = _image((place, last), tables, memory, (out, stamp + 1))
+                out = _write_piece(_write_piece(out, memory, _BEFORE), memory, _NULL)
+            images, out = 2, _write_piece(out, memory, _AFTER)
+            position, out = _rewrite_image((position, last), tables, memory, (out, stamp + 1))
         elif size == 9 and name == _SOURCE_NAME and source.end < 0:
-            source = _source(place, last)
-            place = source.end
+            source = _parse_source(position, last)
+            position = source.end
         elif size == 5 and name & _FIVE == _OP_NAME and op == 0:
-            op, place = _op(place)
+            op, position = _parse_op(position)
         else:
             is_again = size == 9 and name in (_BEFORE_NAME, _SOURCE_NAME)
             is_again |= (size == 8 and name == _AFTER_NAME) or (
                 size == 5 and name & _FIVE == _OP_NAME
             )
-            place = DECLINED if is_again else value_end(place, last)
-        if place < 0 or place >= last:
+            position = DECLINED if is_again else value_end(position, last)
+        if position < 0 or position >= last:
             return DECLINED
-        place = blank_end(place, last)
-        if byte_at(place) != COMMA:
+        position = blank_end(position, last)
+        if byte_at(position) != COMMA:
             break
-    is_whole = byte_at(place) == OBJECT_END and blank_end(place + 1, last) == last
+    is_whole = byte_at(position) == OBJECT_END and blank_end(position + 1, last) == last
     if not is_whole or images == 0 or source.end < 0 or op == 0:
         return DECLINED
     if op == _DELETE and not has_before:  # the key has its columns
         return DECLINED
     if images == 1:
-        out = _piece(_piece(out, memory, _AFTER), memory, _NULL)
-    return _written(out, source, op, memory)
+        out = _write_piece(_write_piece(out, memory, _AFTER), memory, _NULL)
+    return _write_source_and_op(out, source, op, memory)
 
 
 @compiled
-def _op(place: int) -> tuple[int, int]:
-    """Return the letter of an op that changes a row, and the place behind it or `DECLINED`."""
-    op = byte_at(place + 1)
-    if byte_at(place) != QUOTE or byte_at(place + 2) != QUOTE:
+def _parse_op(position: int) -> tuple[int, int]:
+    """Return the letter of an op that changes a row, and the position after it or `DECLINED`."""
+    op = byte_at(position + 1)
+    if byte_at(position) != QUOTE or byte_at(position + 2) != QUOTE:
         return 0, DECLINED
-    return op, place + 3 if op in (_CREATE, _READ, _UPDATE, _DELETE) else DECLINED
+    return op, position + 3 if op in (_CREATE, _READ, _UPDATE, _DELETE) else DECLINED
 
 
 @compiled
-def _written(
+def _write_source_and_op(
     out: int,
     source: _SourceFields,
     op: int,
     memory: Memory,
 ) -> int:
-    """Write the fields behind the images: `source` and `op`; return the place behind them."""
-    out = _token(_piece(out, memory, _CONNECTOR), memory, source.connector, source.connector_length)
-    out = _token(_piece(out, memory, _TIME), memory, source.time, source.time_length)
-    out = _token(_piece(out, memory, _DATABASE), memory, source.database, source.database_length)
-    out = _token(_piece(out, memory, _TABLE), memory, source.table, source.table_length)
-    out = _piece(out, memory, _OP)
+    """Write the fields behind the images: `source` and `op`; return the position after them."""
+    out = _write_piece(out, memory, _CONNECTOR)
+    out = _write_token(out, memory, source.connector, source.connector_length)
+    out = _write_piece(out, memory, _TIME)
+    out = _write_token(out, memory, source.time, source.time_length)
+    out = _write_piece(out, memory, _DATABASE)
+    out = _write_token(out, memory, source.database, source.database_length)
+    out = _write_piece(out, memory, _TABLE)
+    out = _write_token(out, memory, source.table, source.table_length)
+    out = _write_piece(out, memory, _OP)
     put_byte(out, 0, op)
-    return _piece(out + 1, memory, _END)
+    return _write_piece(out + 1, memory, _END)
 
 
 @compiled
-def _piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
-    return copied(out, memory.pieces + piece[0], piece[1])
+def _write_piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
+    return copy_bytes(out, memory.pieces + piece[0], piece[1])
 
 
 @compiled
-def _token(out: int, memory: Memory, place: int, length: int) -> int:
-    return copied(out, place, length) if length else _piece(out, memory, _NULL)
+def _write_token(out: int, memory: Memory, position: int, length: int) -> int:
+    return copy_bytes(out, position, length) if length else _write_piece(out, memory, _NULL)
 
 
 @compiled
@@ -221,25 +225,25 @@ def _no_source() -> _SourceFields:
 
 
 @compiled
-def _source(  # noqa: C901, PLR0912 - a branch for each field
-    place: int, last: int
+def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
+    position: int, last: int
 ) -> _SourceFields:
     """Find the values of `source` that the rewritten message has."""
     connector = time = database = table = 0
     connector_length = time_length = database_length = table_length = 0
-    if byte_at(place) != OBJECT_BEGIN:
+    if byte_at(position) != OBJECT_BEGIN:
         return _no_source()
     while True:
-        place = blank_end(place + 1, last)
-        name, behind, next_word = word_at(place), name_end(place), word_at(place + 8)
+        position = blank_end(position + 1, last)
+        name, behind, next_word = word_at(position), name_end(position), word_at(position + 8)
         if behind < 0 or behind >= last:
             break
-        size, begin = behind - place, blank_end(behind, last)
-        place = value_end(begin, last)
-        if place < 0 or place >= last:
+        size, begin = behind - position, blank_end(behind, last)
+        position = value_end(begin, last)
+        if position < 0 or position >= last:
             break
         is_text, is_null = byte_at(begin) == QUOTE, byte_at(begin) == NULL_BEGIN
-        length = 0 if is_null else place - begin
+        length = 0 if is_null else position - begin
         if size == 12 and name == _CONNECTOR_NAME and next_word & _FOUR == _OR_END:
             if connector or not (is_text or is_null):
                 break
@@ -253,107 +257,109 @@ def _source(  # noqa: C901, PLR0912 - a branch for each field
                 break
             database, database_length = begin, length
         elif size == 8 and name == _TIME_NAME:
-            if time or length > _DIGITS_MAX or not (is_null or digits_end(begin) == place):
+            if time or length > _DIGITS_MAX or not (is_null or digits_end(begin) == position):
                 break
             time, time_length = begin, length
-        place = blank_end(place, last)
-        if byte_at(place) == OBJECT_END:
+        position = blank_end(position, last)
+        if byte_at(position) == OBJECT_END:
             return _SourceFields(
-                place + 1,
+                position + 1,
                 connector, connector_length,
                 time, time_length,
                 database, database_length,
                 table, table_length,
             )  # fmt: skip
-        if byte_at(place) != COMMA:
+        if byte_at(position) != COMMA:
             break
     return _no_source()
 
 
 @compiled
-def _image(
+def _rewrite_image(
     span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
 ) -> tuple[int, int]:
-    """Rewrite an image; return the place behind it, or `DECLINED`, and that behind the output."""
-    place, last = span
+    """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
+    position, last = span
     out, stamp = target
-    if byte_at(place) == NULL_BEGIN:
-        return word_end(place), _piece(out, memory, _NULL)
-    if byte_at(place) != QUOTE:
+    if byte_at(position) == NULL_BEGIN:
+        return word_end(position), _write_piece(out, memory, _NULL)
+    if byte_at(position) != QUOTE:
         return DECLINED, out
-    place, end = _unescaped(place + 1, last, memory.scratch)
-    if place < 0:
+    position, end = _write_unescaped(position + 1, last, memory.scratch)
+    if position < 0:
         return DECLINED, out
     put_number(end, 0, 0)  # where no text goes on
     put_number(end, 1, 0)
-    out = _document((memory.scratch, end), tables, (out, stamp))
-    return (place, out) if out > 0 else (DECLINED, out)
+    out = _rewrite_document((memory.scratch, end), tables, (out, stamp))
+    return (position, out) if out > 0 else (DECLINED, out)
 
 
 @compiled
-def _unescaped(place: int, last: int, out: int) -> tuple[int, int]:
+def _write_unescaped(position: int, last: int, out: int) -> tuple[int, int]:
     """Write a string without its escapes.
 
     Returns:
-        The place behind its quote, or `DECLINED`; and that behind the output.
+        The position after its quote, or `DECLINED`; and that after the output.
     """
-    while place < last:
-        word = word_at(place)
-        put_number(out, 0, number_at(place))
+    while position < last:
+        word = word_at(position)
+        put_number(out, 0, number_at(position))
         special_bytes = odd_bytes(word)
         if special_bytes == 0:
-            place, out = place + 8, out + 8
+            position, out = position + 8, out + 8
             continue
         count = low_zero_bytes(special_bytes)
-        place, out = place + count, out + count
-        byte = byte_at(place)
+        position, out = position + count, out + count
+        byte = byte_at(position)
         if byte == QUOTE:
-            return place + 1, out
+            return position + 1, out
         if byte == BACKSLASH:
-            code, place = character_at(place)
+            code, position = character_at(position)
             if code < 0:
                 return DECLINED, out
             out += put_character(out, 0, code)
         elif byte < ASCII_END:  # a control character
             return DECLINED, out
         else:
-            behind = character_end(place)
+            behind = character_end(position)
             if behind < 0:
                 return DECLINED, out
-            put_number(out, 0, number_at(place))
-            place, out = behind, out + behind - place
+            put_number(out, 0, number_at(position))
+            position, out = behind, out + behind - position
     return DECLINED, out
 
 
 @compiled
-def _document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
+def _rewrite_document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
-    place, end = span
+    position, end = span
     out, stamp = target
-    expected, steps = 0, end - place + 8 * tables.name_count
-    if byte_at(place) != OBJECT_BEGIN:
+    expected, steps = 0, end - position + 8 * tables.name_count
+    if byte_at(position) != OBJECT_BEGIN:
         return DECLINED
-    byte = byte_at(place)
+    byte = byte_at(position)
     while True:
         put_byte(out, 0, byte)
-        place = blank_end(place + 1, end)
-        if byte_at(place + 1) == _DOLLAR:
+        position = blank_end(position + 1, end)
+        if byte_at(position + 1) == _DOLLAR:
             return DECLINED
-        behind, column, expected, steps = column_of(place, (end, steps, expected), tables, stamp)
+        behind, column, expected, steps = parse_name(
+            position, (end, steps, expected), tables, stamp
+        )
         if behind < 0:
             return DECLINED
         stop = behind
         while byte_at(stop - 1) <= SPACE:
             stop -= 1
-        out = copied(out + 1, place, stop - place)
-        place, out, form = value_of(behind, end, out)
-        if place < 0:
+        out = copy_bytes(out + 1, position, stop - position)
+        position, out, form = write_value(behind, end, out)
+        if position < 0:
             return DECLINED
         if column >= 0 and not number_at(tables.kinds + 8 * column) >> form & 1:
             return DECLINED
-        place = blank_end(place, end)
-        byte = byte_at(place)
+        position = blank_end(position, end)
+        byte = byte_at(position)
         if byte != COMMA:
             break
     put_byte(out, 0, byte)
-    return out + 1 if byte == OBJECT_END and place + 1 == end else DECLINED
+    return out + 1 if byte == OBJECT_END and position + 1 == end else DECLINED

@@ -1,6 +1,6 @@
 """Writes the values of MongoDB's documents as plain JSON; a part of `document_rewriter`.
 
-Each function takes the place of a value and that of the output. It declines what is not usual.
+Each function takes the position of a value and that of the output. It declines what is not usual.
 """
 
 from __future__ import annotations
@@ -46,51 +46,51 @@ _SEVEN = np.uint64(0xFFFFFFFFFFFFFF)
 
 
 @compiled
-def copied(out: int, place: int, length: int) -> int:
+def copy_bytes(out: int, position: int, length: int) -> int:
     """Copy bytes in words; up to 7 more are read and written."""
     for shift in range(0, length, 8):
-        put_number(out + shift, 0, number_at(place + shift))
+        put_number(out + shift, 0, number_at(position + shift))
     return out + length
 
 
 @compiled
-def value_of(place: int, end: int, out: int) -> tuple[int, int, int]:
-    """Write a value; returns the place behind it, or `DECLINED`, that behind the output, its form.
+def write_value(position: int, end: int, out: int) -> tuple[int, int, int]:
+    """Write a value; return the positions after it, or `DECLINED`, and after the output; its form.
 
     A number with a fraction becomes a text, which keeps its digits.
     """
-    byte = byte_at(place)
+    byte = byte_at(position)
     if byte == OBJECT_BEGIN:
-        return _typed(place, end, out)
+        return _write_typed_value(position, end, out)
     if byte == QUOTE:
-        behind, _ = string_end(place + 1)
+        behind, _ = string_end(position + 1)
         behind, form = behind + 1 if behind > 0 else DECLINED, TEXTS
     elif byte == MINUS or ZERO <= byte <= NINE:
-        behind, form = number_end(place), NUMBERS
-        if behind > 0 and digits_end(place + 1) != behind:
+        behind, form = number_end(position), NUMBERS
+        if behind > 0 and digits_end(position + 1) != behind:
             put_byte(out, 0, QUOTE)
-            out = copied(out + 1, place, behind - place)
+            out = copy_bytes(out + 1, position, behind - position)
             put_byte(out, 0, QUOTE)
             return behind, out + 1, form
     else:
-        behind, form = word_end(place), NULLS if byte == NULL_BEGIN else TRUTHS
+        behind, form = word_end(position), NULLS if byte == NULL_BEGIN else TRUTHS
     if behind < 0:
         return DECLINED, out, form
-    return behind, copied(out, place, behind - place), form
+    return behind, copy_bytes(out, position, behind - position), form
 
 
 @compiled
-def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
+def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int]:
     """Write the value of an object such as ``{"$oid": "…"}``, whose name is a type.
 
     Returns:
-        As `value_of`.
+        As `write_value`.
     """
-    place = blank_end(place + 1, end)
-    name, behind, next_word = word_at(place), name_end(place), word_at(place + 8)
+    position = blank_end(position + 1, end)
+    name, behind, next_word = word_at(position), name_end(position), word_at(position + 8)
     if behind < 0:
         return DECLINED, out, 0
-    size, begin, quoted = behind - place, blank_end(behind, end), 0
+    size, begin, quoted = behind - position, blank_end(behind, end), 0
     if size == 7 and name & _SEVEN == _ID_NAME and byte_at(begin) == QUOTE:
         stop, _ = string_end(begin + 1)
         stop, form = stop + 1 if stop > 0 else DECLINED, IDS
@@ -113,13 +113,13 @@ def _typed(place: int, end: int, out: int) -> tuple[int, int, int]:
     behind = blank_end(stop + quoted, end)
     if byte_at(behind) != OBJECT_END:
         return DECLINED, out, form
-    return behind + 1, copied(out, begin, stop - begin), form
+    return behind + 1, copy_bytes(out, begin, stop - begin), form
 
 
 @compiled
-def _whole_end(place: int) -> int:
+def _whole_end(position: int) -> int:
     """Return the position after a canonical integer of at most 64 bits, or `DECLINED`."""
-    begin = place + 1 if byte_at(place) == MINUS else place
+    begin = position + 1 if byte_at(position) == MINUS else position
     end = digits_end(begin)
-    is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > place)
+    is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > position)
     return DECLINED if end == begin or is_longer or end - begin > DIGITS_MAX else end

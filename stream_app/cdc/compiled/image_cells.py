@@ -42,7 +42,7 @@ class ImageCells:
 
     @classmethod
     def for_columns(cls, columns: int, width: int) -> ImageCells:
-        """Empty cells of `width` images for each column."""
+        """Return empty cells of `width` images for each column."""
         shape = columns, width
         return cls(
             np.empty(shape, np.int64),
@@ -76,72 +76,68 @@ class ImageCells:
             width=self.numbers.shape[1],
         )
 
-    def bits(self, position: int, images: int) -> pa.Buffer | None:
+    def valid_bits(self, index: int, images: int) -> pa.Buffer | None:
         """Return the mask of a column's valid cells, or None if all are valid."""
-        valid = self.valid[position, :images] == VALUE
+        valid = self.valid[index, :images] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
     def nulls(self, images: int) -> list[Int64s]:
         """Return the images that have null, for each column."""
         return [np.flatnonzero(valid[:images] == NULL) for valid in self.valid]
 
-    def inner(
-        self, position: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
+    def inner_column(
+        self, index: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
         """Return the column of an object or of a list, of its own columns."""
-        valid = self.bits(position, images)
+        valid = self.valid_bits(index, images)
         if pa.types.is_struct(target):
             return pa.Array.from_buffers(target, images, [valid], children=columns)
         offsets = np.zeros(images + 1, np.int32)
-        np.cumsum(self.numbers[position, :images], out=offsets[1:])
+        np.cumsum(self.numbers[index, :images], out=offsets[1:])
         rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
         buffers = [valid, pa.py_buffer(offsets)]
         return pa.Array.from_buffers(target, images, buffers, children=[rows])
 
-    def column(self, position: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
+    def column(self, index: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
         """Return a column of the first images, whose cells are of this kind: an array of the
         type.
         """
         if kind in (TEXT, NUMBER_TEXT):
-            texts = self.texts(position, images)
+            texts = self.texts(index, images)
             return texts if kind == TEXT else texts.cast(target)
-        bits, numbers = self.bits(position, images), self.numbers[position, :images]
+        bits, numbers = self.valid_bits(index, images), self.numbers[index, :images]
         if kind == TRUTH:
             truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
             return pa.Array.from_buffers(target, images, [bits, truths])
         if kind != WHOLE:
-            return self.decimals(position, images, target, is_wide=kind >= WIDE)
+            return self.decimals(index, images, target, is_wide=kind >= WIDE)
         return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
 
-    def texts(self, position: int, images: int) -> pa.Array:
+    def texts(self, index: int, images: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
-        valid, lengths = self.valid[position, :images] == VALUE, self.lengths[position, :images]
-        bits = self.bits(position, images)
+        valid, lengths = self.valid[index, :images] == VALUE, self.lengths[index, :images]
+        bits = self.valid_bits(index, images)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _texts(self.numbers[position, :images], lengths, valid, bits)
+        return _texts(self.numbers[index, :images], lengths, valid, bits)
 
-    def decimals(
-        self, position: int, images: int, target: pa.DataType, *, is_wide: bool
-    ) -> pa.Array:
+    def decimals(self, index: int, images: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
         """Return a column of the unscaled numbers of decimals, whatever the precision of the
         type.
         """
-        numbers = self.numbers[position, :images]
+        numbers = self.numbers[index, :images]
         highs = numbers >> 63
         if is_wide:
-            highs = np.where(
-                self.valid[position, :images] == VALUE, self.highs[position, :images], 0
-            )
+            highs = np.where(self.valid[index, :images] == VALUE, self.highs[index, :images], 0)
         both = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, images, [self.bits(position, images), both])
+        return pa.Array.from_buffers(target, images, [self.valid_bits(index, images), both])
 
 
-def _texts(places: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:
-    offsets = np.zeros(len(places) + 1, np.int32)
+def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:
+    offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])
     out = np.empty(size + _WORD, np.uint8)
-    copy_texts(places, lengths, valid, out.ctypes.data)
+    copy_texts(positions, lengths, valid, out.ctypes.data)
     buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
-    return pa.Array.from_buffers(pa.string(), len(places), buffers)
+    return pa.Array.from_buffers(pa.string(), len(positions), buffers)

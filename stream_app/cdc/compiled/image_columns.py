@@ -38,14 +38,14 @@ from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.image_parser import (
-    HeadPlaces,
+    HeadPositions,
     InnerTables,
-    RowPlaces,
-    bytes_like,
+    RowPositions,
+    count_byte,
     parse_heads,
     parse_rows,
 )
-from stream_app.cdc.compiled.layout_memory import PackedNames, ended_messages, plain_names
+from stream_app.cdc.compiled.layout_memory import PackedNames, end_messages, plain_names
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
@@ -81,7 +81,7 @@ class ParsedRows:
     of objects. Where there are some, the marks are theirs: the message's other fields do not count.
 
     Attributes:
-        nulls: for each object and list, and each of its columns, the places of written nulls. They
+        nulls: for each object and list, and each of its columns, the rows of written nulls. They
             are those of messages, and of rows in the list's column.
     """
 
@@ -146,13 +146,13 @@ class ImageLayout:
         all_parsed = [*filter(None, parsed), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
-        places = {name: at for at, name in enumerate(columns)}
-        names = plain_names([*order, *places])
+        indexes = {name: index for index, name in enumerate(columns)}
+        names = plain_names([*order, *indexes])
         if not names:
             return None
         return cls(
             packed=PackedNames.of(names),
-            columns=np.array([places.get(name, UNKNOWN) for name in names], np.int64),
+            columns=np.array([indexes.get(name, UNKNOWN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_parsed], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
             types=[target for _, target in all_parsed],
@@ -184,7 +184,7 @@ class ImageLayout:
         data = np.frombuffer(text, np.uint8)
         text_layout.parse(data, first, first + len(text) - TAIL_MIN)
         text_layout.parse_rows(data, np.array([0, len(text)], np.int64))
-        bytes_like(data, 0)
+        count_byte(data, 0)
 
     def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
         """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
@@ -208,7 +208,7 @@ class ImageLayout:
         if width * len(self.types) > _CELLS_MAX:
             return None
         cells = ImageCells.for_columns(len(self.types), width)
-        heads = HeadPlaces(
+        heads = HeadPositions(
             starts + data.ctypes.data,
             lasts + data.ctypes.data,
             np.empty(count, np.int64),
@@ -236,12 +236,12 @@ class ImageLayout:
         """
         count = len(offsets) - 1
         layouts: list[ImageLayout] = [self, *self.objects, *self.lists]
-        rows = bytes_like(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
+        rows = count_byte(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
         widths = [*[count] * (1 + len(self.objects)), *[rows] * len(self.lists)]
         columns = [len(layout.kinds) for layout in layouts]
         if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
             return None
-        ended = ended_messages(data, offsets)
+        ended = end_messages(data, offsets)
         cells = list(map(ImageCells.for_columns, columns, widths))
         message_tables, *inner_tables = map(ImageLayout._tables, layouts, cells)
         inner, list_rows = (
@@ -250,14 +250,14 @@ class ImageLayout:
         )
         marks, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         images = parse_rows(
-            RowPlaces(ended.starts, ended.ends, marks, parsed),
+            RowPositions(ended.starts, ended.ends, marks, parsed),
             message_tables,
             InnerTables(
                 inner.ctypes.data,
                 len(self.objects),
                 len(self.lists),
                 list_rows.ctypes.data,
-                sum(layout.is_partial << at for at, layout in enumerate(layouts[1:])),
+                sum(layout.is_partial << index for index, layout in enumerate(layouts[1:])),
                 8 * sum(columns),
             ),
         )
@@ -265,7 +265,7 @@ class ImageLayout:
         plain = self._columns(cells[0], images)
         for layout, layout_cells, length in zip(layouts[1:], cells[1:], lengths, strict=True):
             struct = layout._columns(layout_cells, length)
-            plain.append(cells[0].inner(len(plain), images, self.types[len(plain)], struct))
+            plain.append(cells[0].inner_column(len(plain), images, self.types[len(plain)], struct))
         nulls = [
             inner_cells.nulls(length)
             for inner_cells, length in zip(cells[1:], lengths, strict=True)
@@ -274,8 +274,8 @@ class ImageLayout:
 
     def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
         return [
-            cells.column(at, images, int(kind), target)
-            for at, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
+            cells.column(index, images, int(kind), target)
+            for index, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
             if kind not in (OBJECT, LIST)
         ]
 

@@ -19,10 +19,10 @@ from stream_app.cdc.compiled.cell_values import (
     ImageMark,
     ImageTables,
     Span,
-    cell_end,
+    parse_cell,
     put_null,
 )
-from stream_app.cdc.compiled.column_names import column_of, mark_of, mark_of_unknown
+from stream_app.cdc.compiled.column_names import mark_of, mark_of_unknown, parse_name
 from stream_app.machine_code.compiler import (
     byte_at,
     compiled,
@@ -54,12 +54,12 @@ _SEARCHES_PER_COLUMN = 8
 """Searches for names that a message may ask for, beside one for each byte."""
 
 
-class HeadPlaces(NamedTuple):
-    """The places of the images in n messages, before the known end of each message.
+class HeadPositions(NamedTuple):
+    """The positions of the images in n messages, before the known end of each message.
 
     Attributes:
         starts, lasts: int64 [n]; where each message begins in the data, and where its tail does.
-        before_at, after_at: int64 [n]; the place of each image, or -1.
+        before_at, after_at: int64 [n]; the position of each image, or -1.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
         parsed: bool [n]; else the message is declined.
@@ -75,7 +75,7 @@ class HeadPlaces(NamedTuple):
 
 @compiled
 def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
-    heads: HeadPlaces, tables: ImageTables
+    heads: HeadPositions, tables: ImageTables
 ) -> int:
     """Parse ``{"before":…,"after":…`` of each message up to its tail, and fill the heads.
 
@@ -95,34 +95,34 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
         steps = last - start + _SEARCHES_PER_COLUMN * tables.column_count
-        place, first, mark_sum = start + _BEFORE_SIZE, image, 0
-        if byte_at(place) == OBJECT_BEGIN:
-            place, unknown, missing, steps = _image(
-                Span(place, last, steps), tables, ImageMark(first, stamp)
+        position, first, mark_sum = start + _BEFORE_SIZE, image, 0
+        if byte_at(position) == OBJECT_BEGIN:
+            position, unknown, missing, steps = _parse_image(
+                Span(position, last, steps), tables, ImageMark(first, stamp)
             )
-            if place < 0:
+            if position < 0:
                 continue
             heads.before_at[row] = first
             first, marks = first + 1, unknown + missing
             mark_sum = mark_of(marks) if marks else 0
-        elif word_at(place) & _FOUR_BYTES == _NULL:
-            place += _NULL_SIZE
+        elif word_at(position) & _FOUR_BYTES == _NULL:
+            position += _NULL_SIZE
         else:
             continue
-        if place + _AFTER_SIZE + _BRACES > last or word_at(place) != _AFTER:
+        if position + _AFTER_SIZE + _BRACES > last or word_at(position) != _AFTER:
             continue
-        if byte_at(place + _WORD) != COLON:
+        if byte_at(position + _WORD) != COLON:
             continue
-        place += _AFTER_SIZE
-        if byte_at(place) == OBJECT_BEGIN:
-            place, unknown, missing, steps = _image(
-                Span(place, last, steps), tables, ImageMark(first, stamp + 1)
+        position += _AFTER_SIZE
+        if byte_at(position) == OBJECT_BEGIN:
+            position, unknown, missing, steps = _parse_image(
+                Span(position, last, steps), tables, ImageMark(first, stamp + 1)
             )
-            if place != last:
+            if position != last:
                 continue
             heads.after_at[row] = first
             first, mark_sum = first + 1, mark_sum + unknown + missing
-        elif place + _NULL_SIZE != last or word_at(place) & _FOUR_BYTES != _NULL:
+        elif position + _NULL_SIZE != last or word_at(position) & _FOUR_BYTES != _NULL:
             continue
         image = first
         heads.marks[row] = mark_sum
@@ -130,12 +130,12 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
     return image
 
 
-class RowPlaces(NamedTuple):
-    """The places of n messages that are images, or have images as members.
+class RowPositions(NamedTuple):
+    """The positions of n messages that are images, or have images as members.
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
-        marks, parsed: those of `HeadPlaces`.
+        marks, parsed: those of `HeadPositions`.
     """
 
     starts: Int64s
@@ -166,7 +166,7 @@ class InnerTables(NamedTuple):
 
 
 @compiled
-def parse_rows(rows: RowPlaces, tables: ImageTables, inner: InnerTables) -> int:
+def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> int:
     """Parse whole messages; a quote without backslash must follow the last one, to end any text.
 
     A text without its end is read up to a quote of a later message. That one is read from there
@@ -176,29 +176,30 @@ def parse_rows(rows: RowPlaces, tables: ImageTables, inner: InnerTables) -> int:
         How many messages are parsed: each is a row of the tables, and of those of each object.
         The objects of lists are rows of their tables.
     """
-    image, lists = 0, inner.list_count
+    image, lists, list_rows = 0, inner.list_count, inner.list_rows
     for row in range(len(rows.starts)):
         start, end = rows.starts[row], rows.ends[row]
         rows.parsed[row] = False
         if end - start < 2 or byte_at(start) != OBJECT_BEGIN:
             continue
         steps = end - start + inner.searches
-        for at in range(lists):
-            put_number(inner.list_rows, lists + at, number_at(inner.list_rows + _WORD * at))
-        place, marks = _message(Span(start, end, steps), tables, inner, ImageMark(image, row + 1))
-        if 0 < place < end:
-            place = blank_end(place, end)
-        if place == end:
+        for index in range(lists):
+            put_number(list_rows, lists + index, number_at(list_rows + _WORD * index))
+        mark = ImageMark(image, row + 1)
+        position, marks = _parse_message(Span(start, end, steps), tables, inner, mark)
+        if 0 < position < end:
+            position = blank_end(position, end)
+        if position == end:
             rows.marks[row] = marks
             rows.parsed[row] = True
             image += 1
-            for at in range(lists):
-                put_number(inner.list_rows, at, number_at(inner.list_rows + _WORD * (lists + at)))
+            for index in range(lists):
+                put_number(list_rows, index, number_at(list_rows + _WORD * (lists + index)))
     return image
 
 
 @compiled
-def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
+def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     span: Span,
     tables: ImageTables,
     inner: InnerTables,
@@ -207,49 +208,50 @@ def _message(  # noqa: C901, PLR0912 - each branch is a way to decline
     """Parse one message that is an image, and the objects in it as images of their own.
 
     Returns:
-        The place behind its brace, or `DECLINED`; and the sum of the marks of its own fields, or of
-        the images in it if it has some.
+        The position after its brace, or `DECLINED`; and the sum of the marks of its own fields, or
+        of the images in it if it has some.
     """
-    place, last, steps = span
+    position, last, steps = span
     number, stamp = mark
     first = tables.column_count - inner.object_count - inner.list_count
     expected, marks, columns, image_marks = 0, 0, 0, 0
-    place = blank_end(place + 1, last)
-    is_empty = byte_at(place) == OBJECT_END
+    position = blank_end(position + 1, last)
+    is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        behind, column, expected, steps = column_of(place, (last, steps, expected), tables, stamp)
+        search = last, steps, expected
+        behind, column, expected, steps = parse_name(position, search, tables, stamp)
         if behind < 0:
             return DECLINED, 0
         columns += column >= 0
         if column < 0:
-            marks += mark_of_unknown(place, behind, column)
-            place = value_end(behind, last)
+            marks += mark_of_unknown(position, behind, column)
+            position = value_end(behind, last)
         elif column >= first and byte_at(behind) != NULL_BEGIN:
-            place, inner_marks, steps = _inner_images(
+            position, inner_marks, steps = _parse_inner_images(
                 Span(behind, last, steps), tables, inner, column, mark
             )
             image_marks += inner_marks
         else:
-            place = cell_end(behind, tables, (column, number))
-        if place < 0 or place >= last:
+            position = parse_cell(behind, tables, (column, number))
+        if position < 0 or position >= last:
             return DECLINED, 0
-        if byte_at(place) != COMMA:
-            place = blank_end(place, last)
-            if byte_at(place) != COMMA:
+        if byte_at(position) != COMMA:
+            position = blank_end(position, last)
+            if byte_at(position) != COMMA:
                 break
-        place += 1
-    if byte_at(place) != OBJECT_END:
+        position += 1
+    if byte_at(position) != OBJECT_END:
         return DECLINED, 0
     if columns < tables.column_count:
         marks += _put_missing(tables, number, stamp)
-    for at in range(inner.object_count):
-        if byte_at(tables.valid + (first + at) * tables.width + number) != VALUE:
-            _put_missing(_tables_at(inner.tables, at), number, stamp)
-    return place + 1, image_marks if first < tables.column_count else marks
+    for index in range(inner.object_count):
+        if byte_at(tables.valid + (first + index) * tables.width + number) != VALUE:
+            _put_missing(_tables_at(inner.tables, index), number, stamp)
+    return position + 1, image_marks if first < tables.column_count else marks
 
 
 @compiled
-def _inner_images(
+def _parse_inner_images(
     span: Span,
     tables: ImageTables,
     inner: InnerTables,
@@ -259,64 +261,64 @@ def _inner_images(
     """Parse a column whose value is an object or a list of objects.
 
     Returns:
-        The place behind its bracket, or `DECLINED`; the sum of its images' marks, which no
+        The position after its bracket, or `DECLINED`; the sum of its images' marks, which no
         other column gives; and how many searches are left.
     """
-    place, last, steps = span
+    position, _, steps = span
     number = mark.number
-    at = column - tables.column_count + inner.object_count + inner.list_count
-    its, list_number = _tables_at(inner.tables, at), at - inner.object_count
+    index = column - tables.column_count + inner.object_count + inner.list_count
+    image_tables, list_number = _tables_at(inner.tables, index), index - inner.object_count
     put_byte(tables.valid, column * tables.width + number, VALUE)
-    if byte_at(place) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
+    if byte_at(position) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
     if list_number < 0:
-        place, unknown, missing, steps = _image(Span(place, last, steps), its, mark)
+        position, unknown, missing, steps = _parse_image(span, image_tables, mark)
     else:
         before = number_at(inner.list_rows + _WORD * list_number)
-        place, rows, unknown, missing, steps = _list(Span(place, last, steps), its, before)
+        position, rows, unknown, missing, steps = _parse_list(span, image_tables, before)
         put_number(tables.numbers, column * tables.width + number, rows - before)
         put_number(inner.list_rows, inner.list_count + list_number, rows)
-    if inner.partial >> at & 1:
+    if inner.partial >> index & 1:
         missing = 0
-    return place, (2 * at + 1) * (unknown + missing), steps
+    return position, (2 * index + 1) * (unknown + missing), steps
 
 
 @compiled
-def _list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
         first: the row of its first image.
 
     Returns:
-        The place behind its bracket, or `DECLINED`; the row behind its last image; the sums of
+        The position after its bracket, or `DECLINED`; the row behind its last image; the sums of
         the marks of unknown and of missing columns; and how many searches are left.
     """
-    place, last, steps = span
+    position, last, steps = span
     number, unknown, missing = first, 0, 0
-    place = blank_end(place + 1, last)
-    if byte_at(place) == ARRAY_END:
-        return place + 1, number, 0, 0, steps
-    while number < tables.width and byte_at(place) == OBJECT_BEGIN:
-        place, more, less, steps = _image(
-            Span(place, last, steps), tables, ImageMark(number, place)
+    position = blank_end(position + 1, last)
+    if byte_at(position) == ARRAY_END:
+        return position + 1, number, 0, 0, steps
+    while number < tables.width and byte_at(position) == OBJECT_BEGIN:
+        position, more, less, steps = _parse_image(
+            Span(position, last, steps), tables, ImageMark(number, position)
         )
-        if place < 0 or place >= last:
+        if position < 0 or position >= last:
             return DECLINED, first, 0, 0, 0
         number, unknown, missing = number + 1, unknown + more, missing + less
-        place = blank_end(place, last)
-        if byte_at(place) == ARRAY_END:
-            return place + 1, number, unknown, missing, steps
-        if byte_at(place) != COMMA:
+        position = blank_end(position, last)
+        if byte_at(position) == ARRAY_END:
+            return position + 1, number, unknown, missing, steps
+        if byte_at(position) != COMMA:
             return DECLINED, first, 0, 0, 0
-        place = blank_end(place + 1, last)
+        position = blank_end(position + 1, last)
     return DECLINED, first, 0, 0, 0
 
 
 @compiled
-def _tables_at(address: int, position: int) -> ImageTables:
+def _tables_at(address: int, index: int) -> ImageTables:
     """Read the image tables of one object or list from memory."""
-    address += _TABLES_SIZE * position
+    address += _TABLES_SIZE * index
     return ImageTables(
         number_at(address),
         number_at(address + 8),
@@ -337,7 +339,7 @@ def _tables_at(address: int, position: int) -> ImageTables:
 
 
 @compiled
-def _image(
+def _parse_image(
     span: Span,
     tables: ImageTables,
     mark: ImageMark,
@@ -345,36 +347,37 @@ def _image(
     """Parse one image into the cells of its row.
 
     Returns:
-        The place behind its brace, or `DECLINED`; the sums of the marks of its unknown and of its
+        The position after its brace, or `DECLINED`; the sums of the marks of its unknown and of its
         missing columns; and how many searches are left.
     """
-    place, last, steps = span
+    position, last, steps = span
     number, stamp = mark
     expected, marks, columns = 0, 0, 0
-    place = blank_end(place + 1, last)
-    if byte_at(place) == OBJECT_END:
-        return place + 1, 0, _put_missing(tables, number, stamp), steps
+    position = blank_end(position + 1, last)
+    if byte_at(position) == OBJECT_END:
+        return position + 1, 0, _put_missing(tables, number, stamp), steps
     while True:
-        behind, column, expected, steps = column_of(place, (last, steps, expected), tables, stamp)
+        search = last, steps, expected
+        behind, column, expected, steps = parse_name(position, search, tables, stamp)
         if behind < 0:
             return DECLINED, 0, 0, 0
         if column < 0:
-            marks += mark_of_unknown(place, behind, column)
-            place = value_end(behind, last)
+            marks += mark_of_unknown(position, behind, column)
+            position = value_end(behind, last)
         else:
             columns += 1
-            place = cell_end(behind, tables, (column, number))
-        if place < 0 or place >= last:
+            position = parse_cell(behind, tables, (column, number))
+        if position < 0 or position >= last:
             return DECLINED, 0, 0, 0
-        if byte_at(place) != COMMA:
-            place = blank_end(place, last)
-            if byte_at(place) != COMMA:
+        if byte_at(position) != COMMA:
+            position = blank_end(position, last)
+            if byte_at(position) != COMMA:
                 break
-        place += 1
-    if byte_at(place) != OBJECT_END:
+        position += 1
+    if byte_at(position) != OBJECT_END:
         return DECLINED, 0, 0, 0
     missing = _put_missing(tables, number, stamp) if columns < tables.column_count else 0
-    return place + 1, marks, missing, steps
+    return position + 1, marks, missing, steps
 
 
 @compiled
@@ -389,7 +392,7 @@ def _put_missing(tables: ImageTables, number: int, stamp: int) -> int:
 
 
 @compiled
-def bytes_like(data: Bytes, byte: int) -> int:
+def count_byte(data: Bytes, byte: int) -> int:
     """Count the bytes that equal this one. There are at least as many braces as objects."""
     count = 0
     for value in data:

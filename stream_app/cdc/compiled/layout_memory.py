@@ -55,7 +55,7 @@ def _is_plain(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EndedMessages:
-    """n messages.
+    """n messages, after which a quote ends any text.
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
@@ -67,17 +67,17 @@ class EndedMessages:
     copied: Bytes
 
 
-def ended_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
+def end_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
     """Return the messages at these offsets, int64 [n + 1], in the data."""
-    first = _unended(data, offsets)
+    first = _first_unended_message(data, offsets)
     copied = np.concatenate([data[offsets[first] : offsets[-1]], _END])
     starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
-    for places in (starts, ends):
-        places[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
+    for positions in (starts, ends):
+        positions[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
     return EndedMessages(starts, ends, copied)
 
 
-def _unended(data: Bytes, offsets: Int64s) -> int:
+def _first_unended_message(data: Bytes, offsets: Int64s) -> int:
     """Return the first message after which no quote ends an unterminated text."""
     first = max(int(offsets[-1]) - _SEARCHED, int(offsets[0]))
     last = max(int(offsets[-1]) - len(_END), first)

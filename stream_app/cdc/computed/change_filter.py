@@ -59,7 +59,7 @@ class FilteredRows:
     kinds: Kinds
 
 
-def filtered(
+def filter_changes(
     kinds: Kinds, is_pair: Bools, passes: Bools, known_columns: KnownColumns
 ) -> FilteredRows:
     """Choose the rows of changes.
@@ -116,7 +116,7 @@ class FilterStep:
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
-            filtered_rows = filtered(kinds, is_pair, passes, self.known_columns)
+            filtered_rows = filter_changes(kinds, is_pair, passes, self.known_columns)
         else:
             filtered_rows = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))

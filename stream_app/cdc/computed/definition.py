@@ -53,7 +53,7 @@ def parse_definition(text: str) -> Definition:
     )
 
 
-def in_order(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
+def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
     """Return the computed columns, each behind the one that it refers to.
 
     Columns that refer to no computed one come first, as they were given. The order is that in which

@@ -207,7 +207,7 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
     value, written = literals[0], ", ".join(literals[1:])
     result = _written_type(written)
     constant = _constant(value, result, arrow_type_of(result))
-    return AppliedFunction(result, partial(_repeated, constant=constant))
+    return AppliedFunction(result, partial(_repeat, constant=constant))
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -237,7 +237,7 @@ def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
     )
 
 
-def _repeated(moments: pa.Array, constant: pa.Array) -> Casted:
+def _repeat(moments: pa.Array, constant: pa.Array) -> Casted:
     return pa.repeat(constant[0], len(moments)), None
 
 

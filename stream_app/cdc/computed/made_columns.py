@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from stream_app.cdc.computed.definition import (
     Definition,
     DefinitionError,
-    in_order,
     parse_definition,
+    sort_definitions,
 )
 from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied_function, function_of
 from stream_app.cdc.computed.metadata_columns import METADATA
@@ -109,11 +109,15 @@ class MadeColumns:
         by_name = {definition.name: definition for definition in self.computed}
         origins: dict[str, None] = {}
         for name in names:
-            at: str | None = name
-            while at in by_name:
-                at = self.reference(by_name[at])
-            if at is not None and at not in self.metadata and at not in self.writer_columns:
-                origins[at] = None
+            column: str | None = name
+            while column in by_name:
+                column = self.reference(by_name[column])
+            if (
+                column is not None
+                and column not in self.metadata
+                and column not in self.writer_columns
+            ):
+                origins[column] = None
         return tuple(origins)
 
     def is_stable(self, name: str) -> bool:
@@ -121,13 +125,13 @@ class MadeColumns:
         stay.
         """
         by_name = {definition.name: definition for definition in self.computed}
-        at: str | None = name
-        while at in by_name:
-            if not function_of(by_name[at]).is_stable:
+        column: str | None = name
+        while column in by_name:
+            if not function_of(by_name[column]).is_stable:
                 return False
-            at = self.reference(by_name[at])
-        key = None if at is None else self.metadata.get(at)
-        return at not in self.writer_columns and (key is None or METADATA[key].is_stable)
+            column = self.reference(by_name[column])
+        key = None if column is None else self.metadata.get(column)
+        return column not in self.writer_columns and (key is None or METADATA[key].is_stable)
 
     def is_shared(self, name: str, primary_keys: Collection[str]) -> bool:
         """Return whether all changes of a row give a made column the same value."""
@@ -205,7 +209,9 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
             raise error(f"the column {name!r} is made twice")
     by_name = {definition.name: definition for definition in definitions}
     plain = MadeColumns()
-    order = in_order([(definition.name, plain.reference(definition)) for definition in definitions])
+    order = sort_definitions(
+        [(definition.name, plain.reference(definition)) for definition in definitions]
+    )
     return MadeColumns(
         computed=tuple(by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},

@@ -24,8 +24,8 @@ from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
     change_schema,
-    rebuilt_rows,
-    whole_messages,
+    replace_columns,
+    with_all_columns,
 )
 from stream_app.cdc.computed.functions import STRING, AppliedFunction, ArrowTypeOf, applied_function
 from stream_app.cdc.computed.made_columns import MadeColumns
@@ -73,11 +73,11 @@ class MadeColumnsStep:
         changes = decoded.changes
         made_columns = _MadeValues(self, changes)
         if self.metadata:
-            made_columns.add_metadata(whole_messages(messages))
+            made_columns.add_metadata(with_all_columns(messages))
         made_columns.add_computed(self.now_ms())
         made_columns.add_blanks()
         columns = [made_columns.column(name) for name in self.schema.names]
-        decoded = decoded.with_rows(rebuilt_rows(changes.rows, columns, self.schema))
+        decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
         return decoded.quarantining(messages, made_columns.reasons)
 
 

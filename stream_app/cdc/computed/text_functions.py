@@ -41,12 +41,12 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
 
 def upper(values: pa.Array) -> Casted:
     """Convert to upper case, even where a letter becomes several."""
-    return _changed(values, pc.utf8_upper, str.upper, _special("upper")), None
+    return _change_case(values, pc.utf8_upper, str.upper, _special("upper")), None
 
 
 def lower(values: pa.Array) -> Casted:
     """Convert to lower case; a final sigma has a form of its own."""
-    return _changed(values, pc.utf8_lower, str.lower, _special("lower") | {_SIGMA}), None
+    return _change_case(values, pc.utf8_lower, str.lower, _special("lower") | {_SIGMA}), None
 
 
 def trim(values: pa.Array) -> Casted:
@@ -65,7 +65,7 @@ def as_text(values: pa.Array, precision: int) -> pa.Array:
     return values.cast(pa.string())
 
 
-def _changed(
+def _change_case(
     values: pa.Array,
     change: Callable[[pa.Array], pa.Array],
     change_one: Callable[[str], str],

@@ -77,11 +77,11 @@ def date_format(
     instants = instants_of(values, precision)
     unit = unit_of(parts)
     if unit == NANO:
-        texts = _formatted(instants.seconds, instants.nanos, parts)
+        texts = _format_parts(instants.seconds, instants.nanos, parts)
     else:
         encoded = pa.array(instants.seconds // unit).dictionary_encode()
         different = encoded.dictionary.to_numpy() * unit
-        texts = _formatted(different, np.zeros_like(different), parts).take(encoded.indices)
+        texts = _format_parts(different, np.zeros_like(different), parts).take(encoded.indices)
     if not instants.valid.all():
         texts = pc.if_else(pa.array(instants.valid), texts, pa.scalar(None, pa.string()))
     return texts, any_of(instants.failed)
@@ -96,7 +96,7 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
     """
     kind, valid = values.type, valid_of(values)
     if pa.types.is_string(kind):
-        numbers, digits, nanos = _of_texts(values, precision)
+        numbers, digits, nanos = _instants_of_texts(values, precision)
         parsed = valid_of(numbers)
     else:
         numbers, digits, nanos, parsed = values, precision or 0, None, valid
@@ -117,7 +117,9 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
     )
 
 
-def _of_texts(texts: pa.Array, precision: int | None) -> tuple[pa.Array, int, Int64s | None]:
+def _instants_of_texts(
+    texts: pa.Array, precision: int | None
+) -> tuple[pa.Array, int, Int64s | None]:
     """Parse texts: counts, the digits of a second they count, and nanoseconds beyond that.
 
     Four texts without a precision, so that counts are of microseconds, 6 digits::
@@ -143,7 +145,7 @@ def _of_texts(texts: pa.Array, precision: int | None) -> tuple[pa.Array, int, In
     return stamps.view(pa.int64()), 6, nanos.to_numpy()
 
 
-def _formatted(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]) -> pa.Array:
+def _format_parts(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]) -> pa.Array:
     columns: list[pa.Array | str] = []
     for part in parts:
         if not part.count:

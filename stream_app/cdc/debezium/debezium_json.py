@@ -113,7 +113,7 @@ class DebeziumJson:
         """
         outcome = self._outcome(messages)
         self._decode_values(*present_values(messages), outcome)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(outcome))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(outcome))
 
     def _decode_values(self, values: pa.Array, index: Int32s, outcome: BatchOutcome) -> None:
         """Decode the values at these positions, each group of one schema by itself."""
@@ -141,12 +141,12 @@ class DebeziumJson:
         """Whether `decode` reads the messages' keys."""
         return self._keys.reads_keys
 
-    def _uncertain(self, outcome: BatchOutcome) -> dict[int, str]:
+    def _uncertain_changes(self, outcome: BatchOutcome) -> dict[int, str]:
         """Return position → reason, for the changes whose row nothing proves."""
         if not outcome.questions:
             return {}
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.questions, strict=True))
-        return self._keys.uncertain(outcome.messages, index, questions)
+        return self._keys.uncertain_reasons(outcome.messages, index, questions)
 
     def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
         options = self._options
@@ -183,14 +183,14 @@ class DebeziumJson:
     def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
-        outcome.take_result(result, placed.index)
+        outcome.add_result(result, placed.index)
         for position, wrapped in result.wrapped:
             readings = self._read_by(connect_fields(wrapped.schema))
             payload = pa.array([wrapped.payload], pa.binary())
             inner = decode_one_by_one(payload, readings, self._settings)
             if inner.wrapped:
                 inner.reasons[0] = "is an envelope within an envelope"
-            outcome.take_result(inner, placed.index[position : position + 1])
+            outcome.add_result(inner, placed.index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

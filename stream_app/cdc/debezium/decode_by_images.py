@@ -19,7 +19,7 @@ from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
-from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
+from stream_app.cdc.columns.nesting import NESTING_MAX, are_too_deep
 from stream_app.cdc.debezium.decode_in_columns import decode_by_frames
 from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.one_record import images_of
@@ -87,19 +87,19 @@ def decode_by_images(
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
     if group.compiled is not None:
-        part = _by_machine_code(values, group, group.compiled, settings)
-    return part or _by_frames(values, group, settings)
+        part = _decode_by_machine_code(values, group, group.compiled, settings)
+    return part or _decode_by_frames(values, group, settings)
 
 
-def _by_frames(
+def _decode_by_frames(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values with a known frame: parse all their images at once."""
-    framed = group.frames.framed(values)
+    framed = group.frames.find_framed(values)
     if framed is None:
         return None
     shape = group.shape_at(values, framed.positions, settings.policy)
-    misread = deep_ones(framed.images, NESTING_MAX - 1)
+    misread = are_too_deep(framed.images, NESTING_MAX - 1)
     misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
     if misread.any():
         framed = framed.without(misread)
@@ -111,7 +111,7 @@ def _by_frames(
     return None if decoded is None else DecodedPart(positions, decoded)
 
 
-def _by_machine_code(
+def _decode_by_machine_code(
     values: pa.Array, group: FramedGroup, choice: LayoutChoice, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values that machine code accepts.
@@ -131,8 +131,8 @@ def _by_machine_code(
     if layout is None:
         return None
     if tails is None or shape.is_flat:
-        return _decoded_flat(values, LaidOutShape(shape, layout), settings, choice)
-    return _decoded_envelopes(values, tails, LaidOutShape(shape, layout), settings, choice)
+        return _decode_flat(values, LaidOutShape(shape, layout), settings, choice)
+    return _decode_envelopes(values, tails, LaidOutShape(shape, layout), settings, choice)
 
 
 def _layout_of(
@@ -168,7 +168,7 @@ def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
     return filter(None, map(images_of, objects_in(values)))
 
 
-def _decoded_envelopes(
+def _decode_envelopes(
     values: pa.Array,
     tails: FramedTails,
     laid_out: LaidOutShape,
@@ -179,22 +179,24 @@ def _decoded_envelopes(
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
     heads = layout.parse(bytes_of(values), starts, tails.lasts)
-    if not choice.took_most(None if heads is None else heads.parsed):
+    if not choice.parsed_most(None if heads is None else heads.parsed):
         return None
     assert heads is not None
     if not len(heads.columns[0]):
         return None
     selection = slice(None) if heads.parsed.all() else heads.parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
-    places = heads.before_at[selection], heads.after_at[selection]
-    parsed = framed_images(tails.frames, codes, ops, places, shape, heads.columns, settings)
+    image_rows = heads.before_at[selection], heads.after_at[selection]
+    parsed = framed_images(tails.frames, codes, ops, image_rows, shape, heads.columns, settings)
     return DecodedPart(
         positions,
-        _records(values, MarkedRecords(positions, heads.marks[selection]), parsed, shape, settings),
+        _make_records(
+            values, MarkedRecords(positions, heads.marks[selection]), parsed, shape, settings
+        ),
     )
 
 
-def _decoded_flat(
+def _decode_flat(
     values: pa.Array,
     laid_out: LaidOutShape,
     settings: DecodeSettings,
@@ -203,7 +205,7 @@ def _decoded_flat(
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
     parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.took_most(None if parsed is None else parsed.parsed):
+    if not choice.parsed_most(None if parsed is None else parsed.parsed):
         return None
     assert parsed is not None
     positions = np.flatnonzero(parsed.parsed)
@@ -215,11 +217,11 @@ def _decoded_flat(
     # A delete's image is that before the change, which may lack columns.
     marks = np.where(flat.images.has_before, marks * _BEFORE_FACTOR, marks)
     return DecodedPart(
-        positions, _records(values, MarkedRecords(positions, marks), flat, shape, settings)
+        positions, _make_records(values, MarkedRecords(positions, marks), flat, shape, settings)
     )
 
 
-def _records(
+def _make_records(
     values: pa.Array,
     marked: MarkedRecords,
     parsed: ParsedImages,

@@ -56,7 +56,7 @@ def decode_in_columns(
     parsed = parse(values, shape, settings)
     if parsed is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
         return None
-    return _decoded(values, values, parsed, shape, settings)
+    return _make_records(values, values, parsed, shape, settings)
 
 
 def decode_by_frames(
@@ -72,12 +72,12 @@ def decode_by_frames(
     if columns is None or _holds_base64_beside_numbers(framed.images, shape, is_flat=True):
         return None
     parsed = framed_images(
-        framed.frames, framed.codes, framed.ops, framed.image_places(), shape, columns, settings
+        framed.frames, framed.codes, framed.ops, framed.image_rows(), shape, columns, settings
     )
-    return _decoded(values, framed.joined_images(), parsed, shape, settings)
+    return _make_records(values, framed.joined_images(), parsed, shape, settings)
 
 
-def _decoded(
+def _make_records(
     values: pa.Array,
     named: pa.Array,
     parsed: ParsedImages,
@@ -94,7 +94,7 @@ def _decoded(
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        drift = _drift(values, named, images, decoded.suspects, settings.policy)
+        drift = _find_drift(values, named, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
@@ -108,7 +108,7 @@ def _inner_names(images: StackedImages) -> Int64s:
     return names
 
 
-def _drift(
+def _find_drift(
     values: pa.Array,
     named: pa.Array,
     images: StackedImages,
@@ -159,7 +159,7 @@ def _parse_envelopes(
         suspects=lacks_image(ops, valid_of(before), valid_of(after)),
         tables=tuple(names.values()),
     )
-    return ParsedImages(images.stacked(), is_whole)
+    return ParsedImages(images.stack(), is_whole)
 
 
 def _parse_flat(

@@ -69,7 +69,7 @@ def _restore_unchanged(
 ) -> RowRecord:
     """Replace placeholders: in `after` by the value of `before`, in `before` by null.
 
-    An update without `before` leaves out a column that the table's writer looks up.
+    An update without `before` omits a column that the table's writer looks up.
     """
     before = None
     if record.before is not None:
@@ -82,13 +82,13 @@ def _restore_unchanged(
     if record.after is None:
         return replace(record, before=before)
     after = dict(record.after)
-    left_out: set[str] = set()
+    omitted: set[str] = set()
     for reading in readings:
         cell = after.get(reading.name)
         if cell is None or not _is_unchanged(settings.placeholder, reading, cell):
             continue
         if record.op == "u" and record.before is None and reading.name in settings.restored:
-            left_out.add(reading.name)
+            omitted.add(reading.name)
             del after[reading.name]
             continue
         old = None if settings.row_rules.before_has_key_only else (before or {}).get(reading.name)
@@ -99,7 +99,7 @@ def _restore_unchanged(
                 "REPLICA IDENTITY FULL on the source table"
             )
         after[reading.name] = old
-    return replace(record, before=before, after=after, unchanged=frozenset(left_out))
+    return replace(record, before=before, after=after, unchanged=frozenset(omitted))
 
 
 def _is_unchanged(placeholder: Placeholder, reading: ColumnReading, cell: Cell) -> bool:

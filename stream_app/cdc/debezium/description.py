@@ -26,7 +26,7 @@ import pyarrow as pa
 from stream_app.cdc.debezium.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
-from stream_app.cdc.json_records.description import parsed, untyped, with_key
+from stream_app.cdc.json_records.description import parsed, untyped_table, with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.source.mapping_options import MappingOptions
@@ -45,7 +45,7 @@ def describe(
     """
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()
-    for version in _of_each_version(messages):
+    for version in _version_messages(messages):
         if (table := _table(version, options, keeps_nulls=keeps_nulls)) is not None:
             tables.append((version.positions[0], table))
         pk_names = pk_names or next(filter(None, map(_pk_names, version.payloads)), ())
@@ -60,7 +60,7 @@ def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[Tabl
     """See `message_format.SourceFacts.versions`; keys are columns like others."""
     return [
         TableVersionSeen(np.array(version.positions, np.int64), table)
-        for version in _of_each_version(messages)
+        for version in _version_messages(messages)
         if (table := _table(version, options)) is not None
     ]
 
@@ -78,12 +78,12 @@ class _VersionMessages:
     payloads: list[dict[str, Any]]
 
 
-def _of_each_version(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
+def _version_messages(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
-        schema = _object(group.prefix + b"null}") if group.prefix else None
-        at = group.index.tolist()
+        schema = _parse_object(group.prefix + b"null}") if group.prefix else None
+        rows = group.index.tolist()
         yield from _versions_of_group(
-            group.payloads, at, None if schema is None else schema["schema"]
+            group.payloads, rows, None if schema is None else schema["schema"]
         )
 
 
@@ -91,9 +91,9 @@ def _table(
     version: _VersionMessages, options: MappingOptions, *, keeps_nulls: bool = True
 ) -> SourceTable | None:
     if version.schema:
-        return _of_schema(version, options, keeps_nulls=keeps_nulls)
+        return _table_of_schema(version, options, keeps_nulls=keeps_nulls)
     names = [name for payload in version.payloads for name in _row_names(payload)]
-    return untyped(names, ()) if names else None  # step 2
+    return untyped_table(names, ()) if names else None  # step 2
 
 
 def _versions_of_group(
@@ -105,29 +105,29 @@ def _versions_of_group(
     """
     plain: list[dict[str, Any]] = []
     plain_positions: list[int] = []
-    for at, payload in zip(positions, payloads.to_pylist(), strict=True):
-        document = _object(payload)
+    for row, payload in zip(positions, payloads.to_pylist(), strict=True):
+        document = _parse_object(payload)
         if document is None:
             continue
         is_wrapped = document.keys() == {"schema", "payload"}
         inner = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
             yield _VersionMessages(
-                document["schema"], [at], [inner] if isinstance(inner, dict) else []
+                document["schema"], [row], [inner] if isinstance(inner, dict) else []
             )
         elif isinstance(inner, dict):
-            plain_positions.append(at)
+            plain_positions.append(row)
             plain.append(inner)
     if plain or schema is not None:
         yield _VersionMessages(schema, plain_positions or positions[:1], plain)
 
 
-def _object(payload: bytes) -> dict[str, Any] | None:
+def _parse_object(payload: bytes) -> dict[str, Any] | None:
     document = parsed(payload)
     return document if isinstance(document, dict) else None
 
 
-def _of_schema(
+def _table_of_schema(
     version: _VersionMessages, options: MappingOptions, *, keeps_nulls: bool
 ) -> SourceTable | None:
     """Step 1: return the columns that the schema envelope describes."""
@@ -196,7 +196,7 @@ def _pk_names(payload: dict[str, Any]) -> tuple[str, ...]:
 def _kafka_keys(keys: pa.Array) -> Iterator[tuple[str, ...]]:
     """Yield the field names of each distinct key, in their order."""
     for key in keys.drop_null().unique().to_pylist():
-        document = _object(key if isinstance(key, bytes) else str(key).encode())
+        document = _parse_object(key if isinstance(key, bytes) else str(key).encode())
         if document is not None and document.keys() == {"schema", "payload"}:
             inner = document["payload"]
             document = inner if isinstance(inner, dict) else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, slices_of
-from stream_app.cdc.columns.byte_patterns import ByteWords, places_of_word
+from stream_app.cdc.columns.byte_patterns import ByteWords, positions_of_word
 
 _START, _MIDDLE, _NULL = b'{"before":', b',"after":', b"null"
 _FIELD_BEFORE = b'{"before'
@@ -48,9 +48,13 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
     """
     word = ByteWords(data)
     firsts = starts + len(_START)
-    begins = _stands_at(word, starts, _START)
-    null_before = _where(data[firsts] == ord("n"), word, starts + len(_FIELD_BEFORE), _NULL_BEFORE)
-    null_after = _where(data[lasts - 1] == ord("l"), word, lasts - len(_NULL_AFTER), _NULL_AFTER)
+    begins = _is_text_at(word, starts, _START)
+    null_before = _is_candidate(
+        data[firsts] == ord("n"), word, starts + len(_FIELD_BEFORE), _NULL_BEFORE
+    )
+    null_after = _is_candidate(
+        data[lasts - 1] == ord("l"), word, lasts - len(_NULL_AFTER), _NULL_AFTER
+    )
     middles = np.where(null_before, firsts + len(_NULL), lasts - len(_NULL_AFTER))
     both = np.flatnonzero(begins & ~null_before & ~null_after)
     middles[both] = _middles(word, firsts[both], lasts[both])
@@ -64,17 +68,17 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
     return ImageHeads(bounds, np.stack([~null_before, ~null_after], axis=1)), has_head
 
 
-def _stands_at(word: ByteWords, places: Int64s, text: bytes) -> Bools:
-    """Compare the bytes at each place with a text of 8 to 16 bytes, in two words."""
-    last = places + (len(text) - _WORD)
-    return word.stands_at(places, text[:_WORD]) & word.stands_at(last, text[-_WORD:])
+def _is_text_at(word: ByteWords, positions: Int64s, text: bytes) -> Bools:
+    """Compare the bytes at each position with a text of 8 to 16 bytes, in two words."""
+    last = positions + (len(text) - _WORD)
+    return word.occurs_at(positions, text[:_WORD]) & word.occurs_at(last, text[-_WORD:])
 
 
-def _where(may: Bools, word: ByteWords, places: Int64s, text: bytes) -> Bools:
+def _is_candidate(may: Bools, word: ByteWords, positions: Int64s, text: bytes) -> Bools:
     """Return the mask of candidates at whose position the text occurs."""
     rows = np.flatnonzero(may)
     stands: Bools = np.zeros(len(may), np.bool_)
-    stands[rows] = _stands_at(word, places[rows], text)
+    stands[rows] = _is_text_at(word, positions[rows], text)
     return stands
 
 
@@ -85,7 +89,7 @@ def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
 
 
 def _middles(word: ByteWords, firsts: Int64s, lasts: Int64s) -> Int64s:
-    """Find where `_MIDDLE` separates two objects; -1 for no place or several places."""
+    """Find where `_MIDDLE` separates two objects; -1 for no position or several."""
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
     unmatched = np.flatnonzero(~_is_middle(word, middles))
@@ -106,19 +110,19 @@ def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
     """
     heads = slices_of(data, firsts, lasts)
     offsets, copied = offsets_of(heads), bytes_of(heads)
-    places = places_of_word(copied, b"},") + 1
-    places = places[places < len(copied) - len(_MIDDLE)]
-    places = places[_is_middle(ByteWords(copied), places)]
-    owners = np.searchsorted(offsets, places, side="right") - 1
+    positions = positions_of_word(copied, b"},") + 1
+    positions = positions[positions < len(copied) - len(_MIDDLE)]
+    positions = positions[_is_middle(ByteWords(copied), positions)]
+    owners = np.searchsorted(offsets, positions, side="right") - 1
     single = np.bincount(owners, minlength=len(firsts))[owners] == 1
-    owners, places = owners[single], places[single]
+    owners, positions = owners[single], positions[single]
     middles: Int64s = np.full(len(firsts), -1, np.int64)
-    middles[owners] = places - offsets[owners] + firsts[owners]
+    middles[owners] = positions - offsets[owners] + firsts[owners]
     return middles
 
 
-def _is_middle(word: ByteWords, places: Int64s) -> Bools:
+def _is_middle(word: ByteWords, positions: Int64s) -> Bools:
     data = word.data
-    is_there = _stands_at(word, places, _MIDDLE)
-    is_there &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
+    is_there = _is_text_at(word, positions, _MIDDLE)
+    is_there &= (data[positions - 1] == ord("}")) & (data[positions + len(_MIDDLE)] == ord("{"))
     return is_there

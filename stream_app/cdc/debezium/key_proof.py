@@ -184,7 +184,7 @@ class KeyCheck:
         """Whether keys are read; they are not if an option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
-    def uncertain(
+    def uncertain_reasons(
         self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
     ) -> dict[int, str]:
         """Return position → reason, for the messages whose keys do not identify their row.
@@ -212,13 +212,13 @@ class KeyCheck:
         if not self.quarantines:
             first = failed[np.argmin(index[failed])]
             case = cases[codes[first], questions[first]]
-            raise _stop(messages, int(index[first]), self.rules, *case)
+            raise _uncertain_error(messages, int(index[first]), self.rules, *case)
         reasons = {
-            at: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
-            for at, case in cases.items()
+            answer: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
+            for answer, case in cases.items()
         }
         # A loop over bad records.
-        return {int(index[at]): reasons[codes[at], questions[at]] for at in failed}
+        return {int(index[row]): reasons[codes[row], questions[row]] for row in failed}
 
     def _fields(
         self, messages: pa.RecordBatch, index: npt.NDArray[np.int32]
@@ -228,7 +228,7 @@ class KeyCheck:
         return np.zeros(len(index), np.int32), [NO_KEY]
 
 
-def _stop(
+def _uncertain_error(
     messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: Fields
 ) -> WrongSourceError:
     return WrongSourceError(

@@ -33,7 +33,7 @@ from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
 from stream_app.cdc.debezium.one_record import ROW_OPS, TABLE_FIELDS
-from stream_app.cdc.json_message import no_constant
+from stream_app.cdc.json_message import refuse_constant
 from stream_app.cdc.rows.row_assembly import Ops
 
 _TAIL = b',"source":{'
@@ -52,12 +52,12 @@ class RecordFrame:
 
     Attributes:
         tail: from the comma before `source` to the end.
-        op_place: the place of the op's letter in the tail.
+        op_position: the position of the op's letter in the tail.
         source: the connector and the table in the source block, by `TABLE_FIELDS`.
     """
 
     tail: BytePattern
-    op_place: int
+    op_position: int
     source: Mapping[str, str | None]
 
 
@@ -71,7 +71,7 @@ class FramedRecords:
             after.
         has_before, has_after: bool [m].
         ops: uint8 [m]; one lower-case letter per record.
-        codes: int64 [m]; the place of each record's frame in `frames`.
+        codes: int64 [m]; the index of each record's frame in `frames`.
     """
 
     positions: Int64s
@@ -89,7 +89,7 @@ class FramedRecords:
         np.cumsum(self.has_before.astype(np.int8) + self.has_after, out=firsts[1:])
         return firsts
 
-    def image_places(self) -> tuple[Int64s, Int64s]:
+    def image_rows(self) -> tuple[Int64s, Int64s]:
         """Return the positions of each record's images before and after, -1 without one: int64
         [m].
         """
@@ -147,7 +147,7 @@ class KnownFrames:
 
     _frames: list[RecordFrame] = field(init=False, default_factory=list)
 
-    def framed(self, values: pa.Array) -> FramedRecords | None:
+    def find_framed(self, values: pa.Array) -> FramedRecords | None:
         """Find the records whose frame is known or can be learnt; None if they are too few.
 
         Four values, of which three have a tail T such as ``,"source":{"db":"d"},"op":"u"}``::
@@ -165,18 +165,18 @@ class KnownFrames:
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         blocks: list[_FramedBlock] = []
         framed_count = 0
-        for at, block in _blocks(offsets):
-            blocks.append(self._framed_block(data, block, at))
+        for first_row, block in _blocks(offsets):
+            blocks.append(self._framed_block(data, block, first_row))
             framed_count += len(blocks[-1].tails.positions)
-            if 2 * framed_count < at + len(block) - 1:
-                self._keep_the_commonest([block.tails for block in blocks])
+            if 2 * framed_count < first_row + len(block) - 1:
+                self._keep_most_frequent([block.tails for block in blocks])
                 return None
-        tails = self._joined([block.tails for block in blocks])
+        tails = self._join_tails([block.tails for block in blocks])
         bounds = np.concatenate([block.heads.bounds for block in blocks])
         is_image = np.concatenate([block.heads.is_image for block in blocks])
         if not is_image.any():
             return None
-        self._keep_the_commonest([tails])
+        self._keep_most_frequent([tails])
         return FramedRecords(
             positions=tails.positions,
             images=slices_of(data, bounds[:, 0::2][is_image], bounds[:, 1::2][is_image]),
@@ -197,18 +197,18 @@ class KnownFrames:
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         blocks: list[FramedTails] = []
-        for at, block in _blocks(offsets):
-            blocks.append(self._tails_in(data, block, at))
+        for first_row, block in _blocks(offsets):
+            blocks.append(self._block_tails(data, block, first_row))
             if 2 * len(blocks[-1].positions) < len(block) - 1:
-                self._keep_the_commonest(blocks)
+                self._keep_most_frequent(blocks)
                 return None
-        tails = self._joined(blocks)
-        self._keep_the_commonest([tails])
+        tails = self._join_tails(blocks)
+        self._keep_most_frequent([tails])
         return tails
 
     def _framed_block(self, data: Bytes, offsets: Int64s, first: int) -> _FramedBlock:
         """Find the records with a known tail and images among the values of a block."""
-        tails = self._tails_in(data, offsets, first)
+        tails = self._block_tails(data, offsets, first)
         heads, has_head = find_heads(data, offsets[tails.positions - first], tails.lasts)
         if has_head.all():
             return _FramedBlock(tails, heads)
@@ -221,33 +221,33 @@ class KnownFrames:
         )
         return _FramedBlock(tails, ImageHeads(heads.bounds[has_head], heads.is_image[has_head]))
 
-    def _tails_in(self, data: Bytes, offsets: Int64s, first: int) -> FramedTails:
+    def _block_tails(self, data: Bytes, offsets: Int64s, first: int) -> FramedTails:
         """Find the records with a known tail among the values of a block.
 
         Args:
             offsets: int64 [n + 1]; of the block's values in the data.
             first: the position of the block's first value.
         """
-        codes = self._codes(data, offsets)
+        codes = self._frame_codes(data, offsets)
         rows = np.flatnonzero(codes >= 0)
         codes, frames = codes[rows], tuple(self._frames)
         lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[codes]
-        ops = data[lasts + np.array([frame.op_place for frame in frames], np.int64)[codes]]
+        ops = data[lasts + np.array([frame.op_position for frame in frames], np.int64)[codes]]
         return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=codes, frames=frames)
 
-    def _codes(self, data: Bytes, offsets: Int64s) -> Int64s:
+    def _frame_codes(self, data: Bytes, offsets: Int64s) -> Int64s:
         """Return the number of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
         unmatched = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
-            codes[_with_tail(frame.tail, data, offsets, unmatched)] = code
+            codes[_rows_with_tail(frame.tail, data, offsets, unmatched)] = code
             unmatched = unmatched[codes[unmatched] < 0]
         misses = 0
         while len(unmatched) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
             row, before = int(unmatched[0]), len(unmatched)
             learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
             if learnt is not None:
-                codes[_with_tail(learnt.tail, data, offsets, unmatched)] = len(self._frames)
+                codes[_rows_with_tail(learnt.tail, data, offsets, unmatched)] = len(self._frames)
                 unmatched = unmatched[codes[unmatched] < 0]
             if learnt is None or len(unmatched) == before:
                 unmatched = unmatched[1:]
@@ -256,7 +256,7 @@ class KnownFrames:
             misses += before - len(unmatched) <= len(codes) // _RARE_SHARE
         return codes
 
-    def _joined(self, blocks: Sequence[FramedTails]) -> FramedTails:
+    def _join_tails(self, blocks: Sequence[FramedTails]) -> FramedTails:
         return FramedTails(
             positions=np.concatenate([block.positions for block in blocks]),
             lasts=np.concatenate([block.lasts for block in blocks]),
@@ -265,11 +265,11 @@ class KnownFrames:
             frames=tuple(self._frames),
         )
 
-    def _keep_the_commonest(self, blocks: Sequence[FramedTails]) -> None:
+    def _keep_most_frequent(self, blocks: Sequence[FramedTails]) -> None:
         codes = np.concatenate([block.codes for block in blocks])
         counts = np.bincount(codes, minlength=len(self._frames))
         order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
-        self._frames = [self._frames[at] for at in order.tolist()]
+        self._frames = [self._frames[code] for code in order.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +286,8 @@ def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
 
     Blocks fit into the processor's cache, because reading memory costs the most.
     """
-    for at in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
-        yield at, offsets[at : at + _BLOCK_ROWS + 1]
+    for start in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
+        yield start, offsets[start : start + _BLOCK_ROWS + 1]
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
@@ -300,7 +300,9 @@ def frame_of(value: bytes) -> RecordFrame | None:
     as_object = b"{" + tail[1:]
     try:
         orjson.loads(as_object)  # This parser is strict about UTF-8, lone surrogates and constants.
-        fields = json.loads(as_object, object_pairs_hook=_once, parse_constant=no_constant)
+        fields = json.loads(
+            as_object, object_pairs_hook=_object_without_repeats, parse_constant=refuse_constant
+        )
     except (ValueError, RecursionError, UnreadableRecordError):
         return None
     op = fields.get("op")
@@ -317,7 +319,7 @@ def frame_of(value: bytes) -> RecordFrame | None:
     return RecordFrame(byte_pattern(tail, ranges), ops[0], names)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("has a field twice")
@@ -325,7 +327,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
-    """Return the bytes of a tail that may differ, with their ranges; and the places of ops."""
+    """Return the bytes of a tail that may differ, with their ranges; and the positions of ops."""
     ranges: dict[int, bytes] = {}
     ops: list[int] = []
     name = ""
@@ -342,15 +344,15 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
         digits = text.removeprefix(b"-")
         if not (token[1] or digits.isdigit()):
             continue  # a fraction or an exponent
-        for place, byte in enumerate(text, start):
+        for position, byte in enumerate(text, start):
             if ord("0") <= byte <= ord("9"):
-                ranges[place] = b"09"
+                ranges[position] = b"09"
         if not token[1] and len(digits) > 1:
             ranges[start + len(text) - len(digits)] = b"19"
     return ranges, ops
 
 
-def _with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
+def _rows_with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
     """Return the rows whose value ends with the tail, after at least `HEAD_MIN` bytes."""
     starts = offsets[1:][rows] - len(tail)
     may = starts - offsets[rows] >= HEAD_MIN

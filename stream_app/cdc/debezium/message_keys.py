@@ -52,7 +52,7 @@ _SCALAR = rf"{_BLANKS}(?:{_STRING}|{_NUMBER}|true|false|null){_BLANKS}"
 # A number without a scale is an object: {"scale":0,"value":"AQ=="}.
 _FIELD = rf"{_BLANKS}{_STRING}{_BLANKS}:{_SCALAR}"
 _VALUE = rf"(?:{_SCALAR}|{_BLANKS}\{{(?:{_FIELD}(?:,{_FIELD})*|{_BLANKS})\}}{_BLANKS})"
-"""Strict, as `_read` is: a key must not name its columns beside others only."""
+"""Strict, as `_names_and_pattern` is: a key must not name its columns beside others only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +101,22 @@ class MessageKeys:
         codes: Int32s = valid_of(keys).astype(np.int32)
         unread_rows = np.flatnonzero(_may_be_object(keys))
         for known_shape, known_names in list(self._shapes.items()):
-            unread_rows = _take_alike(
+            unread_rows = _assign_same_shape(
                 keys, unread_rows, known_shape, codes, _code(distinct, known_names)
             )
         while len(unread_rows) and len(self._shapes) < _SHAPES_MAX:
-            names, shape = _read(keys[int(unread_rows[0])].as_py())
+            names, shape = _names_and_pattern(keys[int(unread_rows[0])].as_py())
             codes[unread_rows[0]] = _code(distinct, names)
             unread_rows = unread_rows[1:]
             if shape is None or names is None or shape in self._shapes:
                 break  # a known shape that its own key does not have would be learnt for each key
             self._shapes[shape] = names
-            unread_rows = _take_alike(keys, unread_rows, shape, codes, _code(distinct, names))
+            unread_rows = _assign_same_shape(
+                keys, unread_rows, shape, codes, _code(distinct, names)
+            )
         # A loop over keys that resemble no other.
-        for at in unread_rows.tolist():
-            codes[at] = _code(distinct, _read(keys[at].as_py())[0])
+        for row in unread_rows.tolist():
+            codes[row] = _code(distinct, _names_and_pattern(keys[row].as_py())[0])
         return codes, list(distinct)
 
 
@@ -125,7 +127,7 @@ def _may_be_object(keys: pa.Array) -> Bools:
     return has_brace
 
 
-def _take_alike(
+def _assign_same_shape(
     keys: pa.Array, unread_rows: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
 ) -> npt.NDArray[np.int64]:
     """Assign the code to the keys with this shape, and return the other keys."""
@@ -140,7 +142,7 @@ def _code(distinct: dict[Fields, int], names: Fields) -> int:
     return distinct.setdefault(names, len(distinct))
 
 
-def _read(key: bytes) -> tuple[Fields, _Shape | None]:
+def _names_and_pattern(key: bytes) -> tuple[Fields, _Shape | None]:
     """Return the field names of one message key, and a pattern that matches keys of the same form.
 
     The pattern is None if the key cannot have one.

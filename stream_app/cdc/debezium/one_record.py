@@ -85,13 +85,13 @@ def read_record(
     has_row = not document.keys().isdisjoint(keys or columns)
     if is_envelope(document):
         check_once(document, frozenset({"op", "before", "after"}))
-        return _envelope(document, document["op"], columns)
+        return _read_envelope(document, document["op"], columns)
     if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
         return NoRow()
     if not has_row and document.keys().isdisjoint({OP_FIELD, DELETED_FIELD}):
         named = "the primary key" if keys else "a column"
         raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
-    return _flat(document, columns)
+    return _read_flattened(document, columns)
 
 
 def origin_in(value: bytes) -> Origin | None:
@@ -139,7 +139,7 @@ def is_envelope(document: dict[str, Any]) -> bool:
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
 
 
-def _envelope(
+def _read_envelope(
     document: dict[str, Any], op: Any, columns: frozenset[str]
 ) -> RowRecord | Truncate | NoRow:
     """Read a record with an envelope, by its op."""
@@ -159,7 +159,7 @@ def _envelope(
     return RowRecord(op, before, after, _drift(document, columns), connector, table_name(*names))
 
 
-def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
+def _read_flattened(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
     """Read a record of ExtractNewRecordState; without ``__op`` it counts as a create."""
     check_once(document, frozenset({OP_FIELD, DELETED_FIELD}))
     op = document.get(OP_FIELD)

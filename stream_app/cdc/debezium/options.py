@@ -30,7 +30,7 @@ from stream_app.cdc.json_records.options import (
     TRUNCATE_OPTION,
     UNKNOWN_COLUMNS,
     CheckedOptions,
-    checked_options,
+    check_options,
 )
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
@@ -193,7 +193,7 @@ def parse_options(
     current_options = {
         key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
     }
-    checked = checked_options(name, SECTION, declared, current_options, columns)
+    checked = check_options(name, SECTION, declared, current_options, columns)
     placeholder = checked.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
     if not is_placeholder(placeholder):
         raise UsageError(

@@ -35,7 +35,7 @@ from stream_app.arrow_buffers import (
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.json_message import json_text, load_document
@@ -99,18 +99,18 @@ class _Search:
                 return
             before, unread_rows = (
                 len(unread_rows),
-                self._without_alike(data, values, index, unread_rows),
+                self._assign_alike(data, values, index, unread_rows),
             )
             if _WORTHWHILE * (before - len(unread_rows)) < before:
-                unread_rows = self._without_runs(data, values, index, unread_rows)
+                unread_rows = self._assign_runs(data, values, index, unread_rows)
                 break
         if len(unread_rows):
             values, index = values.take(pa.array(unread_rows)), index[unread_rows]
-            readable = looks_like_object(values) & ~deep_ones(values)
-            self._parse(values.filter(pa.array(readable)), index[readable])
-            self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
+            readable = looks_like_object(values) & ~are_too_deep(values)
+            self._read_in_columns(values.filter(pa.array(readable)), index[readable])
+            self._read_one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
-    def _without_alike(
+    def _assign_alike(
         self, data: _Bytes, values: pa.Array, index: Int32s, unread_rows: Int64s
     ) -> Int64s:
         """Read one of the remaining messages, and return those of other tables."""
@@ -120,7 +120,7 @@ class _Search:
             ~self._read_sample(data, values, index, unread_rows, len(unread_rows) // 2)
         ]
 
-    def _without_runs(
+    def _assign_runs(
         self, data: _Bytes, values: pa.Array, index: Int32s, unread_rows: Int64s
     ) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
@@ -138,9 +138,9 @@ class _Search:
         self, data: _Bytes, values: pa.Array, index: Int32s, rows: Int64s, sample: int
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, at = values[int(rows[sample])].as_py(), int(index[rows[sample]])
-        self._read(value, at)
-        code = self._codes[at]
+        value, row = values[int(rows[sample])].as_py(), int(index[rows[sample]])
+        self._read_message(value, row)
+        code = self._codes[row]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
         same = np.zeros(len(rows), np.bool_)
         if pieces:
@@ -149,11 +149,11 @@ class _Search:
         same[sample] = True
         return same
 
-    def _parse(self, values: pa.Array, index: Int32s) -> None:
+    def _read_in_columns(self, values: pa.Array, index: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for half, places, columns in parse_by_halves(values, index, _FIELDS):
+        for half, rows, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self._one_by_one(half, places)
+                self._read_one_by_one(half, rows)
                 continue
             op, source, *flat = columns
             nested = children_of(source)
@@ -161,22 +161,22 @@ class _Search:
             is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat[-1])
             for chosen, names in ((is_envelope, nested), (is_flat, flat)):
                 if chosen.any():
-                    self._see(names, chosen, places)
+                    self._assign_tables(names, chosen, rows)
             suspects = ~(is_envelope | is_flat)
-            self._one_by_one(half.filter(pa.array(suspects)), places[suspects])
+            self._read_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
-    def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Int32s) -> None:
+    def _assign_tables(self, names: Sequence[pa.Array], chosen: Bools, index: Int32s) -> None:
         database, schema, table = (column.filter(pa.array(chosen)) for column in names)
         origins = origins_of(database, schema, table, {})
         codes = np.array([self._code(table) for table in origins.tables], np.int32)
         self._codes[index[chosen]] = codes[origins.codes]
 
-    def _one_by_one(self, values: pa.Array, index: Int32s) -> None:
+    def _read_one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""
-        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
-            self._read(value, at)
+        for row, value in zip(index.tolist(), values.to_pylist(), strict=True):
+            self._read_message(value, row)
 
-    def _read(self, value: bytes, row: int) -> None:
+    def _read_message(self, value: bytes, row: int) -> None:
         try:
             origin = origin_in(value)
         except UnreadableRecordError as error:
@@ -193,7 +193,7 @@ def _is_named(names: pa.Array) -> Bools:
 
 
 class _Bytes:
-    """The bytes of n messages, in which eight bytes can be compared at any place."""
+    """The bytes of n messages, in which eight bytes can be compared at any position."""
 
     def __init__(self, values: pa.Array) -> None:
         self._words = ByteWords(bytes_of(values))
@@ -205,11 +205,11 @@ class _Bytes:
         farthest = max(piece.distance for piece in pieces)
         same: Bools = self._lengths[index] >= farthest
         for piece in pieces:
-            at = self._ends[index[same]] - piece.distance
-            fits: Bools = np.ones(len(at), np.bool_)
+            starts = self._ends[index[same]] - piece.distance
+            fits: Bools = np.ones(len(starts), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):
-                fits &= self._words.stands_at(at + shift, piece.text[shift : shift + _WORD])
+                fits &= self._words.occurs_at(starts + shift, piece.text[shift : shift + _WORD])
             same[same] = fits
         return same
 
@@ -238,7 +238,9 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
     ]
     if not is_flat:
         texts.append(next((end for end in _SOURCE_ENDS if end in value), _SOURCE_ENDS[-1]))
-    pieces = [_Piece(text, len(value) - at) for text in texts if (at := value.rfind(text)) >= 0]
+    pieces = [
+        _Piece(text, len(value) - start) for text in texts if (start := value.rfind(text)) >= 0
+    ]
     is_whole = len(pieces) == len(texts) and all(len(text) >= _WORD for text in texts)
     return pieces if is_whole else []
 

@@ -29,7 +29,7 @@ from stream_app.cdc.debezium.one_record import (
     ROW_OPS,
     TABLE_FIELDS,
 )
-from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
+from stream_app.cdc.debezium.placeholders import Placeholder, restore_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.outcome import Questions
 from stream_app.cdc.json_records.record_shapes import RecordShape
@@ -90,7 +90,7 @@ def decode_images(
 ) -> tuple[StackedImages, ImageRows, Questions]:
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
-    images = restored_images(  # step 1
+    images = restore_images(  # step 1
         parsed.images,
         readings,
         settings.placeholder,
@@ -114,7 +114,7 @@ def framed_images(
     frames: Sequence[RecordFrame],
     codes: Int64s,
     ops: Ops,
-    places: tuple[Int64s, Int64s],
+    image_rows: tuple[Int64s, Int64s],
     shape: RecordShape,
     columns: Sequence[pa.Array],
     settings: DecodeSettings,
@@ -122,11 +122,11 @@ def framed_images(
     """Return the parsed images of n records with known frames.
 
     Args:
-        codes: int64 [n]; the place of each record's frame in `frames`.
-        places: the positions of each record's images before and after, -1 without one: int64 [n].
+        codes: int64 [n]; the index of each record's frame in `frames`.
+        image_rows: int64 [n], [n]; the row of each record's image before and after, or -1.
         columns: for each of the table's columns an array of all images.
     """
-    before_at, after_at = places
+    before_at, after_at = image_rows
     images = StackedImages(
         ops=ops,
         before_at=before_at,
@@ -177,11 +177,11 @@ def flat_images(
     is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
-    at = np.arange(len(values))
+    image_rows = np.arange(len(values))
     images = StackedImages(
         ops=ops,
-        before_at=np.where(is_delete, at, -1),
-        after_at=np.where(is_delete, -1, at),
+        before_at=np.where(is_delete, image_rows, -1),
+        after_at=np.where(is_delete, -1, image_rows),
         kinds=shape.kinds,
         columns=rows,
         suspects=suspects,

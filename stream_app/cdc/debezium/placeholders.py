@@ -133,7 +133,7 @@ def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
     )
 
 
-def restored_images(
+def restore_images(
     images: StackedImages,
     readings: Sequence[ColumnReading],
     placeholder: Placeholder,
@@ -152,11 +152,11 @@ def restored_images(
     """
     columns, suspects = list(images.columns), images.suspects
     is_alone = (images.ops == UPDATE) & ~images.has_before
-    left_out: dict[str, Bools] = {}
+    omitted: dict[str, Bools] = {}
     for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
         if pa.types.is_list(columns[index].type):
-            places = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
-            suspects = suspects | places[images.before_at] | places[images.after_at]
+            has_one = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
+            suspects = suspects | has_one[images.before_at] | has_one[images.after_at]
         if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(columns[index].type):
             continue
         is_stand_in = placeholder.in_column(reading, columns[index])
@@ -169,18 +169,18 @@ def restored_images(
         unchanged = images.has_after & is_stand_in[images.after_at]
         if has_old_values:
             is_restored = unchanged & images.has_before & valid_of(column)[images.before_at]
-            places = np.arange(len(column))
-            places[images.after_at[is_restored]] = images.before_at[is_restored]
-            column, unchanged = column.take(pa.array(places)), unchanged & ~is_restored
+            image_rows = np.arange(len(column))
+            image_rows[images.after_at[is_restored]] = images.before_at[is_restored]
+            column, unchanged = column.take(pa.array(image_rows)), unchanged & ~is_restored
         if reading.name in restored and (unchanged & is_alone).any():
             alone = unchanged & is_alone
             unknown = np.zeros(len(column), np.bool_)
             unknown[images.after_at[alone]] = True
             column, unchanged = null_where(column, unknown), unchanged & ~alone
-            left_out[reading.name] = alone
+            omitted[reading.name] = alone
         suspects = suspects | unchanged
         columns[index] = column
-    return replace(images, columns=columns, suspects=suspects, unchanged=left_out)
+    return replace(images, columns=columns, suspects=suspects, unchanged=omitted)
 
 
 def _is_text(data_type: pa.DataType) -> bool:

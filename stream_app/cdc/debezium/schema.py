@@ -24,12 +24,12 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.nesting import nests_too_deeply
-from stream_app.cdc.json_message import no_constant
+from stream_app.cdc.json_message import refuse_constant
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, fields_of
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=no_constant)
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=refuse_constant)
 SCHEMAS_MAX = 64
 """Schemas of which messages are decoded together, in a batch and from batch to batch."""
 

@@ -69,13 +69,18 @@ class DebeziumSurvey:
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
-            checks = self._uncertain, self._doubtful, self._empty_key, self._wider_key
-            for group in (checks, (self._unseen_deletes, self._invented)):
+            checks = (
+                self._uncertain_row_notice,
+                self._uncertain_delete_notice,
+                self._empty_key_notice,
+                self._wider_key_notice,
+            )
+            for group in (checks, (self._unseen_deletes_notice, self._invented_rows_notice)):
                 notices = (check(seen) for check in group for seen in records)
                 if (notice := next(filter(None, notices), None)) is not None:
                     yield notice
 
-    def _uncertain(self, seen: SeenRecord) -> Notice | None:
+    def _uncertain_row_notice(self, seen: SeenRecord) -> Notice | None:
         question = question_of(self.rules, seen.record)
         if answers(self.rules, question, seen.fields):
             return None
@@ -86,7 +91,7 @@ class DebeziumSurvey:
             fix=remedies(self.rules, seen.fields),
         )
 
-    def _doubtful(self, seen: SeenRecord) -> Notice | None:
+    def _uncertain_delete_notice(self, seen: SeenRecord) -> Notice | None:
         """Return a notice if a delete's row would be uncertain."""
         deleted = replace(seen.record, op="d", before={}, after=None, has_op=True)
         question = question_of(self.rules, deleted)
@@ -100,7 +105,7 @@ class DebeziumSurvey:
             fix=remedies(self.rules, seen.fields),
         )
 
-    def _empty_key(self, seen: SeenRecord) -> Notice | None:
+    def _empty_key_notice(self, seen: SeenRecord) -> Notice | None:
         """Return a notice if PostgreSQL did not send a part of a delete's key."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
@@ -118,7 +123,7 @@ class DebeziumSurvey:
                 )
         return None
 
-    def _wider_key(self, seen: SeenRecord) -> Notice | None:
+    def _wider_key_notice(self, seen: SeenRecord) -> Notice | None:
         fields = seen.fields or frozenset()
         more = fields - self.rules.primary_key - {ROUTER_FIELD}
         if not more or not fields > self.rules.primary_key:
@@ -132,7 +137,7 @@ class DebeziumSurvey:
             "the other columns are unique",
         )
 
-    def _unseen_deletes(self, seen: SeenRecord) -> Notice | None:
+    def _unseen_deletes_notice(self, seen: SeenRecord) -> Notice | None:
         if seen.record.has_op:
             return None
         return Notice(
@@ -143,7 +148,7 @@ class DebeziumSurvey:
             "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
         )
 
-    def _invented(self, seen: SeenRecord) -> Notice | None:
+    def _invented_rows_notice(self, seen: SeenRecord) -> Notice | None:
         """Return a notice if the input's changelog lacks old rows, or invents values in them."""
         if not self.writes_changelog:
             return None
@@ -187,15 +192,20 @@ def seen_records(
         messages: a few messages with the columns of `MESSAGE_SCHEMA`; they are read one by one.
     """
     codes, fields = MessageKeys().fields_of(messages.column("key"))
-    records = (_read(value, columns, primary_key) for value in messages.column("value").to_pylist())
+    records = (
+        _read_row_record(value, columns, primary_key)
+        for value in messages.column("value").to_pylist()
+    )
     return [
-        SeenRecord(record, fields[codes[at]], message_place(messages, at))
-        for at, record in enumerate(records)
+        SeenRecord(record, fields[codes[row]], message_place(messages, row))
+        for row, record in enumerate(records)
         if record is not None
     ]
 
 
-def _read(value: bytes | None, columns: frozenset[str], keys: frozenset[str]) -> RowRecord | None:
+def _read_row_record(
+    value: bytes | None, columns: frozenset[str], keys: frozenset[str]
+) -> RowRecord | None:
     """Read one record; None if it has no row or cannot be read."""
     try:
         record = None if value is None else read_record(value, columns, keys)

@@ -23,9 +23,9 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
 from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, sent_nulls
+from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
@@ -103,7 +103,7 @@ class DmsDialect(dialect.Dialect):
         if metadata.get("record-type") != "data":
             return None
         is_update = metadata.get("operation") == "update"
-        return untyped(_split(data)[1] if is_update else data, ())
+        return untyped_table(_split(data)[1] if is_update else data, ())
 
     def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
@@ -130,12 +130,14 @@ class DmsDialect(dialect.Dialect):
         is_update, is_delete = ops == UPDATE, ops == DELETE
         suspects = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
         after, old = rows[: len(kinds)], rows[len(kinds) :]
-        has_old, is_proven = _are_there(table, old, is_update)
+        has_old, is_proven = _previous_values(table, old, is_update)
         if not self.trusts_keys:
             suspects |= is_update & ~is_proven
         suspects |= ~is_update & has_old  # in other operations these are ordinary columns
         suspects |= is_update & ~is_proven & has_old
-        befores, unreadable = _befores(values, table, is_update & has_old & ~suspects, old, after)
+        befores, unreadable = _before_images(
+            values, table, is_update & has_old & ~suspects, old, after
+        )
         suspects[unreadable] = True
         images = Images(
             ops=ops,
@@ -188,9 +190,9 @@ class DmsDialect(dialect.Dialect):
         if proven or (not table.keys and before):
             return RecordImages("u", {**after, **before}, after)
         if not self.trusts_keys or before:
-            lacking = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
+            missing = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
             raise UnreadableRecordError(
-                f"is an update, and which row it changes is not certain: it lacks {lacking}; let "
+                f"is an update, and which row it changes is not certain: it lacks {missing}; let "
                 "DMS send before-images (BeforeImageSettings), or set source.dms.update-keys = "
                 "'unchanged'"
             )
@@ -227,7 +229,7 @@ def _equal(texts: pa.Array, wanted: str) -> Bools:
     return bools_of(pc.equal(texts, wanted))
 
 
-def _are_there(
+def _previous_values(
     table: dialect.Table, old: Sequence[pa.Array], is_update: Bools
 ) -> tuple[Bools, Bools]:
     """Mark the messages with any previous value, and those with the whole previous primary key."""
@@ -241,7 +243,7 @@ def _are_there(
     return sends_any, proven if table.keys else sends_any.copy()
 
 
-def _befores(
+def _before_images(
     values: pa.Array,
     table: dialect.Table,
     rows: Bools,
@@ -257,9 +259,9 @@ def _befores(
         values,
         np.flatnonzero(rows & unclear),
         names,
-        lambda document, at: ((at, document["data"]),),
+        lambda document, row: ((row, document["data"]),),
     )
-    return filled_up(old, after, nulls), unreadable
+    return fill_up(old, after, nulls), unreadable
 
 
 def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:

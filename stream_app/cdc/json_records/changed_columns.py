@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of, valid_of
-from stream_app.cdc.columns.byte_patterns import places_of
+from stream_app.cdc.columns.byte_patterns import positions_of
 from stream_app.cdc.rows.row_assembly import Ops
 
 
@@ -27,7 +27,7 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
     return ops_of_texts
 
 
-def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
+def rows_with_nulls_after(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
     """Mark the rows in which a null may follow a marker.
 
     Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
@@ -41,27 +41,27 @@ def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
         marker: the marker, at least four bytes; the result includes rows without it.
     """
     data, starts = own_bytes(values)
-    markers = places_of(data, marker)
-    nulls = places_of(data, b"null")
+    markers = positions_of(data, marker)
+    nulls = positions_of(data, b"null")
     first: Int64s = np.full(len(values), -1, np.int64)
-    first[_rows(starts, markers)[::-1]] = markers[::-1]
+    first[_rows_of_positions(starts, markers)[::-1]] = markers[::-1]
     last: Int64s = np.full(len(values), -1, np.int64)
-    last[_rows(starts, nulls)] = nulls
+    last[_rows_of_positions(starts, nulls)] = nulls
     return np.flatnonzero(rows & ((first < 0) | (last > first + len(marker))))
 
 
-def _rows(starts: Int64s, places: Int64s) -> Int64s:
-    rows: Int64s = np.searchsorted(starts, places, side="right") - 1
+def _rows_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
+    rows: Int64s = np.searchsorted(starts, positions, side="right") - 1
     return rows
 
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
     """Return the values, binary [n] without nulls, that contain a text of four bytes or more."""
     data, starts = own_bytes(values)
-    return np.unique(_rows(starts, places_of(data, text)))
+    return np.unique(_rows_of_positions(starts, positions_of(data, text)))
 
 
-def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
+def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     """Return the objects that follow a marker, each with its first value.
 
     An object counts as ended at its first closing brace. A nested object may be cut, and then
@@ -72,7 +72,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
         marker: the marker, at least four bytes.
     """
     data, offsets = own_bytes(values)
-    starts = places_of(data, marker)
+    starts = positions_of(data, marker)
     starts = starts[data.take(starts + len(marker), mode="clip") == ord("{")]
     ends = np.flatnonzero(data == ord("}")) + 1
     if not len(starts) or not len(ends):
@@ -82,7 +82,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     starts, last = starts[apart], last[apart]
     objects = slices_of(data, starts, last).dictionary_encode()
     first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
-    rows = _rows(offsets, starts[first])
+    rows = _rows_of_positions(offsets, starts[first])
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
 
 
@@ -104,20 +104,20 @@ def sent_nulls(
     nulls: dict[str, list[int]] = {name: [] for name in names}
     unreadable: list[int] = []
     # A loop over messages in which something that the table has is null.
-    for at, text in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+    for row, text in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError:
-            unreadable.append(at)
+            unreadable.append(row)
             continue
-        for record, image in images(document, at):
+        for record, image in images(document, row):
             for name, value in (image or {}).items():
                 if value is None and name in nulls:
                     nulls[name].append(record)
     return [np.array(records, np.int64) for records in nulls.values()], unreadable
 
 
-def filled_up(
+def fill_up(
     arrays: Sequence[pa.Array], others: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
     """Return the columns of incomplete images, filled with the values of the other images.
@@ -135,9 +135,9 @@ def filled_up(
         elif is_sent.all():
             filled.append(column)
         elif pa.types.is_struct(column.type):  # for which there is no kernel
-            places = np.arange(len(column))
+            indices = np.arange(len(column))
             joined = pa.concat_arrays([column, other])
-            filled.append(joined.take(pa.array(np.where(is_sent, places, places + len(column)))))
+            filled.append(joined.take(pa.array(np.where(is_sent, indices, indices + len(column)))))
         else:
             filled.append(pc.if_else(pa.array(is_sent), column, other))
     return filled

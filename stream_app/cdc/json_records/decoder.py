@@ -36,7 +36,7 @@ from stream_app.arrow_buffers import Bools, Int32s, Int64s, offsets_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.json_records.dialect import ImagesOf
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
@@ -65,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class PlacedValues:
-    """Values of a batch, with the places of their messages.
+    """Values of a batch, with the rows of their messages.
 
     Attributes:
         values: binary [n] without nulls.
@@ -151,7 +151,7 @@ class ShapeDecoder:
         if not self.policy.examines_records:
             quick = self.reads.decode_quickly(placed, self.group)  # step 2
         if quick is not None:
-            self.outcome.add_columnar(quick.records, placed.index[quick.positions])
+            self.outcome.add_records(quick.records, placed.index[quick.positions])
             suspects[quick.positions[quick.records.from_images.suspects]] = True
             is_undecoded[quick.positions] = False
         if is_undecoded.any():
@@ -164,7 +164,7 @@ class ShapeDecoder:
     def _decode_whole(self, placed: PlacedValues) -> Bools:
         """Step 2 with a parse of whole messages. Return the mask of values left for step 3."""
         values, group, policy = placed.values, self.group, self.policy
-        alike = looks_like_object(values) & ~deep_ones(values)
+        alike = looks_like_object(values) & ~are_too_deep(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
         if group.shape is None or policy.examines_records:
@@ -174,7 +174,7 @@ class ShapeDecoder:
                 alike[sample] = fits
         if not alike.any():
             return ~alike
-        return self._decode_alike(placed, alike)
+        return self._decode_same_shape(placed, alike)
 
     def _learn_shape(self, placed: PlacedValues) -> Bools:
         """Learn the commonest shape of these values, and return the mask of values with it."""
@@ -182,7 +182,7 @@ class ShapeDecoder:
         self.group.shape, fits = shape_of(texts, self.group.readings, self.policy, self.images_of)
         return fits
 
-    def _decode_alike(self, placed: PlacedValues, alike: Bools) -> Bools:
+    def _decode_same_shape(self, placed: PlacedValues, alike: Bools) -> Bools:
         """Decode the values of the same shape. Return the mask of values left for step 3."""
         suspects = ~alike
 
@@ -194,7 +194,7 @@ class ShapeDecoder:
             if decoded is None:
                 return False
             suspects[rows[decoded.from_images.suspects]] = True
-            self.outcome.add_columnar(decoded, part.index)
+            self.outcome.add_records(decoded, part.index)
             return True
 
         rows = np.flatnonzero(alike)

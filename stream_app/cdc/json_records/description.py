@@ -40,15 +40,17 @@ def versions(
     """Return the table's versions, in the order of their first messages; see
     `SourceFacts.versions`.
     """
-    positions: dict[SourceTable, list[int]] = {}
+    rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
-    for at, value in enumerate(messages.column("value").to_pylist()):
+    for row, value in enumerate(messages.column("value").to_pylist()):
         document = parsed(value)
         if isinstance(document, dict):
-            table = dialect.described(document, parsed(keys[at]), options)
+            table = dialect.described(document, parsed(keys[row]), options)
             if table is not None and table.columns:
-                positions.setdefault(table, []).append(at)
-    return [TableVersionSeen(np.array(at, np.int64), table) for table, at in positions.items()]
+                rows_of_tables.setdefault(table, []).append(row)
+    return [
+        TableVersionSeen(np.array(rows, np.int64), table) for table, rows in rows_of_tables.items()
+    ]
 
 
 def parsed(text: Any) -> Any:
@@ -59,7 +61,7 @@ def parsed(text: Any) -> Any:
         return None
 
 
-def untyped(
+def untyped_table(
     names: Iterable[str], keys: Any, types: Mapping[str, StoredType] | None = None
 ) -> SourceTable:
     """Return a table with these columns, of type STRING unless another type is given.

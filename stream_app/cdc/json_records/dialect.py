@@ -65,8 +65,8 @@ class ParsedMessages:
         values: binary [n] without nulls.
         keys: binary [n]; None unless there are `Dialect.key_columns`.
         columns: for each of `Dialect.fields` an array [n], in the order of its schema.
-        nulls: the places of explicit nulls, for each object and list, and each of its columns. They
-            are places of messages, or of a list's rows. None if the parser does not report them.
+        nulls: the rows with explicit nulls, for each object and list, and each of its columns: rows
+            of messages, or of a list. None if the parser does not report them.
     """
 
     values: pa.Array

@@ -24,7 +24,7 @@ from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.ddl_text import DdlOf
-from stream_app.cdc.json_records.changed_columns import first_of_each
+from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueReads
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_forms
@@ -39,10 +39,10 @@ from stream_app.cdc.json_records.dialect import (
     Truncate,
     read_message,
 )
-from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, searched_messages
+from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, records_to_search
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
-from stream_app.cdc.json_records.options import CheckedOptions, checked_options, column_readings
+from stream_app.cdc.json_records.options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.outcome import (
     BatchOutcome,
     DecodedPart,
@@ -130,7 +130,7 @@ class ChangeFormat(ValueReads):
         )
         marker = self._dialect.schema_marker
         if marker and self._policy.unknown is DriftReaction.EVOLVE:
-            schemas = first_of_each(values, marker).items()
+            schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
                 {sha256(schema).hexdigest(): int(present[row]) for schema, row in schemas}
             )
@@ -184,7 +184,7 @@ class ChangeFormat(ValueReads):
         changes = result.read(placed.values, read, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.take_result(result, placed.index)
+        outcome.add_result(result, placed.index)
 
     def _keys(self, placed: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:
@@ -196,7 +196,7 @@ class ChangeFormat(ValueReads):
     def _drift(
         self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
     ) -> Mapping[DriftedColumn, Sighting]:
-        records = searched_messages(values, parsed, suspects)
+        records = records_to_search(values, parsed, suspects)
         search = drift_in if numbers is None else partial(drift_by_numbers, numbers=numbers)
         sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)
         return self._policy.reported(sightings)
@@ -232,7 +232,7 @@ def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools
     return has_one & ~suspects
 
 
-def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
+def _fits_together(_check_options: CheckedOptions, _columns: RowType) -> None:
     """Accept all combinations, because the options of most formats are independent."""
 
 
@@ -265,15 +265,13 @@ class DialectFormat:
 
     def declared(self) -> FormatDeclaration:
         """Return the format for the registry; its dialect without options surveys and describes."""
-        plain = self.dialect(
-            checked_options(self.name, self.section, self.options, {}, RowType(()))
-        )
+        plain = self.dialect(check_options(self.name, self.section, self.options, {}, RowType(())))
         return FormatDeclaration(
             name=self.name,
             section=self.section,
             introduction=self.introduction,
             options=self.options,
-            check=self._checked,
+            check=self._check_options,
             make=self._format,
             survey=partial(survey, plain),
             facts=partial(self._facts, plain),
@@ -292,11 +290,11 @@ class DialectFormat:
             ddl_of=self.ddl_of,
         )
 
-    def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked = checked_options(self.name, self.section, self.options, options, columns)
+    def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked = check_options(self.name, self.section, self.options, options, columns)
         self.check_together(checked, columns)
         return checked
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked = self._checked(setup.options, setup.columns)
+        checked = self._check_options(setup.options, setup.columns)
         return ChangeFormat(self.dialect(checked), self.section, setup, checked, self.encoding)

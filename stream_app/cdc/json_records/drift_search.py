@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
-from stream_app.cdc.columns.byte_patterns import words_like
+from stream_app.cdc.columns.byte_patterns import masks_of_word
 from stream_app.cdc.json_message import quick_document
 from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
 
@@ -68,7 +68,7 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
-def searched_messages(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
+def records_to_search(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
@@ -117,8 +117,8 @@ def drift_in(
     classes, named, inner = records.classes, records.named, records.inner
     groups: Int64s = classes.astype(np.int64)
     if not _has_expected_names(named, classes, inner):
-        groups |= (_names_of_each(named) - inner) % 256 << 8
-    members = _members(groups, classes)
+        groups |= (_name_counts(named) - inner) % 256 << 8
+    members = _rows_by_group(groups, classes)
     mixed = {
         int(groups[row])
         for row in records.nulls
@@ -147,8 +147,8 @@ def drift_by_numbers(
     sightings: dict[DriftedColumn, Sighting] = {}
     groups = [
         (int(rows[first]), int(count))
-        for rows in _members(records.classes.astype(np.int64), records.classes).values()
-        for first, count in zip(*_first_and_count(numbers[rows]), strict=True)
+        for rows in _rows_by_group(records.classes.astype(np.int64), records.classes).values()
+        for first, count in zip(*_firsts_and_counts(numbers[rows]), strict=True)
     ]
     if len(groups) > _NUMBERS_MAX:  # such as of images that lack other columns each
         return drift_in(records, columns=columns, images_of=images_of)
@@ -164,7 +164,7 @@ def _images_in(value: bytes, images_of: ImagesOf) -> DocumentImages | None:
     return images_of(document) if isinstance(document, dict) else None
 
 
-def _first_and_count(numbers: Int64s) -> tuple[Int64s, Int64s]:
+def _firsts_and_counts(numbers: Int64s) -> tuple[Int64s, Int64s]:
     if (numbers == numbers[0]).all():
         return np.zeros(1, np.int64), np.array([len(numbers)])
     _, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
@@ -183,27 +183,27 @@ def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> boo
     data, _ = own_bytes(named)
     pairs = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        left_out, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
-        pairs -= _pairs_in(left_out, _NAME_END)
-        escaped += _escaped_in(left_out)
+        unclassified, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
+        pairs -= _pairs_in(unclassified, _NAME_END)
+        escaped += _escaped_in(unclassified)
     # Escaped bytes are parts of texts and may vary, so they need separate passes.
     return pairs == ends or pairs - _escaped_in(data) == ends - escaped
 
 
 def _pairs_in(data: Bytes, pair: bytes) -> int:
     """Count pairs of bytes by comparing words, in parts that fit the cache."""
-    return sum(int(np.count_nonzero(same)) for _, same in words_like(data, pair))
+    return sum(int(np.count_nonzero(same)) for _, same in masks_of_word(data, pair))
 
 
 def _escaped_in(data: Bytes) -> int:
     escaped = 0
-    for start, same in words_like(data, _ESCAPED_END[:2]):
+    for start, same in masks_of_word(data, _ESCAPED_END[:2]):
         behind = start + 2 * np.flatnonzero(same) + 2
         escaped += int(np.count_nonzero(data.take(behind, mode="clip") == _COLON))
     return escaped
 
 
-def _names_of_each(values: pa.Array) -> Classes:
+def _name_counts(values: pa.Array) -> Classes:
     """Count the names in each value, modulo 256; a record without images has no bytes."""
     data, offsets = own_bytes(values)
     ends: Bools = np.zeros(len(data) + 1, np.bool_)
@@ -214,7 +214,7 @@ def _names_of_each(values: pa.Array) -> Classes:
     return counts
 
 
-def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
+def _rows_by_group(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     """Return the rows of each class of records that are searched, in their order."""
     order = np.argsort(groups if groups.max(initial=0) > 255 else classes, kind="stable")
     order = order[classes[order] != NO_CLASS]
@@ -224,19 +224,20 @@ def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def first_and_last_nulls(images: Sequence[pa.Array], at: Int64s) -> set[int]:
+def first_and_last_nulls(images: Sequence[pa.Array], image_rows: Int64s) -> set[int]:
     """Return the first and the last record in which each column is null or missing.
 
     Args:
         images: each of the table's columns in images.
-        at: int64 [n]; the place of each record's image; -1 if it has none, or is not searched.
+        image_rows: int64 [n]; the row of each record's image; -1 without one, or if the record is
+            not searched.
     """
     rows: set[int] = set()
-    looked_at = at >= 0
+    looked_at = image_rows >= 0
     for column in images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)[at]
+        nulls = looked_at & ~valid_of(column)[image_rows]
         first = int(np.argmax(nulls))
         if nulls[first]:
             rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}

@@ -52,7 +52,7 @@ class LayoutChoice:
             return None
         return self._layout
 
-    def took_most(self, parsed: Bools | None) -> bool:
+    def parsed_most(self, parsed: Bools | None) -> bool:
         """Return whether most messages of a slice were parsed; otherwise other ways parse the next
         slices.
 

@@ -39,16 +39,18 @@ class Survey:
     def notices(self) -> Iterator[Notice]:
         """Yield a notice for each topic in which a row lacks a part of the primary key."""
         for changes in self.seen.values():
-            notice = next(filter(None, (self._lacking(*record) for record in changes)), None)
+            notice = next(
+                filter(None, (self._missing_key_notice(*record) for record in changes)), None
+            )
             if notice is not None:
                 yield notice
 
-    def _lacking(self, where: str, change: Change) -> Notice | None:
+    def _missing_key_notice(self, where: str, change: Change) -> Notice | None:
         for record in change.records:
-            lacking = sorted(name for name in self.keys if not _has(record, name))
-            if lacking:
+            missing = sorted(name for name in self.keys if not _has(record, name))
+            if missing:
                 return Notice(
-                    problem=f"a record lacks {', '.join(lacking)} of the primary key, and becomes "
+                    problem=f"a record lacks {', '.join(missing)} of the primary key, and becomes "
                     "a bad record",
                     where=where,
                     fix="make columns that every message has the table's primary key; names are "
@@ -75,7 +77,7 @@ def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.Recor
 
 def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
     changes = []
-    for at, message in enumerate(messages.select(["key", "value"]).to_pylist()):
+    for row, message in enumerate(messages.select(["key", "value"]).to_pylist()):
         if message["value"] is None:
             continue
         try:
@@ -83,5 +85,5 @@ def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[t
         except UnreadableRecordError:
             continue
         if isinstance(change, Change):
-            changes.append((message_place(messages, at), change))
+            changes.append((message_place(messages, row), change))
     return changes

@@ -159,7 +159,7 @@ class CheckedOptions:
         )
 
 
-def checked_options(
+def check_options(
     name: str,
     section: str,
     declared: tuple[Option[Any], ...],

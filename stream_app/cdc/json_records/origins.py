@@ -19,7 +19,7 @@ from stream_app.arrow_buffers import Bools, Int32s, gathered_array, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_message import JsonNumber, load_document
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -48,26 +48,26 @@ class FieldsRead:
 
     def read(self, values: pa.Array, index: Int32s) -> None:
         """Read messages, binary [m]; `index` has their positions."""
-        readable = looks_like_object(values) & ~deep_ones(values)
+        readable = looks_like_object(values) & ~are_too_deep(values)
         plain = values.filter(pa.array(readable))
-        for half, places, columns in parse_by_halves(plain, index[readable], self.fields):
+        for half, rows, columns in parse_by_halves(plain, index[readable], self.fields):
             if columns is None:
-                self._read(half, places)
+                self._read_one_by_one(half, rows)
             else:
-                self.parts.append((places, columns))
-        self._read(values.filter(pa.array(~readable)), index[~readable])
+                self.parts.append((rows, columns))
+        self._read_one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
-    def _read(self, values: pa.Array, index: Int32s) -> None:
-        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
+    def _read_one_by_one(self, values: pa.Array, index: Int32s) -> None:
+        for row, value in zip(index.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)
                 if document is None:
                     continue
                 columns = [_field(document, wanted) for wanted in self.fields]
             except UnreadableRecordError as problem:
-                self.unreadable[at] = str(problem)
+                self.unreadable[row] = str(problem)
             else:
-                self.parts.append((np.array([at], np.int32), columns))
+                self.parts.append((np.array([row], np.int32), columns))
 
     def times(self, count: int, millis_of: MillisOf) -> pa.Array:
         """Return the time of each message's change at the source: timestamp in ms of UTC
@@ -77,7 +77,7 @@ class FieldsRead:
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
-def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
+def read_fields(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
     """Return the fields of all messages except tombstones; only ``value`` is read."""
     read = FieldsRead(fields)
     read.read(*present_values(messages))
@@ -99,14 +99,14 @@ def _field(document: Any, wanted: pa.Field) -> pa.Array:
         digits = value.removeprefix("-") if is_number else ""
         fits = digits.isdecimal() and len(digits) < 20 and int(value) in _INT64
         value = int(value) if fits else None
-    elif is_number or not _is_of(value, wanted.type):
+    elif is_number or not _has_type(value, wanted.type):
         value = None
     if value is None:
         raise UnreadableRecordError(f"has a {wanted.name!r} of a wrong kind")
     return pa.array([value], wanted.type)
 
 
-def _is_of(value: object, wanted: pa.DataType) -> bool:
+def _has_type(value: object, wanted: pa.DataType) -> bool:
     if pa.types.is_struct(wanted):
         return False  # an object has been taken apart
     return isinstance(value, bool if pa.types.is_boolean(wanted) else str)
@@ -120,7 +120,7 @@ class OriginAndTime(NamedTuple):
 
     database: pa.Array
     table: pa.Array
-    means_row: Bools
+    has_row: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,17 @@ class OriginFields:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """Return the source table of each message; see `message_format.SourceFacts`."""
-        return self.origins_of(fields_read(messages, self.fields), messages.num_rows)
+        return self.origins_of(read_fields(messages, self.fields), messages.num_rows)
 
     def origins_of(self, read: FieldsRead, count: int) -> Origins:
         """Return the origins of messages, from their fields."""
         databases, tables = [], []
         for index, columns in read.parts:
-            database, table, means_row = self.read(columns)
-            rows, at = pa.array(means_row), index[means_row]
-            databases.append((at, database.filter(rows)))
-            tables.append((at, table.filter(rows)))
-            for position in at[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
+            database, table, has_row = self.read(columns)
+            mask, rows = pa.array(has_row), index[has_row]
+            databases.append((rows, database.filter(mask)))
+            tables.append((rows, table.filter(mask)))
+            for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
                 read.unreadable[position] = "does not name its table"
         named = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
         return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)
@@ -156,7 +156,7 @@ class OriginFields:
 
 def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatch) -> pa.Array:
     """Return the time of each change; see `message_format.SourceFacts`."""
-    return fields_read(messages, fields).times(messages.num_rows, millis_of)
+    return read_fields(messages, fields).times(messages.num_rows, millis_of)
 
 
 def millis_of_text(texts: pa.Array) -> pa.Array:

@@ -185,17 +185,17 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_columnar(self, decoded: DecodedRecords, index: Int32s) -> None:
+    def add_records(self, decoded: DecodedRecords, index: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
             index: for each record the position of its message.
         """
         if decoded.questions is not None:
-            self._ask(index, decoded.questions)
-        self._see_tables(decoded.from_images.tables, index)
-        self._see(decoded.drift, index)
-        self._see(
+            self._note_questions(index, decoded.questions)
+        self._note_tables(decoded.from_images.tables, index)
+        self._note_drift(decoded.drift, index)
+        self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
                 for name, cut in decoded.from_images.cut.items()
@@ -209,24 +209,24 @@ class BatchOutcome:
             )
         )
 
-    def take_result(self, result: RecordsResult, index: Int32s) -> None:
+    def add_result(self, result: RecordsResult, index: Int32s) -> None:
         """Add records that were read one by one.
 
         Raises:
             WrongSourceError: one of the records stops the job.
         """
         self.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
-        self._ask(
+        self._note_questions(
             index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
         )
-        self._see_tables(result.tables, index)
-        self._see(self.policy.reported(result.drift), index)
+        self._note_tables(result.tables, index)
+        self._note_drift(self.policy.reported(result.drift), index)
         self.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
             self.reasons[int(index[position])] = reason
         if result.stops:
             position, reason = min(result.stops.items())
-            raise self._stopped(int(index[position]), reason)
+            raise self._stop_error(int(index[position]), reason)
         if result.truncates:
             self._take_truncates([int(index[position]) for position in result.truncates])
 
@@ -236,7 +236,7 @@ class BatchOutcome:
         Args:
             uncertain: messages that are bad for other reasons, by position.
         """
-        reasons = {at: reason for at, reason in self.reasons.items() if at not in uncertain}
+        reasons = {row: reason for row, reason in self.reasons.items() if row not in uncertain}
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),
@@ -248,24 +248,24 @@ class BatchOutcome:
         )
         return batch.quarantining(self.messages, uncertain) if uncertain else batch
 
-    def _see(
+    def _note_drift(
         self, columns: Mapping[DriftedColumn, Sighting], index: npt.NDArray[np.integer[Any]]
     ) -> None:
         for column, sighting in columns.items():
             moved = Sighting(sighting.records, int(index[sighting.first]))
             self.drift[column] = moved.plus(self.drift.get(column, Sighting(0, moved.first)))
 
-    def _ask(self, index: Int32s, questions: Questions) -> None:
+    def _note_questions(self, index: Int32s, questions: Questions) -> None:
         if questions.any():
             asking = questions != 0
             self.questions.append((index[asking], questions[asking]))
 
-    def _see_tables(self, tables: Mapping[str, int], index: Int32s) -> None:
+    def _note_tables(self, tables: Mapping[str, int], index: Int32s) -> None:
         for name, record in tables.items():
             position = int(index[record])
             self.tables[name] = min(position, self.tables.get(name, position))
 
-    def _stopped(self, row: int, reason: str) -> WrongSourceError:
+    def _stop_error(self, row: int, reason: str) -> WrongSourceError:
         return WrongSourceError(
             f"the record's columns are not the table's: {reason}",
             where=message_place(self.messages, row),

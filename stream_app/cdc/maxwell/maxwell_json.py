@@ -24,9 +24,14 @@ from stream_app.cdc.ddl_messages import text_at
 from stream_app.cdc.ddl_text import DdlText
 from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import filled_up, nulls_behind, ops_of, sent_nulls
+from stream_app.cdc.json_records.changed_columns import (
+    fill_up,
+    ops_of,
+    rows_with_nulls_after,
+    sent_nulls,
+)
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
@@ -68,7 +73,7 @@ class MaxwellDialect(dialect.Dialect):
         data = document.get("data")
         if document.get("type") not in _OPS or not isinstance(data, dict):
             return None
-        return untyped(data, document.get("primary_key_columns") or _key_names(key))
+        return untyped_table(data, document.get("primary_key_columns") or _key_names(key))
 
     def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
@@ -91,9 +96,9 @@ class MaxwellDialect(dialect.Dialect):
         else:
             nulls, doubtful = sent_nulls(
                 values,
-                nulls_behind(values, is_update & has_old, b'"old":'),
+                rows_with_nulls_after(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
-                lambda document, at: ((at, document["old"]),),
+                lambda document, row: ((row, document["old"]),),
             )
         suspects = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
         suspects[list(doubtful)] = True
@@ -102,7 +107,7 @@ class MaxwellDialect(dialect.Dialect):
             has_before=is_update | (ops == DELETE),
             has_after=ops != DELETE,
             kinds=kinds,
-            before=filled_up(children_of(old), after, nulls),
+            before=fill_up(children_of(old), after, nulls),
             after=after,
             suspects=suspects,
             tables=(database, name) if table.reads_tables else (),

@@ -24,9 +24,9 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.json_message import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import filled_up, ops_of, rows_with, sent_nulls
+from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, rows_with, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectFormat
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
@@ -85,10 +85,10 @@ class OggDialect(dialect.Dialect):
             return None
         names = len(document) + len(before or ()) + len(after or ())
         kind = document.get("op_type")
-        befores = () if before is None or kind == "I" else (_unmarked(before),)
+        befores = () if before is None or kind == "I" else (_remove_marks(before),)
         if after is None or kind == "D":
             return dialect.DocumentImages(befores, (), names)
-        whole_image = {**befores[0], **_unmarked(after)} if befores else _unmarked(after)
+        whole_image = {**befores[0], **_remove_marks(after)} if befores else _remove_marks(after)
         return dialect.DocumentImages(befores, (whole_image,), names)
 
     def described(
@@ -96,8 +96,10 @@ class OggDialect(dialect.Dialect):
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
         images = [document.get(name) for name in ("after", "before")]
-        names = [name for image in images if isinstance(image, dict) for name in _unmarked(image)]
-        return untyped(names, document.get("primary_keys"))
+        names = [
+            name for image in images if isinstance(image, dict) for name in _remove_marks(image)
+        ]
+        return untyped_table(names, document.get("primary_keys"))
 
     def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
@@ -125,13 +127,13 @@ class OggDialect(dialect.Dialect):
             has_after=~is_delete,
             kinds=kinds,
             before=old,
-            after=self._whole(messages, is_update & ~suspects, table, suspects),
+            after=self._complete_after_images(messages, is_update & ~suspects, table, suspects),
             suspects=suspects,
             tables=(name,) if table.reads_tables else (),
         )
         return dialect.Parsed(images)
 
-    def _whole(
+    def _complete_after_images(
         self,
         messages: dialect.ParsedMessages,
         updates: Bools,
@@ -141,28 +143,28 @@ class OggDialect(dialect.Dialect):
         """Complete the after-images of updates; notes updates that lack a column."""
         *_, before, after = messages.columns
         old, new = children_of(before), children_of(after)
-        lacking: Bools = np.zeros(len(updates), np.bool_)
+        omits: Bools = np.zeros(len(updates), np.bool_)
         for column in new:
-            lacking |= ~valid_of(column)
-        lacking &= updates
-        if not lacking.any():
+            omits |= ~valid_of(column)
+        omits &= updates
+        if not omits.any():
             return new
         if messages.nulls is not None:  # where both images lack a column, others are compared
-            lacking &= _in_neither(old, new, messages.nulls)
+            omits &= _omitted_by_both(old, new, messages.nulls)
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
-            suspects[row] |= not self.takes_nulls and _lacks_values(before, after, table)
+            suspects[row] |= not self.takes_nulls and _omits_values(before, after, table)
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(lacking), names, after_of)
+        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(omits), names, after_of)
         suspects[unreadable] = True
         nulls = sent if messages.nulls is None else messages.nulls["after"]
         # Only updates are completed: elsewhere a null is a value.
         others = pa.array(~updates)
         old = [pc.if_else(others, pa.scalar(None, column.type), column) for column in old]
-        return filled_up(new, old, nulls)
+        return fill_up(new, old, nulls)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
@@ -186,18 +188,19 @@ class OggDialect(dialect.Dialect):
         elif kind == "I":
             record = RecordImages("c", None, after)
         else:
-            old, new = _unmarked(document["before"]), _unmarked(document["after"])
-            if not self.takes_nulls and _lacks_values(old, new, table):
+            old, new = _remove_marks(document["before"]), _remove_marks(document["after"])
+            if not self.takes_nulls and _omits_values(old, new, table):
+                omitted = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
-                    f"column {_lacking(before or {}, after or {}, table)!r} is unchanged and its "
-                    "value was not sent (a compressed update): let GoldenGate log all columns, or "
-                    "set source.ogg.compressed-updates = 'null'"
+                    f"column {omitted!r} is unchanged and its value was not sent (a compressed "
+                    "update): let GoldenGate log all columns, or set "
+                    "source.ogg.compressed-updates = 'null'"
                 )
-            record = RecordImages("u", before, _updated(before or {}, after or {}, table))
+            record = RecordImages("u", before, _merge_images(before or {}, after or {}, table))
         return dialect.Change((record,), name)
 
 
-def _in_neither(
+def _omitted_by_both(
     old: Sequence[pa.Array], new: Sequence[pa.Array], nulls: Mapping[str, Sequence[Int64s]]
 ) -> Bools:
     """Mark the messages whose images both lack the same column."""
@@ -210,7 +213,7 @@ def _in_neither(
     return lack_one
 
 
-def _updated(before: Image, after: Image, table: dialect.Table) -> Image:
+def _merge_images(before: Image, after: Image, table: dialect.Table) -> Image:
     for name in sorted(table.keys):
         if before.get(name, NULL_CELL)[0] is JsonKind.NULL:
             raise UnreadableRecordError(
@@ -220,15 +223,17 @@ def _updated(before: Image, after: Image, table: dialect.Table) -> Image:
     return {**before, **after}
 
 
-def _lacking(before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table) -> str:
+def _omitted_column(
+    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
+) -> str:
     return min(table.columns - before.keys() - after.keys(), default="")
 
 
-def _lacks_values(
+def _omits_values(
     before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
 ) -> bool:
     """Return whether an update is compressed, and both of its images lack a column of the table."""
-    if table.columns.issubset(after) or not _lacking(before, after, table):
+    if table.columns.issubset(after) or not _omitted_column(before, after, table):
         return False
     both = (before.keys() & after.keys() & table.columns) - table.keys
     return not any(_is_same(before[name], after[name]) for name in both)
@@ -248,11 +253,11 @@ def _image(document: dict[str, Any], field: str, table: dialect.Table) -> Image 
     value = document.get(field)
     if isinstance(value, dict) and any(name.endswith(_MARK) for name in value):
         check_once(value, frozenset(name for name in value if name.endswith(_MARK)))
-        value = _unmarked(value)
+        value = _remove_marks(value)
     return image_of(value, field, table.columns)
 
 
-def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
+def _remove_marks(image: Mapping[str, Any]) -> Mapping[str, Any]:
     """Remove GoldenGate's marks, and the columns that they mark as missing, from an image."""
     if not any(name.endswith(_MARK) for name in image):
         return image

@@ -21,10 +21,10 @@ from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped
+from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
@@ -80,7 +80,7 @@ class PlainDialect(Dialect):
         self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
-        return untyped(document, list(key) if isinstance(key, dict) else ())
+        return untyped_table(document, list(key) if isinstance(key, dict) else ())
 
     def fields(self, table: Table, kinds: Sequence[JsonKind]) -> ParsedFields:
         """See `dialect.Dialect`."""
@@ -116,19 +116,19 @@ class PlainDialect(Dialect):
     ) -> Bools:
         """Fill columns from keys; returns where a key cannot be read here."""
         unreadable = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
-        unreadable |= deep_ones(keys.fill_null(b""))
+        unreadable |= are_too_deep(keys.fill_null(b""))
         unreadable |= may_be_misread(keys.fill_null(b""), has_decimals=True)
-        lacking: Bools = np.zeros(len(keys), np.bool_)
+        missing: Bools = np.zeros(len(keys), np.bool_)
         for field in fields:
-            lacking |= ~valid_of(columns[names.index(field.name)])
+            missing |= ~valid_of(columns[names.index(field.name)])
         readable = pc.if_else(pa.array(unreadable), pa.scalar(b"{}", pa.binary()), keys)
         parsed = parse_objects(readable, pa.schema(fields))
         if parsed is None:
-            return lacking
+            return missing
         for field, column in zip(fields, parsed, strict=True):
-            place = names.index(field.name)
-            columns[place] = pc.coalesce(columns[place], column)
-        return unreadable & lacking
+            column_index = names.index(field.name)
+            columns[column_index] = pc.coalesce(columns[column_index], column)
+        return unreadable & missing
 
     def read(
         self, document: dict[str, Any], key: bytes | None, table: Table
@@ -136,11 +136,11 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         row = image_of(document, "record", table.columns) or {}
         cells_by_name = {**row}
-        lacking = {
+        missing = {
             name for name in self.key_columns if row.get(name, NULL_CELL)[0] is JsonKind.NULL
         }
-        if lacking and key is not None:
-            cells = _key_image(key, frozenset(lacking))
+        if missing and key is not None:
+            cells = _key_image(key, frozenset(missing))
             cells_by_name |= {
                 name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL
             }

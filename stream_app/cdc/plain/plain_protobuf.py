@@ -64,7 +64,7 @@ class _ProtobufRows:
         """See `RowSchema`."""
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
         cursor.paths()
-        document = json_of(self.message_class, message[int(cursor.at[0]) :], self.number)
+        document = json_of(self.message_class, message[int(cursor.positions[0]) :], self.number)
         return json.dumps(document, ensure_ascii=False).encode()
 
 
@@ -82,8 +82,8 @@ class _Protobuf:
                 yield (number, *_path(paths[0])), rows
                 continue
             distinct, which = np.unique(paths, axis=0, return_inverse=True)
-            for at, type_rows in by_number(which.reshape(-1)):  # a loop over types
-                yield (number, *_path(distinct[at])), rows[type_rows]
+            for type_number, type_rows in by_number(which.reshape(-1)):  # a loop over types
+                yield (number, *_path(distinct[type_number])), rows[type_rows]
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRows:
         """See `SchemaLanguage`; each message is a record, whatever the name."""

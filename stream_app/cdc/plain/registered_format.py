@@ -12,7 +12,7 @@ from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     CheckedOptions,
-    checked_options,
+    check_options,
 )
 from stream_app.cdc.message_format import (
     FormatDeclaration,
@@ -86,15 +86,15 @@ class RegisteredFormat:
             '"http://registry:8081"`. [Other formats](formats.md#rows-with-a-schema) describes how '
             "the messages are read.",
             options=self.options,
-            check=self._checked,
+            check=self._check_options,
             make=self._format,
             survey=self._survey,
             facts=self._facts,
             has_times=False,
         )
 
-    def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked = checked_options(self.name, self.name, self.options, options, columns)
+    def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
+        checked = check_options(self.name, self.name, self.options, options, columns)
         check_urls(self.name, self.name, self.registries, options)
         check_key_columns(self.name, self.name, checked, columns)
         return checked
@@ -103,11 +103,11 @@ class RegisteredFormat:
         return schemas_of(self.name, self.name, self.registries, options)
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked = self._checked(setup.options, setup.columns)
+        checked = self._check_options(setup.options, setup.columns)
         return self.make(self._schemas(setup.options), setup, checked)
 
     def _source(self, options: Mapping[str, str]) -> RegisteredSource:
-        checked = self._checked(options, RowType(()))
+        checked = self._check_options(options, RowType(()))
         keys: SchemaLanguage[DescribedRows] = (
             TextKeys() if has_text_keys(checked) else self.language
         )

@@ -104,11 +104,11 @@ class _Messages:
     keys: pa.Array
     index: Int32s
 
-    def taken(self, rows: Int64s) -> _Messages:
-        """Return the messages at these places."""
-        at = pa.array(rows)
+    def take(self, rows: Int64s) -> _Messages:
+        """Return the messages of these rows."""
+        indices = pa.array(rows)
         return _Messages(
-            values=self.values.take(at), keys=self.keys.take(at), index=self.index[rows]
+            values=self.values.take(indices), keys=self.keys.take(indices), index=self.index[rows]
         )
 
 
@@ -187,7 +187,7 @@ class RegisteredRows:
         for number, rows in language.split(messages.values):
             parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if keyed:
-                parts = [*self._keyed(messages.keys.take(pa.array(rows)))]
+                parts = [*self._split_keys(messages.keys.take(pa.array(rows)))]
             for key_number, group_rows in parts:
                 plan = self._plan(op, number, key_number)
                 group = rows[group_rows]
@@ -196,10 +196,10 @@ class RegisteredRows:
                     continue
                 if op == CREATE:
                     outcome.schemas.setdefault(str(number[0]), int(messages.index[group[0]]))
-                for at in range(0, len(group), _SLICE_ROWS):
-                    yield plan, messages.taken(group[at : at + _SLICE_ROWS])
+                for start in range(0, len(group), _SLICE_ROWS):
+                    yield plan, messages.take(group[start : start + _SLICE_ROWS])
 
-    def _keyed(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
+    def _split_keys(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """Yield the keys of each schema, by position, and those that are null."""
         present = valid_of(keys)
         rows = np.flatnonzero(present)
@@ -214,22 +214,26 @@ class RegisteredRows:
         if plan is not None:
             return plan
         try:
-            plan = self._deleting(number) if op == DELETE else self._storing(number, key_number)
+            plan = (
+                self._plan_of_deletes(number)
+                if op == DELETE
+                else self._plan_of_rows(number, key_number)
+            )
         except UnreadableRecordError as problem:
             return str(problem)  # for now: the registry may learn of it
         self._plans[op, number, key_number] = plan
         return plan
 
-    def _storing(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
+    def _plan_of_rows(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, number, "")
-        lacking = self._key_columns.difference(row.columns)
+        missing = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
-        if lacking:
+        if missing:
             if key_number == _NO_KEY:
-                raise UnreadableRecordError(f"has no key, from which {min(lacking)!r} comes")
-            key = self._key(key_number, lacking)
+                raise UnreadableRecordError(f"has no key, from which {min(missing)!r} comes")
+            key = self._key(key_number, missing)
             parts.append(
-                _KeyOrValue(schema=key, reads_key=True, columns=lacking & key.columns.keys())
+                _KeyOrValue(schema=key, reads_key=True, columns=missing & key.columns.keys())
             )
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
@@ -241,12 +245,12 @@ class RegisteredRows:
             drift=drift_of(self._policy.columns, None, fields),
         )
 
-    def _deleting(self, number: SchemaKey) -> _Plan:
+    def _plan_of_deletes(self, number: SchemaKey) -> _Plan:
         key = self._key(number, self._primary_key)
-        lacking = self._primary_key.difference(key.columns)
-        if lacking:
+        missing = self._primary_key.difference(key.columns)
+        if missing:
             raise UnreadableRecordError(
-                f"is a tombstone whose key lacks {min(lacking)!r} of the primary key"
+                f"is a tombstone whose key lacks {min(missing)!r} of the primary key"
             )
         return _Plan(
             op=DELETE,
@@ -266,16 +270,16 @@ class RegisteredRows:
     def _decode(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
         """Step 2."""
         if self._policy.refusal(plan.drift) is not None:
-            self._one_by_one(messages, plan, outcome)
+            self._decode_one_by_one(messages, plan, outcome)
             return
         images, readings, intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_columnar(DecodedRecords(rows, None, columns), messages.index[intact])
+        outcome.add_records(DecodedRecords(rows, None, columns), messages.index[intact])
         suspects = ~intact
         suspects[intact] = rows.suspects
         if suspects.any():
-            self._one_by_one(messages.taken(np.flatnonzero(suspects)), plan, outcome)
+            self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
@@ -296,11 +300,11 @@ class RegisteredRows:
             cursor, values = read_of.get(reading.name, (walk, None))
             wires.append(wire_column(reading, [(values, everything)], cursor, intact))
         count = int(intact.sum())
-        at, none = np.arange(count), np.full(count, -1, np.int64)
+        rows, none = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
-            before_at=at if plan.op == DELETE else none,
-            after_at=none if plan.op == DELETE else at,
+            before_at=rows if plan.op == DELETE else none,
+            after_at=none if plan.op == DELETE else rows,
             kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
@@ -318,7 +322,7 @@ class RegisteredRows:
             {column: seen for column in drift.columns() if seen is not None}
         )
 
-    def _one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
+    def _decode_one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
         """Step 3."""
         keys = messages.keys.to_pylist()
 
@@ -334,7 +338,7 @@ class RegisteredRows:
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )
-        outcome.take_result(result, messages.index)
+        outcome.add_result(result, messages.index)
 
 
 def _encoding(data_type: DataType) -> Encoding:

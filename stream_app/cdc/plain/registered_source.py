@@ -48,8 +48,8 @@ class RegisteredSource:
             SourceError: the schema registry does not answer.
         """
         tables = [
-            with_key(table, self._keys(messages.take(pa.array(at))))
-            for at, table in self._tables(messages, options)
+            with_key(table, self._keys(messages.take(pa.array(rows))))
+            for rows, table in self._tables(messages, options)
         ]
         return functools.reduce(merged_source_table, tables) if tables else None
 
@@ -61,7 +61,7 @@ class RegisteredSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        return [TableVersionSeen(at, table) for at, table in self._tables(messages, options)]
+        return [TableVersionSeen(rows, table) for rows, table in self._tables(messages, options)]
 
     def as_json(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return a few messages as JSON; null where they cannot be read."""
@@ -69,9 +69,9 @@ class RegisteredSource:
             texts = [
                 self._json(body, is_key=name == "key") for body in messages.column(name).to_pylist()
             ]
-            at = messages.schema.get_field_index(name)
+            column_index = messages.schema.get_field_index(name)
             column = pa.array(texts, pa.binary())
-            messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+            messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
         return messages
 
     def _json(self, message: bytes | None, *, is_key: bool) -> bytes | None:
@@ -100,16 +100,16 @@ class RegisteredSource:
                 fields = dict(self.language.schema(self.schemas, number, "").columns)
             except UnreadableRecordError:
                 continue
-            at = index[rows].astype(np.int64)
+            message_rows = index[rows].astype(np.int64)
             if self.key_columns.difference(fields):
-                key = self._key_of(messages.column("key")[int(at[0])].as_py())
+                key = self._key_of(messages.column("key")[int(message_rows[0])].as_py())
                 key_fields = {} if key is None else key.columns
                 fields |= {
                     name: key_fields[name] for name in key_fields if name in self.key_columns
                 }
             columns = [source_column(name, field, options) for name, field in fields.items()]
             if columns:
-                yield at, SourceTable(columns=tuple(columns))
+                yield message_rows, SourceTable(columns=tuple(columns))
 
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
         """Yield the columns of the messages' keys."""
@@ -129,8 +129,8 @@ class RegisteredSource:
 def origins_of_topics(messages: pa.RecordBatch) -> Origins:
     """Return the topic of each message that means a row or its end."""
     none = pa.nulls(messages.num_rows, pa.string())
-    means_row = messages.column("value").is_valid()
+    has_row = messages.column("value").is_valid()
     if "key" in messages.schema.names:
-        means_row = pc.or_(means_row, messages.column("key").is_valid())
-    topic = pc.if_else(means_row, messages.column("topic").cast(pa.string()), None)
+        has_row = pc.or_(has_row, messages.column("key").is_valid())
+    topic = pc.if_else(has_row, messages.column("topic").cast(pa.string()), None)
     return origins_of(none, none, topic, {})

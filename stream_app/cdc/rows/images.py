@@ -33,7 +33,7 @@ from stream_app.cdc.rows.row_assembly import (
     forget_invented,
     is_identity,
     key_changes,
-    of_new_rows,
+    omitted_in_rows,
     plan_rows,
     with_unchanged,
 )
@@ -82,7 +82,7 @@ class Images:
     suspects: Bools
     tables: Sequence[pa.Array] = ()
 
-    def stacked(self) -> StackedImages:
+    def stack(self) -> StackedImages:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         positions = np.arange(count)
@@ -165,7 +165,7 @@ def rows_of(
         readings: the readings of the table's columns, in table order.
     """
     if isinstance(images, Images):
-        images = images.stacked()
+        images = images.stack()
     has_before, has_after = images.has_before, images.has_after
     wants_update_before: Bools | bool = rules.keep_update_before
     if not wants_update_before and bool((has_before & has_after).any()):
@@ -173,9 +173,9 @@ def rows_of(
             readings, images.columns, images.before_at, images.after_at
         )
     plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
-    places = plan.places(images.before_at, images.after_at)
-    is_in_place = is_identity(places, len(images.columns[0]))
-    order = pa.array(places)
+    image_rows = plan.image_rows(images.before_at, images.after_at)
+    is_in_place = is_identity(image_rows, len(images.columns[0]))
+    order = pa.array(image_rows)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.kinds)]
     cut: dict[str, Bools] = {}
@@ -190,7 +190,7 @@ def rows_of(
             cut[reading.name] = np.zeros(len(suspects), np.bool_)
             cut[reading.name][plan.record[loses_digits]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
-    rows = with_unchanged(rows, of_new_rows(images.unchanged, plan))
+    rows = with_unchanged(rows, omitted_in_rows(images.unchanged, plan))
     record = plan.record
     if rules.cut is DriftReaction.QUARANTINE:
         suspects = np.logical_or.reduce([suspects, *cut.values()])
@@ -202,7 +202,7 @@ def rows_of(
 
 
 class _Planned(NamedTuple):
-    """The rows, and which records leave a column's value out: bool [n]; None: none of them."""
+    """The rows, and which records omit a column's value: bool [n]; None: none of them."""
 
     plan: RowPlan
     unchanged: Bools | None

@@ -21,14 +21,14 @@ from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
 from stream_app.cdc.columns.time_columns import cut_digits, may_cut
-from stream_app.cdc.columns.wire_values import by_kind
+from stream_app.cdc.columns.wire_values import group_by_kind
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.rows.row_assembly import (
     RowPlan,
     fill_invented,
     forget_invented,
     key_changes,
-    of_new_rows,
+    omitted_in_rows,
     plan_rows,
     with_unchanged,
 )
@@ -93,31 +93,31 @@ def rows_of_records(
     has_before = np.array([image is not None for image in befores], np.bool_)
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
-    at = np.arange(len(records))
+    record_numbers = np.arange(len(records))
     wanted: Any = rules.keep_update_before or key_changes(
         readings,
         [
             pa.concat_arrays([old.values, new.values])
             for old, new in zip(before, after, strict=True)
         ],
-        np.where(has_before, at, -1),
-        np.where(has_after, at + len(records), -1),
+        np.where(has_before, record_numbers, -1),
+        np.where(has_after, record_numbers + len(records), -1),
     )
     plan = plan_rows(ops, has_before, has_after, wanted)
     columns: list[pa.Array] = [pa.array(plan.kinds)]
     reasons: dict[int, str] = {}
     cut: dict[int, frozenset[str]] = {}
-    unchanged = of_new_rows(_unchanged(records), plan)
+    unchanged = omitted_in_rows(_unchanged(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
-        column = plan.assembled_column(old.values, new.values)
+        column = plan.assemble_column(old.values, new.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
         for record in _cut_records(old, new, plan):
             cut[record] = cut.get(record, frozenset()) | {reading.name}
-        left_out = unchanged.get(reading.name)
+        omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, old, new, column, plan, rules):
-            if left_out is not None and left_out[row]:
+            if omitted is not None and omitted[row]:
                 continue
             record = int(plan.record[row])
             if not reason and _is_null_key(reading, records[record], plan, row):
@@ -152,7 +152,7 @@ def _column(
     reading: ColumnReading, images: Sequence[Image | None], rules: RowRules
 ) -> _ImageColumn:
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_of, problems = by_kind(reading, cells)
+    wires_of, problems = group_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut: set[int] = set()
@@ -161,7 +161,9 @@ def _column(
         values = pc.coalesce(values, part)
         cut.update(_cut_rows(reading, kind, wires, rules))
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
-            misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row], rules))
+            misfits[row] = _misfit(
+                reading, cells[row], _misfit_reason(reading, kind, wires[row], rules)
+            )
     if rules.cut is DriftReaction.QUARANTINE:
         reason = f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut.value})"
         misfits = {row: _misfit(reading, cells[row], reason) for row in cut} | misfits
@@ -224,7 +226,7 @@ def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
 
 
-def _why(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:
+def _misfit_reason(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding can set another unit"
     match reading.family:

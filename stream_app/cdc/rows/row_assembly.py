@@ -43,27 +43,27 @@ class RowPlan:
     is_after: Bools
     kinds: npt.NDArray[np.int8]
 
-    def places(self, before_at: Int64s, after_at: Int64s) -> Int64s:
-        """Return the position of each row's image: int64 [m].
+    def image_rows(self, before_at: Int64s, after_at: Int64s) -> Int64s:
+        """Return where each row's image is: int64 [m].
 
         Args:
-            before_at, after_at: int64 [n]; the places of each record's images.
+            before_at, after_at: int64 [n]; the rows of each record's images.
         """
         return np.where(self.is_after, after_at[self.record], before_at[self.record])
 
-    def assembled_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
+    def assemble_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """Return one column of the rows [m], taken from the columns of the images [n]."""
-        places = self.record + np.where(self.is_after, len(before), 0)
-        return pa.concat_arrays([before, after]).take(pa.array(places))
+        image_rows = self.record + np.where(self.is_after, len(before), 0)
+        return pa.concat_arrays([before, after]).take(pa.array(image_rows))
 
 
-def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
+def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
     """Return the mask of values that each column's rows omit: bool [m].
 
     Args:
         unchanged: name of a column → bool [n]; records whose image after the change does so.
     """
-    return {name: left_out[plan.record] & plan.is_after for name, left_out in unchanged.items()}
+    return {name: omitted[plan.record] & plan.is_after for name, omitted in unchanged.items()}
 
 
 def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
@@ -72,7 +72,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     Args:
         unchanged: name of a column → bool [m]; where its value is omitted.
     """
-    unchanged = {name: left_out for name, left_out in unchanged.items() if left_out.any()}
+    unchanged = {name: omitted for name, omitted in unchanged.items() if omitted.any()}
     if not unchanged:
         return rows
     # Few sets of columns are omitted together, so each set's names are joined once.
@@ -85,9 +85,9 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     return rows.append_column(UNCHANGED, texts.take(pa.array(set_of_row.reshape(-1))))
 
 
-def is_identity(places: Int64s, count: int) -> bool:
-    """Return whether the places are 0 up to `count` in order, so that nothing must be moved."""
-    return len(places) == count and bool((places == np.arange(count)).all())
+def is_identity(rows: Int64s, count: int) -> bool:
+    """Return whether the rows are 0 up to `count` in order, so that nothing must be moved."""
+    return len(rows) == count and bool((rows == np.arange(count)).all())
 
 
 def plan_rows(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import valid_of
-from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, rebuilt_rows
+from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, replace_columns
 from stream_app.cdc.column_drift import COLUMN_ALIASES, Aliases, DriftKind, alias_problems
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
@@ -92,14 +92,17 @@ class ColumnAliases:
             else rows.column(name)
             for name in self.schema.names
         ]
-        nulls = {**self._nulls(arrays, decoded.changes), **self._doubles(decoded.changes)}
+        nulls = {
+            **self._reasons_of_nulls(arrays, decoded.changes),
+            **self._reasons_of_doubles(decoded.changes),
+        }
         renamed = replace(
-            decoded.with_rows(rebuilt_rows(rows, arrays, self.schema)),
+            decoded.with_rows(replace_columns(rows, arrays, self.schema)),
             drift={key: seen for key, seen in decoded.drift.items() if key[1] not in names},
         )
         return renamed.quarantining(messages, nulls)
 
-    def _doubles(self, changes: ChangeBatch) -> dict[int, str]:
+    def _reasons_of_doubles(self, changes: ChangeBatch) -> dict[int, str]:
         """Return the messages with values under two names of one column, of which one is
         exclusive.
         """
@@ -116,7 +119,7 @@ class ColumnAliases:
             reasons |= dict.fromkeys(np.unique(both).tolist(), reason)
         return reasons
 
-    def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
+    def _reasons_of_nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
         """Return the messages whose new rows lack a value that must be there; old rows may lack
         it.
         """
@@ -126,7 +129,7 @@ class ColumnAliases:
         reasons: dict[int, str] = {}
         for column, array in zip(self.schema, arrays, strict=True):
             if not column.nullable and column.name in self.aliases.values():
-                lacking = changes.message_index[~valid_of(array) & is_new]
+                missing = changes.message_index[~valid_of(array) & is_new]
                 reason = f"column {column.name!r} is NOT NULL and has no value"
-                reasons |= dict.fromkeys(np.unique(lacking).tolist(), reason)
+                reasons |= dict.fromkeys(np.unique(missing).tolist(), reason)
         return reasons

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, whole_messages
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, with_all_columns
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import MappingOptions
@@ -43,10 +43,12 @@ class DescribedColumns:
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        table = self._described(messages, self._telling(decoded))
-        typed = self._of_known_columns(self._described(messages, self._typed(messages, decoded)))
+        table = self._describe(messages, self._messages_with_new_columns(decoded))
+        typed = self._known_types(
+            self._describe(messages, self._messages_with_types(messages, decoded))
+        )
         bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
-        fitting = self._of_known_columns(self._described(bad, range(bad.num_rows)))
+        fitting = self._known_types(self._describe(bad, range(bad.num_rows)))
         for other in (typed, fitting):
             table = merged_source_table(table, other) if table and other else table or other
         if table is None or not differs_from_table(table, self.columns):
@@ -56,7 +58,7 @@ class DescribedColumns:
             return decoded
         return replace(decoded, description=table)
 
-    def _telling(self, decoded: DecodedBatch) -> Collection[int]:
+    def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
         """Return the positions of messages whose columns the table will get."""
         first = {
             sighting.first
@@ -66,23 +68,23 @@ class DescribedColumns:
         news = decoded.schemas.keys() - self.followed
         return first.union(decoded.schemas[fingerprint] for fingerprint in news)
 
-    def _typed(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> Collection[int]:
+    def _messages_with_types(
+        self, messages: pa.RecordBatch, decoded: DecodedBatch
+    ) -> Collection[int]:
         """Return the positions of messages that may carry types, for formats whose schemas have no
         fingerprint.
         """
         has_any = messages.num_rows and not decoded.schemas
         return {0, messages.num_rows - 1} if has_any else ()
 
-    def _described(
-        self, messages: pa.RecordBatch, positions: Collection[int]
-    ) -> SourceTable | None:
+    def _describe(self, messages: pa.RecordBatch, positions: Collection[int]) -> SourceTable | None:
         if not positions:
             return None
-        picked = whole_messages(messages.take(pa.array(sorted(positions), pa.int32())))
+        picked = with_all_columns(messages.take(pa.array(sorted(positions), pa.int32())))
         table = self.describe(picked, self.options)
         return with_aliases(table, self.aliases) if table is not None and self.aliases else table
 
-    def _of_known_columns(self, table: SourceTable | None) -> SourceTable | None:
+    def _known_types(self, table: SourceTable | None) -> SourceTable | None:
         """Return the types of known columns alone, because a bad record must not add columns."""
         if table is None:
             return None

@@ -72,23 +72,23 @@ class ExpectationStep:
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
             broken = is_newest & ~passing_rows(rows, condition)
             if broken.any():
-                decoded = _treated(decoded, messages, expectation, broken)
+                decoded = _apply_action(decoded, messages, expectation, broken)
         return decoded
 
 
-def _treated(
+def _apply_action(
     decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, broken: Bools
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""
     index = decoded.changes.message_index
-    at = np.unique(index[broken])
+    message_rows = np.unique(index[broken])
     violation = Violation(expectation.name, expectation.action.value)
-    seen = Sighting(len(at), int(at[0]))
+    seen = Sighting(len(message_rows), int(message_rows[0]))
     decoded = replace(decoded, violations={**decoded.violations, violation: seen})
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
-            return decoded.quarantining(messages, dict.fromkeys(at.tolist(), reason))
+            return decoded.quarantining(messages, dict.fromkeys(message_rows.tolist(), reason))
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, broken))
             emptied = len(np.unique(index)) - len(np.unique(changes.message_index))

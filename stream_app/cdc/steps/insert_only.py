@@ -53,14 +53,14 @@ class InsertOnly:
             dropped = kinds == RowKind.DELETE
             skipped = len(np.unique(changes.message_index[dropped]))
         other = np.flatnonzero((kinds != RowKind.INSERT) & ~dropped)
-        at, first = np.unique(changes.message_index[other], return_index=True)
+        message_rows, first = np.unique(changes.message_index[other], return_index=True)
         first_kinds = kinds[other[first]]
-        if len(at) and not self.quarantines:
-            raise _no_insert(messages, int(at[0]), RowKind(int(first_kinds[0])))
+        if len(message_rows) and not self.quarantines:
+            raise _no_insert(messages, int(message_rows[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
             int(index): _reason(RowKind(int(kind)))
-            for index, kind in zip(at, first_kinds, strict=True)
+            for index, kind in zip(message_rows, first_kinds, strict=True)
         }
         remaining = replace(
             decoded,

@@ -15,7 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import valid_of
-from stream_app.cdc.change_batch import DecodedBatch, bad_records, in_order, moved_results
+from stream_app.cdc.change_batch import (
+    DecodedBatch,
+    bad_records,
+    join_bad_records,
+    results_in_batch,
+)
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 
@@ -76,7 +81,7 @@ class OwnTable:
         except WrongSourceError as error:
             # A stranger's TRUNCATE, or its columns, must not stop the job.
             if self.choice.is_open:
-                return self._undecided(messages, decode, error)
+                return self._decode_nothing(messages, decode, error)
             if not self._foreign_messages(messages):
                 raise
         else:
@@ -85,12 +90,12 @@ class OwnTable:
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A stranger's bad record must not decide the table's columns.
-                    return replace(self._sorted_out(messages, decode), others=0)
+                    return replace(self._decode_own(messages, decode), others=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
-        return self._sorted_out(messages, decode)
+        return self._decode_own(messages, decode)
 
-    def _undecided(
+    def _decode_nothing(
         self, messages: pa.RecordBatch, decode: Decode, error: WrongSourceError
     ) -> DecodedBatch:
         """Note a batch's source tables only: the job chooses its own table after the whole epoch.
@@ -103,26 +108,26 @@ class OwnTable:
         nothing = decode(messages.slice(0, 0))
         return replace(nothing, tables=tables, records=records, refusal=error)
 
-    def _sorted_out(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
+    def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decoded`."""
         others = self._foreign_messages(messages)
         own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
         own_messages = messages.take(pa.array(own_positions)) if others else messages
-        decoded = moved_results(decode(own_messages), own_positions)
+        decoded = results_in_batch(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
         names = [] if is_plain else self._names(own_messages)
         if decoded.truncated is not None:  # perhaps the only message of its table
-            at = int(np.searchsorted(own_positions, decoded.truncated))
-            tables.setdefault(names[at], decoded.truncated)
+            row = int(np.searchsorted(own_positions, decoded.truncated))
+            tables.setdefault(names[row], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
-        reasons = {at: self.choice.refusal(name) for at, name in others.items()}
-        shown = {name: at for at, name in reversed(list(others.items())[:_SHOWN])}
+        reasons = {row: self.choice.refusal(name) for row, name in others.items()}
+        shown = {name: row for row, name in reversed(list(others.items())[:_SHOWN])}
         return replace(
             decoded,
             tables={**shown, **tables},
-            bad=in_order(decoded.bad, bad_records(messages, reasons)),
+            bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
             records={name: counts.get(name, rows) for name in tables},
             others=len(others),
         )
@@ -135,7 +140,7 @@ class OwnTable:
         is_message = valid_of(messages.column("value")).tolist()
         named = enumerate(zip(topics, self._names(messages), is_message, strict=True))
         return {
-            at: name for at, (topic, name, is_one) in named
+            row: name for row, (topic, name, is_one) in named
             if is_one and not self.choice.takes(topic, name)
         }  # fmt: skip
 

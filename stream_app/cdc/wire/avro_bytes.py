@@ -21,36 +21,36 @@ def check_avro(root: AvroType, body: bytes) -> None:
         ValueError: the bytes are not a value of the type.
     """
     try:
-        _value(root, body, 0)
+        _value_end(root, body, 0)
     except IndexError:
         raise ValueError("it ends too early") from None
 
 
-def _value(avro_type: AvroType, body: bytes, position: int) -> int:
-    """Return the place behind a value; recurses into each level of the schema."""
+def _value_end(avro_type: AvroType, body: bytes, position: int) -> int:
+    """Return the position after a value; recurses into each level of the schema."""
     match avro_type.kind:
         case "int" | "long":
             return _long(body, position)[1]
         case "bytes" | "string":
-            return _text(body, position)
+            return _text_end(body, position)
         case "record":
             for _, declared in avro_type.fields:
-                position = _value(declared, body, position)
+                position = _value_end(declared, body, position)
             return position
         case "union":
             index, position = _index(body, position, len(avro_type.branches))
-            return _value(avro_type.branches[index], body, position)
+            return _value_end(avro_type.branches[index], body, position)
         case "enum":
             return _index(body, position, len(avro_type.attributes["symbols"]))[1]
         case "array" | "map":
-            return _blocks(avro_type, body, position)
+            return _blocks_end(avro_type, body, position)
         case "fixed":
             return position + avro_type.size
         case kind:
             return position + _FIXED_SIZES[kind]
 
 
-def _blocks(avro_type: AvroType, body: bytes, position: int) -> int:
+def _blocks_end(avro_type: AvroType, body: bytes, position: int) -> int:
     assert avro_type.items is not None
     while True:
         count, position = _long(body, position)
@@ -60,13 +60,13 @@ def _blocks(avro_type: AvroType, body: bytes, position: int) -> int:
             _, position = _long(body, position)
         for _ in range(abs(count)):  # all items have bytes
             if avro_type.kind == "map":
-                position = _text(body, position)
-            position = _value(avro_type.items, body, position)
+                position = _text_end(body, position)
+            position = _value_end(avro_type.items, body, position)
             if position > len(body):
                 raise IndexError("the bytes end within a block")
 
 
-def _text(body: bytes, position: int) -> int:
+def _text_end(body: bytes, position: int) -> int:
     length, position = _long(body, position)
     if length < 0:
         raise ValueError(f"a length is {length}")
@@ -81,7 +81,7 @@ def _index(body: bytes, position: int, count: int) -> tuple[int, int]:
 
 
 def _long(body: bytes, position: int) -> tuple[int, int]:
-    """Return a number of variable length, zigzag, and the place behind it."""
+    """Return a number of variable length, zigzag, and the position after it."""
     number = shift = 0
     while True:
         byte = body[position]

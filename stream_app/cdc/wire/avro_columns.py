@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, gathered_array, valid_of, values_at
-from stream_app.cdc.columns.base64_columns import reversed_bytes
+from stream_app.cdc.columns.base64_columns import reverse_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
 from stream_app.cdc.columns.time_columns import cast_isolating
@@ -111,23 +111,21 @@ def wire_column(
         if values is not None:
             image_of = np.empty(len(intact), np.int64)
             image_of[rows[intact[rows]]] = np.arange(image_count)
-            places = image_of[values.rows[intact[values.rows]]]
+            image_rows = image_of[values.rows[intact[values.rows]]]
             if convert is None or values.avro_type is None or values.avro_type.kind == "null":
-                suspects[places] = values.avro_type is None or values.avro_type.kind != "null"
+                suspects[image_rows] = values.avro_type is None or values.avro_type.kind != "null"
             else:
                 wire = as_wire(_IntactValues(values.avro_type, walk, values, intact))
-                suspects[places[~valid_of(wire)]] = True
-                column = _at(wire, places, image_count)
+                suspects[image_rows[~valid_of(wire)]] = True
+                column = _spread(wire, image_rows, image_count)
         columns.append(column)
         suspects_of_columns.append(suspects)
     return WireColumn(reading, kind, pa.concat_arrays(columns), np.concatenate(suspects_of_columns))
 
 
-def _at(values: pa.Array, places: Int64s, count: int) -> pa.Array:
-    """Return an array of `count` values with these values at these places, null elsewhere."""
-    return (
-        values if len(values) == count else gathered_array([(places, values)], count, values.type)
-    )
+def _spread(values: pa.Array, rows: Int64s, count: int) -> pa.Array:
+    """Return an array of `count` values with these values at these rows, null elsewhere."""
+    return values if len(values) == count else gathered_array([(rows, values)], count, values.type)
 
 
 def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireColumn:
@@ -209,7 +207,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
 
         def raw(leaf: AvroLeaf) -> pa.Array:
             binary = leaf.binary()
-            return reversed_bytes(binary) if is_reversed else binary
+            return reverse_bytes(binary) if is_reversed else binary
 
         # Not text, so nothing is to be decoded.
         return JsonKind.STRING, raw, reading.with_encoding(Encoding.TEXT), pa.binary()
@@ -268,4 +266,4 @@ def texts_of(values: AvroValues | None, walk: ValueCursor, intact: Bools) -> pa.
     ):
         return pa.nulls(count, pa.string())
     texts = leaf_texts(_IntactValues(values.avro_type, walk, values, intact))
-    return _at(texts, values.rows[intact[values.rows]], count)
+    return _spread(texts, values.rows[intact[values.rows]], count)

@@ -22,17 +22,17 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.bad_records_as_received import are_among, as_received
+from stream_app.cdc.bad_records_as_received import mask_of_bad, with_received_bytes
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
-    joined_results,
-    moved_results,
+    join_results,
     present_values,
+    results_in_batch,
 )
-from stream_app.cdc.columns.byte_patterns import places_of
+from stream_app.cdc.columns.byte_patterns import positions_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.json_message import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
@@ -75,12 +75,12 @@ class EventData(Protocol):
         ...
 
 
-def unwrapped(messages: pa.RecordBatch, data: EventData) -> pa.RecordBatch:
+def unwrap_events(messages: pa.RecordBatch, data: EventData) -> pa.RecordBatch:
     """Return the messages within events; null where an event cannot be read."""
-    return _unwrapped(messages, data, alone=False)[0]
+    return _unwrap(messages, data, alone=False)[0]
 
 
-def _unwrapped(
+def _unwrap(
     messages: pa.RecordBatch, data: EventData, *, alone: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Return the messages within events, and why events cannot be read, by position.
@@ -92,31 +92,31 @@ def _unwrapped(
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
     if not alone and len(values):
-        rows, bodies = _together(values, data)  # step 1
+        rows, bodies = _unwrap_together(values, data)  # step 1
         is_unread[rows] = False
         parts.append((present[rows].astype(np.int64), bodies))
     reasons: dict[int, str] = {}
     unread_rows = np.flatnonzero(is_unread)
     texts: list[bytes] = []
     read: list[int] = []
-    for at, value in zip(
+    for row, value in zip(
         present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
     ):  # step 2
         try:
             texts.append(data.alone(_event(value)))
-            read.append(at)
+            read.append(row)
         except UnreadableRecordError as problem:
-            reasons[at] = str(problem)
+            reasons[row] = str(problem)
     parts.append((np.array(read, np.int64), pa.array(texts, pa.binary())))
-    places: Int64s = np.full(messages.num_rows, -1, np.int64)
+    body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0
-    for at_rows, bodies in parts:
-        places[at_rows] = begin + np.arange(len(bodies))
+    for message_rows, bodies in parts:
+        body_rows[message_rows] = begin + np.arange(len(bodies))
         begin += len(bodies)
     bodies = pa.concat_arrays([part for _, part in parts])
-    column = bodies.take(pa.array(np.maximum(places, 0), mask=places < 0))
-    at = messages.schema.get_field_index("value")
-    return messages.set_column(at, pa.field("value", pa.binary()), column), reasons
+    column = bodies.take(pa.array(np.maximum(body_rows, 0), mask=body_rows < 0))
+    column_index = messages.schema.get_field_index("value")
+    return messages.set_column(column_index, pa.field("value", pa.binary()), column), reasons
 
 
 def _event(value: bytes) -> dict[str, Any]:
@@ -130,18 +130,18 @@ def _event(value: bytes) -> dict[str, Any]:
     return event
 
 
-def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
+def _unwrap_together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
     """Step 1: the events that are read in columns, int64 [m], and their messages."""
     raw, offsets = own_bytes(values)
-    places = places_of(raw, _DATA)
+    positions = positions_of(raw, _DATA)
     first: Int64s = np.full(len(values), -1, np.int64)
-    rows_of = np.searchsorted(offsets, places, side="right") - 1
-    first[rows_of[::-1]] = places[::-1]
+    rows_of = np.searchsorted(offsets, positions, side="right") - 1
+    first[rows_of[::-1]] = positions[::-1]
     begins = first + len(_DATA)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))
     second = np.searchsorted(braces, offsets[:-1]) + 1
-    good = (first >= 0) & looks_like_object(values) & ~deep_ones(values)
+    good = (first >= 0) & looks_like_object(values) & ~are_too_deep(values)
     good &= (begins < ends) & (second < len(braces))
     rows = np.flatnonzero(good)
     # No object stands before the data, and the data is one.
@@ -151,10 +151,10 @@ def _together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
     bodies = slices_of(raw, begins[rows], ends[rows])
     parsed, attributes = _attributes(heads, data.attributes)
     bodies = bodies if len(parsed) == len(rows) else bodies.take(pa.array(parsed))
-    unwrapped, suspects = data.together(bodies, attributes)
+    unwrap_events, suspects = data.together(bodies, attributes)
     if suspects.any():
-        parsed, unwrapped = parsed[~suspects], unwrapped.filter(pa.array(~suspects))
-    return rows[parsed], unwrapped
+        parsed, unwrap_events = parsed[~suspects], unwrap_events.filter(pa.array(~suspects))
+    return rows[parsed], unwrap_events
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
@@ -176,7 +176,10 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
     if not parts:
         return np.empty(0, np.int64), {name: pa.array([], pa.string()) for name in names}
     rows = np.concatenate([part for part, _ in parts])
-    columns = [pa.concat_arrays([columns[at] for _, columns in parts]) for at in range(len(schema))]
+    columns = [
+        pa.concat_arrays([columns[column_index] for _, columns in parts])
+        for column_index in range(len(schema))
+    ]
     has_version = np.asarray(columns[0].is_valid())
     if not has_version.all():
         rows, columns = (
@@ -203,21 +206,21 @@ class EventFormat:
         Raises:
             SourceError: what the format within raises.
         """
-        decoded = self._decoded(messages, alone=False)
+        decoded = self._decode_unwrapped(messages, alone=False)
         if not decoded.bad.num_rows:
             return decoded
-        at = np.flatnonzero(are_among(messages, decoded.bad)).astype(np.int32)
-        again = self.alone(messages.take(pa.array(at)))
+        rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
+        again = self.alone(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined = joined_results(decoded, moved_results(again, at))
-        return replace(joined, bad=as_received(joined.bad, messages))  # step 3
+        joined = join_results(decoded, results_in_batch(again, rows))
+        return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
 
     def alone(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event for itself, as step 2 does; bad records have the data's bytes."""
-        return self._decoded(messages, alone=True)
+        return self._decode_unwrapped(messages, alone=True)
 
-    def _decoded(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
-        inner, reasons = _unwrapped(messages, self.data, alone=alone)
+    def _decode_unwrapped(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
+        inner, reasons = _unwrap(messages, self.data, alone=alone)
         decoded = self.inner.decode(inner)
         if not reasons:
             return decoded
@@ -250,22 +253,22 @@ class EventSource:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner, reasons = _unwrapped(messages, self.data, alone=False)
+        inner, reasons = _unwrap(messages, self.data, alone=False)
         origins = self.inner.origins(inner)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(unwrapped(messages, self.data), options)
+        return self.inner.describe(unwrap_events(messages, self.data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
         assert self.inner.versions is not None
-        return self.inner.versions(unwrapped(messages, self.data), options)
+        return self.inner.versions(unwrap_events(messages, self.data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
         assert self.inner.change_times is not None
-        return self.inner.change_times(unwrapped(messages, self.data))
+        return self.inner.change_times(unwrap_events(messages, self.data))

@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.bad_records_as_received import as_received
+from stream_app.cdc.bad_records_as_received import with_received_bytes
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
-    joined_results,
-    moved_results,
+    join_results,
     no_changes,
+    results_in_batch,
 )
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.wire.text_keys import text_objects
@@ -66,30 +66,30 @@ class HeadedJson:
         """
         came = messages
         if self.text_keys and "key" in messages.schema.names:
-            at = messages.schema.get_field_index("key")
+            column_index = messages.schema.get_field_index("key")
             texts = text_objects(_keys_of(messages), self.text_keys)
-            messages = messages.set_column(at, pa.field("key", pa.binary()), texts)
+            messages = messages.set_column(column_index, pa.field("key", pa.binary()), texts)
         values = messages.column("value").cast(pa.binary())
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
         rows = np.flatnonzero(has_value)
         ends = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
         reasons: dict[int, str] = {}
-        parts = [*self._parts(messages, values, rows, reasons, deletes=False)]
-        parts += self._parts(messages, keys, ends, reasons, deletes=True)
+        parts = [*self._decode_parts(messages, values, rows, reasons, deletes=False)]
+        parts += self._decode_parts(messages, keys, ends, reasons, deletes=True)
         none = DecodedBatch(
             changes=no_changes(self.schema),
             bad=bad_records(messages, reasons),
             skipped=messages.num_rows - len(rows) - len(ends),
         )
-        joined = functools.reduce(joined_results, parts, none)
-        return replace(joined, bad=as_received(joined.bad, came))
+        joined = functools.reduce(join_results, parts, none)
+        return replace(joined, bad=with_received_bytes(joined.bad, came))
 
-    def _parts(
+    def _decode_parts(
         self,
         messages: pa.RecordBatch,
         framed: pa.Array,
-        places: Int64s,
+        chosen_rows: Int64s,
         reasons: dict[int, str],
         *,
         deletes: bool,
@@ -98,29 +98,31 @@ class HeadedJson:
 
         Args:
             framed: binary [n] of all messages.
-            places: those to decode.
+            chosen_rows: those to decode.
         """
-        numbers = schema_numbers(framed.take(pa.array(places)))
+        numbers = schema_numbers(framed.take(pa.array(chosen_rows)))
         if deletes and self.text_keys:
-            numbers = np.full(len(places), NO_SCHEMA, np.int64)
+            numbers = np.full(len(chosen_rows), NO_SCHEMA, np.int64)
         for number, rows in by_number(numbers):  # a loop over schemas
-            at = places[rows]
+            message_rows = chosen_rows[rows]
             try:
                 decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
                 reason = f"has a key that {problem}" if deletes else str(problem)
-                reasons |= dict.fromkeys(at.tolist(), reason)
+                reasons |= dict.fromkeys(message_rows.tolist(), reason)
                 continue
             schema_messages = (
-                messages if len(at) == messages.num_rows else messages.take(pa.array(at))
+                messages
+                if len(message_rows) == messages.num_rows
+                else messages.take(pa.array(message_rows))
             )
-            bodies = unframed(framed.take(pa.array(at)))
+            bodies = remove_heads(framed.take(pa.array(message_rows)))
             if deletes and self.key_name:
-                bodies = _named(bodies, self.key_name)
+                bodies = _objects_of_values(bodies, self.key_name)
             decoded = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
-            yield moved_results(decoded, at.astype(np.int32))
+            yield results_in_batch(decoded, message_rows.astype(np.int32))
 
     def _format(self, number: int, *, deletes: bool) -> MessageFormat:
         decoder = self._formats.get((deletes, number))
@@ -131,7 +133,7 @@ class HeadedJson:
         return decoder
 
 
-def unframed(messages: pa.Array) -> pa.Array:
+def remove_heads(messages: pa.Array) -> pa.Array:
     """Return the messages, binary, without their heads where they have one."""
     filled = messages.fill_null(b"") if messages.null_count else messages
     has_head = schema_numbers(filled) >= 0
@@ -145,20 +147,20 @@ def unframed(messages: pa.Array) -> pa.Array:
 
 def without_heads(messages: pa.RecordBatch) -> pa.RecordBatch:
     """Return the messages with keys and values as JSON alone."""
-    return _with_value(messages, unframed(messages.column("value").cast(pa.binary())))
+    return _with_value(messages, remove_heads(messages.column("value").cast(pa.binary())))
 
 
 def _with_value(messages: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
     columns = {"value": values}
     if "key" in messages.schema.names:
-        columns["key"] = unframed(_keys_of(messages))
+        columns["key"] = remove_heads(_keys_of(messages))
     for name, column in columns.items():
-        at = messages.schema.get_field_index(name)
-        messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+        column_index = messages.schema.get_field_index(name)
+        messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
     return messages
 
 
-def _named(bodies: pa.Array, name: str) -> pa.Array:
+def _objects_of_values(bodies: pa.Array, name: str) -> pa.Array:
     """Single values as objects of one field."""
     is_object = pc.starts_with(bodies, pattern=b"{")
     begin = pa.scalar(b'{"%b":' % name.encode(), pa.binary())

@@ -78,31 +78,31 @@ class _SchemaNode:
         """The schema here: by default the document."""
         return self.document if self.node is None else self.node
 
-    def at(self, node: Any) -> _SchemaNode:
+    def with_node(self, node: Any) -> _SchemaNode:
         """Return a schema in the same document."""
         return _SchemaNode(self.document, self.texts, node)
 
-    def followed(self) -> tuple[_SchemaNode, bool]:
+    def resolve(self) -> tuple[_SchemaNode, bool]:
         """Return the schema behind references, and whether a choice allows null."""
-        place, nullable = self, False
+        node, nullable = self, False
         for _ in range(_LINKS_MAX):
-            schema = place.schema
+            schema = node.schema
             if schema is True:
-                return place.at({}), True
+                return node.with_node({}), True
             if "$ref" in schema:
-                place = place._referred(str(schema["$ref"]))
+                node = node._resolve_reference(str(schema["$ref"]))
                 continue
             choices = next((schema[word] for word in _CHOICES if word in schema), None)
             if choices is None or "type" in schema or "properties" in schema:
-                return place, nullable
+                return node, nullable
             others = [choice for choice in choices if not _is_null(choice)]
             nullable |= len(others) < len(choices)
             if len(others) != 1:
-                return place.at({}), nullable
-            place = place.at(others[0])
+                return node.with_node({}), nullable
+            node = node.with_node(others[0])
         raise ValueError("its references have no end")
 
-    def _referred(self, reference: str) -> _SchemaNode:
+    def _resolve_reference(self, reference: str) -> _SchemaNode:
         name, _, pointer = reference.partition("#")
         document = self.texts[name] if name else self.document
         node = document
@@ -115,16 +115,16 @@ def _is_null(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "null"
 
 
-def _fields(place: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
+def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     """Yield the fields of an object, those of Debezium's images down to `depth`."""
-    place, _ = place.followed()
-    schema = place.schema
+    schema_node, _ = schema_node.resolve()
+    schema = schema_node.schema
     properties = schema.get("properties", {})
     required = frozenset(schema.get("required", ()))
     order = sorted(properties, key=lambda name: _index(properties[name]))
     for name in order:
-        inner, nullable = place.at(properties[name]).followed()
-        described = _described(inner.schema)
+        inner, nullable = schema_node.with_node(properties[name]).resolve()
+        described = _connect_field(inner.schema)
         by_connect = any("connect.index" in node for node in (properties[name], inner.schema))
         may_lack = name not in required and not by_connect
         described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
@@ -138,7 +138,7 @@ def _index(schema: Any) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _described(schema: Any) -> dict[str, Any]:
+def _connect_field(schema: Any) -> dict[str, Any]:
     declared = schema.get("type", "object" if "properties" in schema else "")
     kinds = declared if isinstance(declared, list) else [declared]
     others = [kind for kind in kinds if kind != "null"]

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.bad_records_as_received import as_received
+from stream_app.cdc.bad_records_as_received import with_received_bytes
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import (
     FormatDeclaration,
@@ -26,7 +26,7 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
 from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, schemas_of
 from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
-from stream_app.cdc.wire.wide_numbers import narrowed
+from stream_app.cdc.wire.wide_numbers import narrow_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 
 _Rewrite = Callable[[pa.Array], pa.Array]
@@ -34,30 +34,30 @@ _RewriteOf = Callable[[Mapping[str, str]], _Rewrite | None]
 _UNKNOWN = "names a schema by a GUID that the schema registry does not have"
 
 
-def rewriting(
+def rewrite_of_heads(
     name: str, section: str, registries: Registries, options: Mapping[str, str]
 ) -> _Rewrite | None:
     """Return the function that makes Confluent's heads of those that messages have; None: they
     have these.
     """
     if has_wide_numbers(options):
-        return narrowed
+        return narrow_numbers
     if header_kind(options) is HeaderKind.CONFLUENT:
         return partial(with_numbers, schemas=schemas_of(name, section, registries, options))
     return None
 
 
-def rewritten(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
+def rewrite_messages(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
     """Return the messages with other keys and values."""
     for name in {"key", "value"}.intersection(messages.schema.names):
-        at = messages.schema.get_field_index(name)
-        column = rewrite(messages.column(at).cast(pa.binary()))
-        messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+        column_index = messages.schema.get_field_index(name)
+        column = rewrite(messages.column(column_index).cast(pa.binary()))
+        messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
     return messages
 
 
 @dataclass(frozen=True, slots=True)
-class _Rewriting:
+class _RewritingFormat:
     """Implements `message_format.MessageFormat`."""
 
     inner: MessageFormat
@@ -65,22 +65,22 @@ class _Rewriting:
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.inner.decode(rewritten(messages, self.rewrite))
-        return replace(decoded, bad=_with_guids(as_received(decoded.bad, messages)))
+        decoded = self.inner.decode(rewrite_messages(messages, self.rewrite))
+        return replace(decoded, bad=_with_guids(with_received_bytes(decoded.bad, messages)))
 
 
 def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
     """Return the bad records, of which some name a GUID without a schema."""
-    at = bad.schema.get_field_index("reason")
+    column_index = bad.schema.get_field_index("reason")
     begins = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
-    is_unknown = pc.and_(begins, pc.equal(bad.column(at), NO_HEAD))
-    reasons = pc.if_else(is_unknown, _UNKNOWN, bad.column(at))
-    return bad.set_column(at, bad.schema.field(at), reasons)
+    is_unknown = pc.and_(begins, pc.equal(bad.column(column_index), NO_HEAD))
+    reasons = pc.if_else(is_unknown, _UNKNOWN, bad.column(column_index))
+    return bad.set_column(column_index, bad.schema.field(column_index), reasons)
 
 
 def with_any_heads(declaration: FormatDeclaration, registries: Registries) -> FormatDeclaration:
     """Return the same format of a registry, which reads other heads where its options say so."""
-    rewrite_of = partial(rewriting, declaration.name, declaration.section, registries)
+    rewrite_of = partial(rewrite_of_heads, declaration.name, declaration.section, registries)
     return replace(
         declaration,
         make=partial(_format_of, declaration, rewrite_of),
@@ -93,7 +93,7 @@ def _format_of(
     declaration: FormatDeclaration, rewrite_of: _RewriteOf, setup: FormatSetup
 ) -> MessageFormat:
     decoder, rewrite = declaration.make(setup), rewrite_of(setup.options)
-    return decoder if rewrite is None else _Rewriting(decoder, rewrite)
+    return decoder if rewrite is None else _RewritingFormat(decoder, rewrite)
 
 
 def _survey(
@@ -103,7 +103,7 @@ def _survey(
     messages: Mapping[str, pa.RecordBatch],
 ) -> SourceSurvey:
     if (rewrite := rewrite_of(setup.options)) is not None:
-        messages = {topic: rewritten(batch, rewrite) for topic, batch in messages.items()}
+        messages = {topic: rewrite_messages(batch, rewrite) for topic, batch in messages.items()}
     return declaration.survey(setup, messages)
 
 
@@ -129,18 +129,18 @@ class _RewritingSource:
 
     def origins(self, messages: pa.RecordBatch) -> Any:
         """See `message_format.SourceFacts`."""
-        return self.inner.origins(rewritten(messages, self.rewrite))
+        return self.inner.origins(rewrite_messages(messages, self.rewrite))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(rewritten(messages, self.rewrite), options)
+        return self.inner.describe(rewrite_messages(messages, self.rewrite), options)
 
     def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
         """See `message_format.SourceFacts`."""
         assert self.inner.versions is not None
-        return self.inner.versions(rewritten(messages, self.rewrite), options)
+        return self.inner.versions(rewrite_messages(messages, self.rewrite), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
         assert self.inner.change_times is not None
-        return self.inner.change_times(rewritten(messages, self.rewrite))
+        return self.inner.change_times(rewrite_messages(messages, self.rewrite))

@@ -62,9 +62,9 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
 def _numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
     """Return the number of each GUID, int64 [m]; -1: the registry has none."""
     numbers = np.full(len(guids), -1, np.int64)
-    for at, guid in enumerate(guids):  # a loop over schemas
+    for index, guid in enumerate(guids):  # a loop over schemas
         try:
-            numbers[at] = schemas.number_of(guid.tobytes())
+            numbers[index] = schemas.number_of(guid.tobytes())
         except UnreadableRecordError:
             continue
     return numbers

@@ -40,7 +40,7 @@ class AvroValues:
             are not read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
-        starts, lengths: of bytes and texts: int64 [m], places in the buffer of the walk.
+        starts, lengths: of bytes and texts: int64 [m], positions in the buffer of the walk.
         fields: the fields of a record, by name.
     """
 
@@ -68,10 +68,10 @@ def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroVa
 
 
 class ValueCursor:
-    """Reads the values of n messages from the places where they begin.
+    """Reads the values of n messages from the positions where they begin.
 
     Attributes:
-        at: int64 [n]; the place in each message.
+        positions: int64 [n]; where the next value of each message begins.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class ValueCursor:
         self._ends = ends
         self._limit = len(self._data) - _PADDING + 1
         """No message ends here: a broken one stays here."""
-        self.at = starts.copy()
+        self.positions = starts.copy()
         self._steps = 0
 
     def broken(self) -> Bools:
         """Return whether each message ends elsewhere than its last value: bool [n]."""
-        is_broken: Bools = self.at != self._ends
+        is_broken: Bools = self.positions != self._ends
         return is_broken
 
     def read(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
@@ -129,7 +129,7 @@ class ValueCursor:
     def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         chosen = self._longs(rows)
         is_branch = (chosen >= 0) & (chosen < len(avro_type.branches))
-        self._lose(rows[~is_branch])
+        self._mark_broken(rows[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
             branch_rows = rows[chosen == number]
@@ -143,16 +143,16 @@ class ValueCursor:
     def _bytes(self, avro_type: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
         is_wrong = (lengths < 0) | (lengths > self._limit)
         lengths = np.where(is_wrong, 0, lengths)
-        starts = self.at[rows]
-        self.at[rows] = np.minimum(starts + lengths, self._limit)
-        self._lose(rows[is_wrong])
+        starts = self.positions[rows]
+        self.positions[rows] = np.minimum(starts + lengths, self._limit)
+        self._mark_broken(rows[is_wrong])
         return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
     def _fixed(self, rows: Int64s, size: int) -> Bytes:
         """Return the next bytes of each message: uint8 [m, size]."""
-        at = self.at[rows]
-        self.at[rows] = np.minimum(at + size, self._limit)
-        following: Bytes = self._data[at[:, None] + np.arange(size)]
+        positions = self.positions[rows]
+        self.positions[rows] = np.minimum(positions + size, self._limit)
+        following: Bytes = self._data[positions[:, None] + np.arange(size)]
         return following
 
     def _longs(self, rows: Int64s) -> Int64s:
@@ -161,21 +161,21 @@ class ValueCursor:
 
     def _varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
         """Return numbers of variable length, least significant seven bits first: uint64 [m]."""
-        at = self.at[rows]
-        first = self._data[at]
-        at = at + 1
+        positions = self.positions[rows]
+        first = self._data[positions]
+        positions = positions + 1
         numbers = (first & 0x7F).astype(np.uint64)
         more = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
             if not len(more):
                 break
-            byte = self._data[np.minimum(at[more], self._limit)]
+            byte = self._data[np.minimum(positions[more], self._limit)]
             numbers[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * byte_number)
-            at[more] += 1
+            positions[more] += 1
             is_last = byte_number == _VARINT_BYTES_MAX - 1
             more = more[byte > 1] if is_last else more[byte >= 0x80]
-        self.at[rows] = np.minimum(at, self._limit)
-        self._lose(rows[more])  # more than 64 bits
+        self.positions[rows] = np.minimum(positions, self._limit)
+        self._mark_broken(rows[more])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
@@ -189,14 +189,14 @@ class ValueCursor:
             if len(with_size):
                 self._longs(with_size)
             remaining = np.abs(count)
-            self._lose(rows[remaining > _ITEMS_MAX])
-            unread = (remaining > 0) & (self.at[rows] < self._limit)
+            self._mark_broken(rows[remaining > _ITEMS_MAX])
+            unread = (remaining > 0) & (self.positions[rows] < self._limit)
             rows, remaining = rows[unread], remaining[unread]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
                 if self._steps > _STEPS_MAX:
-                    self._lose(rows)
+                    self._mark_broken(rows)
                     return
                 if avro_type.kind == "map":
                     self._bytes(avro_type, items, self._longs(items))
@@ -204,10 +204,10 @@ class ValueCursor:
                 remaining = remaining - 1
                 items = items[remaining > 0]
                 remaining = remaining[remaining > 0]
-        self._lose(rows)
+        self._mark_broken(rows)
 
-    def _lose(self, rows: Int64s) -> None:
-        self.at[rows] = self._limit
+    def _mark_broken(self, rows: Int64s) -> None:
+        self.positions[rows] = self._limit
 
     def binary(self, values: AvroValues, intact: Bools) -> pa.Array:
         """Return bytes as an array, for the kept messages: binary.

@@ -27,13 +27,13 @@ _HEAD = 9
 _CUT = 4
 
 
-def narrowed(cells: pa.Array) -> pa.Array:
+def narrow_numbers(cells: pa.Array) -> pa.Array:
     """Return the messages, binary [n], with numbers of four bytes."""
     filled = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)
     rows = np.flatnonzero(lengths_of(filled) >= _HEAD)
     begins = offsets[rows]
-    # The magic byte moves to the place before the last four bytes of the number.
+    # The magic byte moves to the position before the last four bytes of the number.
     zeros = data[begins[:, None] + np.arange(1 + _CUT)]
     wide = np.zeros(len(filled), np.bool_)
     wide[rows] = (zeros == MAGIC).all(axis=1)

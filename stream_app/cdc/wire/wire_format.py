@@ -72,8 +72,8 @@ def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
         return
     order = np.argsort(numbers, kind="stable")
     begins = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))
-    for places in np.split(order, begins[1:]):  # a loop over schemas
-        yield int(numbers[places[0]]), places
+    for rows in np.split(order, begins[1:]):  # a loop over schemas
+        yield int(numbers[rows[0]]), rows
 
 
 @lru_cache(maxsize=256)

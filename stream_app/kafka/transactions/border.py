@@ -128,14 +128,14 @@ class Border:
         return self.advances and self.doubt is None
 
 
-def compared(positions: LogPositions, at: Sequence[int]) -> Int64s:
+def compare_positions(positions: LogPositions, other: Sequence[int]) -> Int64s:
     """Return whether positions lie before another one (-1), equal it (0), or lie behind it (1).
 
     Returns:
         int64 [n].
     """
     result = np.zeros(len(positions), np.int64)
-    for column, number in enumerate(at):
+    for column, number in enumerate(other):
         result[result == 0] = np.sign(positions[result == 0, column] - number)
     return result
 

@@ -41,18 +41,18 @@ class BorderDoubts:
     progress: LogProgress
 
     def __iter__(self) -> Iterator[Doubt]:
-        yield from self._of_settings()
-        yield from self._of_logs()
-        for (topic, partition), at in self.progress.partitions.items():
-            if at.state is PartitionState.BEHIND:
+        yield from self._doubts_of_settings()
+        yield from self._doubts_of_logs()
+        for (topic, partition), partition_progress in self.progress.partitions.items():
+            if partition_progress.state is PartitionState.BEHIND:
                 yield Doubt(
                     f"{topic}/{partition} is behind: the connector repeats changes, or some are "
                     "to come"
                 )
-            elif at.state is PartitionState.READING:
+            elif partition_progress.state is PartitionState.READING:
                 yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
 
-    def _of_settings(self) -> Iterator[Doubt]:
+    def _doubts_of_settings(self) -> Iterator[Doubt]:
         messages, partitions = self.facts.messages, list(self.facts.pending.partitions)
         inside = messages[messages["offset"] < self.ends[messages["partition"]]]
         is_change = inside["kind"] == MessageKind.CHANGE
@@ -71,7 +71,7 @@ class BorderDoubts:
                 reason = f"the topic {topic} has {count} partitions, so it has no order"
                 yield Doubt(reason, _TOPIC_FIX)
 
-    def _of_logs(self) -> Iterator[Doubt]:
+    def _doubts_of_logs(self) -> Iterator[Doubt]:
         facts = self.facts
         for without in self.before[self.before["position"][:, 0] < 0][:1]:
             yield Doubt(

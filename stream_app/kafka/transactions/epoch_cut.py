@@ -88,9 +88,9 @@ def cut_epoch(
     facts = PendingTransactions.of(pending, earlier)
     collections = collections_of(pending, {*topics, *(topic for topic, _ in newest)})
     binding = facts.binding()
-    lacking = _lacking(facts, binding, collections)
+    missing_changes = _missing_changes(facts, binding, collections)
     complete = facts.ended.copy()
-    complete[[transaction for transaction, _ in lacking]] = False
+    complete[[transaction for transaction, _ in missing_changes]] = False
     complete |= _begun_earlier(facts, binding)
     is_open, without_end = ~complete, np.zeros(len(complete), np.bool_)
     if is_forced:
@@ -101,7 +101,9 @@ def cut_epoch(
     is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
     before, behind = facts.ends[is_before], facts.ends[~is_before]
     newest_ones = facts.newest(before)
-    awaited = _awaited(facts, lacking, without_end, collections) if is_forced else {}
+    awaited = (
+        _awaited_positions(facts, missing_changes, without_end, collections) if is_forced else {}
+    )
     states = progress_at(facts, ends, newest if newest_ones else {}, awaited)
     progress = LogProgress(newest_ones, states)
     doubts = BorderDoubts(facts, ends, before, newest, progress)
@@ -112,7 +114,7 @@ def cut_epoch(
             advances=newest_ones != earlier.newest,
             doubt=next(iter(doubts), None),
         ),
-        open_transactions=_open(facts, binding, is_open, lacking),
+        open_transactions=_open_transactions(facts, binding, is_open, missing_changes),
         is_overtaken=bool(complete[behind["transaction"]].any()),
         untopical=frozenset(
             pending.tables.names[code]
@@ -122,7 +124,7 @@ def cut_epoch(
     )
 
 
-def _lacking(
+def _missing_changes(
     facts: PendingTransactions, binding: FactRows, collections: Int64s
 ) -> dict[tuple[int, int], str]:
     """(transaction, table) → the changes that are not here, in words, for those with both markers.
@@ -157,7 +159,7 @@ def _begun_earlier(facts: PendingTransactions, binding: FactRows) -> Bools:
     ended = binding[facts.ended[binding["transaction"]]][::-1]
     first = np.full(len(facts.read_to), NO_CODE, np.int64)
     first[ended["partition"]] = ended["offset"]
-    return _before(first, binding, ~facts.ended & ~facts.begun)
+    return _transactions_before(first, binding, ~facts.ended & ~facts.begun)
 
 
 def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
@@ -167,10 +169,10 @@ def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
     last[ended["partition"]] = ended["offset"]
     if not len(facts.ends):
         last = facts.read_to  # without any marker transactions cannot be distinguished
-    return _before(last, binding, ~facts.ended)
+    return _transactions_before(last, binding, ~facts.ended)
 
 
-def _before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
+def _transactions_before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
     """Return the transactions of some that have a message before an offset of its partition: bool
     [t].
     """
@@ -180,9 +182,9 @@ def _before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
     return is_before
 
 
-def _awaited(
+def _awaited_positions(
     facts: PendingTransactions,
-    lacking: Collection[tuple[int, int]],
+    missing_changes: Collection[tuple[int, int]],
     without_end: Bools,
     collections: Int64s,
 ) -> dict[KafkaPartition, LogPosition]:
@@ -191,14 +193,16 @@ def _awaited(
     """
     pending, awaited = facts.pending, dict[KafkaPartition, LogPosition]()
     commits = {int(end["transaction"]): end for end in facts.ends}
-    torn = [(transaction, table) for transaction, table in lacking if transaction in commits]
+    torn = [
+        (transaction, table) for transaction, table in missing_changes if transaction in commits
+    ]
     missing: list[tuple[Any, int | None]] = [
         (commits[transaction], table) for transaction, table in torn
     ]
     if without_end.any():
         missing += [(end, None) for end in facts.ends]
     for end, table in missing:
-        at = (*end["position"].tolist(), LAST_OF_ALL)
+        position = (*end["position"].tolist(), LAST_OF_ALL)
         source = pending.sources.names[end["source"]]
         for partition in pending.partitions:
             topic, _ = partition
@@ -208,18 +212,18 @@ def _awaited(
                 else is_topic_of(pending, topic, table, collections)
             )
             if is_there:
-                awaited[partition] = max(awaited.get(partition, BEFORE_ALL), at)
+                awaited[partition] = max(awaited.get(partition, BEFORE_ALL), position)
     return awaited
 
 
-def _open(
+def _open_transactions(
     facts: PendingTransactions,
     binding: FactRows,
     is_open: Bools,
-    lacking: Mapping[tuple[int, int], str],
+    missing_changes: Mapping[tuple[int, int], str],
 ) -> list[str]:
     """Return the first transactions that are not whole, in words."""
-    words = {transaction: changes for (transaction, _), changes in lacking.items()}
+    words = {transaction: changes for (transaction, _), changes in missing_changes.items()}
     present = np.unique(binding["transaction"])
     return [
         f"transaction {facts.pending.transactions.names[code].replace(BETWEEN, ' ')} lacks "

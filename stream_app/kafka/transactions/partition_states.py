@@ -54,8 +54,8 @@ def progress_at(
         inside["is_new"][is_change] & uncounted[inside["transaction"][is_change]]
     )
     is_row = is_change | np.isin(inside["kind"], (MessageKind.READ, MessageKind.UNMARKED))
-    last_row, last_change = _last_of(inside, is_row), _last_of(inside, has_position)
-    last_new = _last_of(inside, has_position & inside["is_new"])
+    last_row, last_change = _last_rows(inside, is_row), _last_rows(inside, has_position)
+    last_new = _last_rows(inside, has_position & inside["is_new"])
     repeated = _ends_of_repeats(facts, inside[has_position & inside["is_new"]])
     with_markers = set(inside["partition"][np.isin(inside["kind"], MARKERS)].tolist())
     # The rows of a first read lie before the first change.
@@ -95,7 +95,7 @@ def _ends_of_repeats(
         changes: the changes that are new in their partitions.
     """
     partitions, awaited = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
-    old_partitions = changes["partition"][facts.past(changes)]
+    old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():
         awaited[partitions[code]] = facts.earlier.top_of_new(partitions[code][0])
     named = np.stack([changes["transaction"], changes["order"]], axis=1)
@@ -103,12 +103,12 @@ def _ends_of_repeats(
     again = changes[["partition", "transaction"]][count[inverse.ravel()] > 1]
     commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
     for code, transaction in np.unique(again).tolist() if len(again) else ():
-        at = (*commits.get(transaction, ()), LAST_OF_ALL)
-        awaited[partitions[code]] = max(at, awaited.get(partitions[code], BEFORE_ALL))
+        position = (*commits.get(transaction, ()), LAST_OF_ALL)
+        awaited[partitions[code]] = max(position, awaited.get(partitions[code], BEFORE_ALL))
     return awaited
 
 
-def _last_of(messages: FactRows, mask: Bools) -> dict[int, int]:
+def _last_rows(messages: FactRows, mask: Bools) -> dict[int, int]:
     """Return the row of the last message of each partition, by its code, among those of a mask."""
     rows = np.flatnonzero(mask)[::-1]
     partitions, first = np.unique(messages["partition"][rows], return_index=True)

@@ -131,7 +131,10 @@ class PendingMessages:
         messages = np.zeros(len(offsets), MESSAGE)
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
-        messages["position"], messages["is_new"] = facts.positions, self._new(partition, facts)
+        messages["position"], messages["is_new"] = (
+            facts.positions,
+            self._mask_of_new(partition, facts),
+        )
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
@@ -154,14 +157,14 @@ class PendingMessages:
     def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose facts have not been added."""
         return [
-            replace(planned, begin=max(planned.begin, self.reached.get(planned.place, 0)))
+            replace(planned, begin=max(planned.begin, self.reached.get(planned.kafka_partition, 0)))
             for planned in ranges
-            if self.reached.get(planned.place, 0) < planned.end
+            if self.reached.get(planned.kafka_partition, 0) < planned.end
         ]
 
     def reach(self, ranges: Iterable[OffsetRange]) -> None:
         """Note that ranges have been read, also where no message is."""
-        self.reached.update({planned.place: planned.end for planned in ranges})
+        self.reached.update({planned.kafka_partition: planned.end for planned in ranges})
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
         """Drop everything before a position; drop all if the facts do not reach the position.
@@ -170,7 +173,7 @@ class PendingMessages:
             progress: that of the position.
         """
         if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
-            at and partition not in self.reached for partition, at in begin.items()
+            offset and partition not in self.reached for partition, offset in begin.items()
         ):
             self.reached, self.partitions, self._tops = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
@@ -182,24 +185,24 @@ class PendingMessages:
                 facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
             has_end = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
             self.counts.keep(has_end)
-        for partition, at in begin.items():
-            self.reached.setdefault(partition, at)
+        for partition, offset in begin.items():
+            self.reached.setdefault(partition, offset)
             self._code(partition)
             self._tops.setdefault(partition, progress.top_of_new(partition[0]))
         self._forget_transactions()
 
-    def _new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
+    def _mask_of_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
         """Return the mask of changes behind all earlier ones of the partition; other messages are
         new.
         """
         is_new = np.ones(len(facts.kinds), np.bool_)
-        at = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
-        if not len(at):
+        rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
+        if not len(rows):
             return is_new
         top = self._tops.get(partition, BEFORE_ALL)
-        positions = np.column_stack([facts.positions[at], facts.orders[at]])
+        positions = np.column_stack([facts.positions[rows], facts.orders[rows]])
         ranks = ranks_of(np.vstack([np.array([top], np.int64), positions]))
-        is_new[at] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
+        is_new[rows] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
         self._tops[partition] = max(top, tuple(positions[np.argmax(ranks[1:])].tolist()))
         return is_new
 

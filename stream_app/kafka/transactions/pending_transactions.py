@@ -15,7 +15,7 @@ from stream_app.kafka.transactions.border import (
     BEFORE_ALL,
     LogProgress,
     NewestTransaction,
-    compared,
+    compare_positions,
     ranks_of,
 )
 from stream_app.kafka.transactions.pending_messages import NO_CODE, FactRows, PendingMessages
@@ -57,7 +57,9 @@ class PendingTransactions:
         for source, newest in earlier.newest.items():
             source_ends = ends[ends["source"] == pending.sources.code(source)]
             has_position = source_ends["position"][:, 0] >= 0
-            is_known = has_position & (compared(source_ends["position"], newest.log_position) <= 0)
+            is_known = has_position & (
+                compare_positions(source_ends["position"], newest.log_position) <= 0
+            )
             is_old[source_ends["transaction"][is_known]] = True
         read_to = np.array(
             [pending.reached[partition] for partition in pending.partitions], np.int64
@@ -72,7 +74,7 @@ class PendingTransactions:
         """
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
-        is_bound &= ~self.past(messages)
+        is_bound &= ~self.is_past(messages)
         markers = np.flatnonzero(np.isin(messages["kind"], MARKERS))
         named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
         is_bound[markers[np.unique(named, return_index=True)[1]]] = True
@@ -81,17 +83,17 @@ class PendingTransactions:
         bound: FactRows = messages[is_bound]
         return bound
 
-    def past(self, messages: FactRows) -> Bools:
+    def is_past(self, messages: FactRows) -> Bools:
         """Return the mask of changes at or before the newest transaction of earlier epochs: bool
         [n].
         """
         newest = [self.earlier.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
-        past: Bools = np.zeros(len(messages), np.bool_)
-        for at in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
-            is_of = np.array([top == at for top in newest])[messages["partition"]]
-            past[is_of] = compared(messages["position"][is_of], at) <= 0
-        past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
-        return past
+        is_past: Bools = np.zeros(len(messages), np.bool_)
+        for newest_position in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
+            is_of = np.array([top == newest_position for top in newest])[messages["partition"]]
+            is_past[is_of] = compare_positions(messages["position"][is_of], newest_position) <= 0
+        is_past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
+        return is_past
 
     def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
         """Return the newest transaction of each connector, once the epoch has some END markers."""

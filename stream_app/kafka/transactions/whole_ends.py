@@ -21,7 +21,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 
 @dataclass(frozen=True, slots=True)
 class TransactionSpans:
-    """The place of each transaction in each partition where it has messages.
+    """The offsets of each transaction in each partition where it has messages.
 
     Attributes:
         transactions, partitions: int64 [k]; numbers from 0 on.
@@ -40,12 +40,12 @@ def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> Trans
     transactions, partitions, offsets = transactions[order], partitions[order], offsets[order]
     begins = np.ones(len(order), np.bool_)
     begins[1:] = np.diff(transactions).astype(bool) | np.diff(partitions).astype(bool)
-    at = np.flatnonzero(begins)
+    rows = np.flatnonzero(begins)
     return TransactionSpans(
-        transactions=transactions[at],
-        partitions=partitions[at],
-        first=offsets[at],
-        last=offsets[np.append(at[1:], len(order))[: len(at)] - 1],
+        transactions=transactions[rows],
+        partitions=partitions[rows],
+        first=offsets[rows],
+        last=offsets[np.append(rows[1:], len(order))[: len(rows)] - 1],
     )
 
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, shared_out
-from stream_app.kafka.range_reader import ReaderSettings, kept_reader
+from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, share_out
+from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import RoutedEpoch
@@ -39,7 +39,7 @@ class RangeEpochs:
 
     def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        shares = shared_out(cut_ranges(messages, self.readers), self.readers)
+        shares = share_out(cut_ranges(messages, self.readers), self.readers)
         return self._epochs.route(epoch, shares, plan)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
@@ -56,4 +56,4 @@ class RangeEpochs:
 
 
 def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:
-    return kept_reader(settings).read(list(itertools.chain.from_iterable(shares)))
+    return reader_of_process(settings).read(list(itertools.chain.from_iterable(shares)))

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.change_batch import DecodedBatch, whole_messages
-from stream_app.cdc.lower_case_names import lowered_table
+from stream_app.cdc.change_batch import DecodedBatch, with_all_columns
+from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.source_table import SourceTable, with_aliases
@@ -53,7 +53,7 @@ class NarrowedColumns:
         """See `Step`."""
         if self.facts.versions is None or not decoded.changes.rows.num_rows:
             return decoded
-        full_messages = whole_messages(messages)
+        full_messages = with_all_columns(messages)
         reasons: dict[int, str] = {}
         for positions, source_table in self.facts.versions(full_messages, self.rules.options):
             column_reasons = self._column_reasons(source_table)
@@ -67,7 +67,7 @@ class NarrowedColumns:
 
     def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
         """Return the columns that do not follow their source, with the reasons."""
-        source_table = lowered_table(source_table) if self.lowers else source_table
+        source_table = lower_case_table(source_table) if self.lowers else source_table
         source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
         evolved = evolution(self.schema, source_table, self.rules.options, self.rules.made_columns)
         return {

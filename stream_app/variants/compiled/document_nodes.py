@@ -71,33 +71,33 @@ class NodeTables(NamedTuple):
 
 
 @compiled
-def list_nodes(place: int, end: int, nodes: NodeTables) -> int:
+def list_nodes(position: int, end: int, nodes: NodeTables) -> int:
     """List the nodes of a text; return their number, or `DECLINED` if it is not a document."""
     count, container = 0, -1
     put_number(nodes.scratch_end, 0, nodes.scratch)
-    while place >= 0:
-        place = blank_end(place, end)
-        if place >= end:
+    while position >= 0:
+        position = blank_end(position, end)
+        if position >= end:
             return DECLINED
         node, count = count, count + 1
-        _begin(node, container, nodes)
-        place = _value(place, end, node, nodes)
-        if place > end or place < 0:
+        _add_node(node, container, nodes)
+        position = _put_value(position, end, node, nodes)
+        if position > end or position < 0:
             return DECLINED
         kind = number_at(nodes.kinds + 8 * node)
         if kind <= ARRAYS and number_at(nodes.nexts + 8 * node) == 0:
             container = node
             if kind == OBJECTS:
-                place = _name(place, end, count, nodes)
+                position = _put_name(position, end, count, nodes)
             continue
-        place, container = _next_value(place, end, container, count, nodes)
+        position, container = _find_next_value(position, end, container, count, nodes)
         if container < 0:
-            return count if place == end else DECLINED
+            return count if position == end else DECLINED
     return DECLINED
 
 
 @compiled
-def _begin(node: int, container: int, nodes: NodeTables) -> None:
+def _add_node(node: int, container: int, nodes: NodeTables) -> None:
     """Add a node to its container."""
     put_number(nodes.parents, node, container)
     if container < 0:
@@ -111,103 +111,103 @@ def _begin(node: int, container: int, nodes: NodeTables) -> None:
 
 
 @compiled
-def _value(place: int, end: int, node: int, nodes: NodeTables) -> int:
-    """Return the place behind a scalar, an empty container, or another container's opening
+def _put_value(position: int, end: int, node: int, nodes: NodeTables) -> int:
+    """Return the position after a scalar, an empty container, or another container's opening
     bracket.
     """
-    byte = byte_at(place)
+    byte = byte_at(position)
     put_number(nodes.nexts, node, node + 1)
     if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
         put_number(nodes.kinds, node, OBJECTS if byte == OBJECT_BEGIN else ARRAYS)
         put_number(nodes.sizes, node, 0)
         if number_at(nodes.depths + 8 * node) > NESTING_MAX:
             return DECLINED
-        place = blank_end(place + 1, end)
-        if byte_at(place) == (OBJECT_END if byte == OBJECT_BEGIN else ARRAY_END):
-            return place + 1
+        position = blank_end(position + 1, end)
+        if byte_at(position) == (OBJECT_END if byte == OBJECT_BEGIN else ARRAY_END):
+            return position + 1
         put_number(nodes.nexts, node, 0)
-        return place
+        return position
     if byte == QUOTE:
-        stop, escaped = string_end(place + 1)
+        stop, escaped = string_end(position + 1)
         put_number(nodes.kinds, node, ESCAPED_TEXTS if escaped else TEXTS)
-        put_number(nodes.begins, node, place + 1)
-        put_number(nodes.sizes, node, stop - place - 1 - escaped)
+        put_number(nodes.begins, node, position + 1)
+        put_number(nodes.sizes, node, stop - position - 1 - escaped)
         return stop + 1 if stop > 0 else DECLINED
-    return _bare(place, byte, node, nodes)
+    return _put_word_or_number(position, byte, node, nodes)
 
 
 @compiled
-def _bare(place: int, byte: int, node: int, nodes: NodeTables) -> int:
-    """Return the place behind a number, `true`, `false` or `null`."""
+def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeTables) -> int:
+    """Return the position after a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
-        stop = number_end(place)
+        stop = number_end(position)
         put_number(nodes.kinds, node, NUMBERS)
-        put_number(nodes.begins, node, place)
-        put_number(nodes.sizes, node, stop - place)
+        put_number(nodes.begins, node, position)
+        put_number(nodes.sizes, node, stop - position)
         return stop
     kind = NULLS if byte == NULL_BEGIN else TRUTHS if byte == TRUE_BEGIN else LIES
     put_number(nodes.kinds, node, kind)
-    return word_end(place)
+    return word_end(position)
 
 
 @compiled
-def _next_value(
-    place: int, end: int, container: int, count: int, nodes: NodeTables
+def _find_next_value(
+    position: int, end: int, container: int, count: int, nodes: NodeTables
 ) -> tuple[int, int]:
-    """Return the place and the container of the next value, or the end of the text and -1.
+    """Return the position and the container of the next value, or the end of the text and -1.
 
-    The place is `DECLINED` if neither a comma nor the matching bracket follows.
+    The position is `DECLINED` if neither a comma nor the matching bracket follows.
     """
     while container >= 0:
-        place = blank_end(place, end)
+        position = blank_end(position, end)
         is_object = number_at(nodes.kinds + 8 * container) == OBJECTS
-        if place >= end:
+        if position >= end:
             return DECLINED, container
-        byte = byte_at(place)
+        byte = byte_at(position)
         if byte == COMMA:
-            place = place + 1
-            return (_name(place, end, count, nodes) if is_object else place), container
+            position = position + 1
+            return (_put_name(position, end, count, nodes) if is_object else position), container
         if byte != (OBJECT_END if is_object else ARRAY_END):
             return DECLINED, container
         put_number(nodes.nexts, container, count)
         container = number_at(nodes.parents + 8 * container)
-        place += 1
-    return blank_end(place, end), -1
+        position += 1
+    return blank_end(position, end), -1
 
 
 @compiled
-def _name(place: int, end: int, node: int, nodes: NodeTables) -> int:
-    """Give the next node its name; return the place behind the colon, or `DECLINED`."""
-    place = blank_end(place, end)
-    if place >= end or byte_at(place) != QUOTE:
+def _put_name(position: int, end: int, node: int, nodes: NodeTables) -> int:
+    """Give the next node its name; return the position after the colon, or `DECLINED`."""
+    position = blank_end(position, end)
+    if position >= end or byte_at(position) != QUOTE:
         return DECLINED
-    begin = place + 1
+    begin = position + 1
     stop, escaped = string_end(begin)
     if stop < 0 or stop >= end:
         return DECLINED
     size = stop - begin - escaped
     if escaped:
         target = number_at(nodes.scratch_end)
-        unescaped(begin, target, size)
+        copy_unescaped(begin, target, size)
         begin = target
         put_number(nodes.scratch_end, 0, target + size)
     put_number(nodes.name_begins, node, begin)
     put_number(nodes.name_sizes, node, size)
-    place = blank_end(stop + 1, end)
-    return place + 1 if byte_at(place) == COLON else DECLINED
+    position = blank_end(stop + 1, end)
+    return position + 1 if byte_at(position) == COLON else DECLINED
 
 
 @compiled
-def unescaped(place: int, target: int, size: int) -> None:
+def copy_unescaped(position: int, target: int, size: int) -> None:
     """Copy a string without its escapes until the copy has `size` bytes."""
     stop = target + size
     while target < stop:
-        byte = byte_at(place)
+        byte = byte_at(position)
         if byte != BACKSLASH:
             put_byte(target, 0, byte)
-            place, target = place + 1, target + 1
+            position, target = position + 1, target + 1
             continue
-        code, place = character_at(place)
+        code, position = character_at(position)
         size = size_of(code)
         _put_character(code, size, target)
         target += size
@@ -219,8 +219,8 @@ def _put_character(code: int, size: int, target: int) -> None:
     if size == 1:
         put_byte(target, 0, code)
         return
-    for at in range(size - 1, 0, -1):
-        put_byte(target, at, 0x80 | code & 0x3F)
+    for index in range(size - 1, 0, -1):
+        put_byte(target, index, 0x80 | code & 0x3F)
         code >>= 6
     lead = 0xC0 if size == 2 else 0xE0 if size == 3 else 0xF0
     put_byte(target, 0, lead | code)

@@ -26,7 +26,7 @@ _GROWTH, _HEAD = 4, 16
 empty arrays: ``[],`` becomes three bytes and an offset of four."""
 
 
-def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
+def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     """Encode texts part by part.
 
     Args:
@@ -36,15 +36,15 @@ def encoded_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     while row < len(texts):
         limit = offsets[row] + _PART_BYTES
         stop = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row + 1)
-        yield _encoded_part(texts.slice(row, stop - row))
+        yield _encode_part(texts.slice(row, stop - row))
         row = stop
 
 
-def _encoded_part(column: pa.Array) -> EncodedPart:
+def _encode_part(column: pa.Array) -> EncodedPart:
     # A comma follows each text, because a text may be a number, which has no closing sign.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
     texts = np.concatenate([data, _END])
-    places = offsets + texts.ctypes.data
+    positions = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
     rows = longest // 2 + NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
@@ -56,9 +56,11 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
     tables = [int(array.ctypes.data) for array in memory]
-    last_counts, scratch_end, doubles_count = (int(state[at:].ctypes.data) for at in (1, 0, 4))
-    begins = _encode(
-        places,
+    last_counts, scratch_end, doubles_count = (
+        int(state[index:].ctypes.data) for index in (1, 0, 4)
+    )
+    begins = _encode_texts(
+        positions,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
         NodeTables._make([*tables[:9], int(scratch.ctypes.data), scratch_end]),
@@ -69,15 +71,15 @@ def _encoded_part(column: pa.Array) -> EncodedPart:
     failed |= sizes.max(axis=0) > SIZE_MAX
     _put_doubles(out[0], texts, doubles[:, : state[4]], failed)
     values, metadata = (
-        _binary(array[begin - int(array.ctypes.data) :], lengths)
+        _binary_column(array[begin - int(array.ctypes.data) :], lengths)
         for array, begin, lengths in zip(out, begins, sizes, strict=True)
     )
     return values, metadata, failed
 
 
 @compiled
-def _encode(
-    places: Int64s,
+def _encode_texts(
+    positions: Int64s,
     sizes: Int64s,
     ends: tuple[int, int],
     nodes: NodeTables,
@@ -87,11 +89,11 @@ def _encode(
     """Encode texts from the last to the first; return where both outputs begin.
 
     Args:
-        places: int64 [n + 1]; where each text begins, one byte behind the previous text's end.
+        positions: int64 [n + 1]; where each text begins, one byte behind the previous text's end.
     """
     cursor, names = ends
-    for row in range(len(places) - 2, -1, -1):
-        count = list_nodes(places[row], places[row + 1] - 1, nodes)
+    for row in range(len(positions) - 2, -1, -1):
+        count = list_nodes(positions[row], positions[row + 1] - 1, nodes)
         if count < 0:
             continue
         members = number_members(count, nodes, table)
@@ -108,15 +110,15 @@ def _encode(
 
 def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> None:
     # The loop covers only the few numbers that have an exponent or more than 38 digits.
-    for place, begin, size, row in doubles.T.tolist():
-        at = begin - int(texts.ctypes.data)
-        value = np.float64(texts[at : at + size].tobytes())
+    for position, begin, size, row in doubles.T.tolist():
+        start = begin - int(texts.ctypes.data)
+        value = np.float64(texts[start : start + size].tobytes())
         failed[row] |= bool(np.isinf(value))
-        into = place - int(out.ctypes.data)
+        into = position - int(out.ctypes.data)
         out[into : into + 8] = np.frombuffer(value.tobytes(), np.uint8)
 
 
-def _binary(data: Bytes, sizes: Int64s) -> pa.Array:
+def _binary_column(data: Bytes, sizes: Int64s) -> pa.Array:
     bounds = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=bounds[1:])
     return pa.Array.from_buffers(

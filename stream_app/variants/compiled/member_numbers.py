@@ -1,7 +1,7 @@
 """Step 2: numbers the names of a document, and orders the members of each object.
 
 One sort orders all members of the document by name, and distributing them in that order orders each
-object. Documents of a column often have the same names at the same places; then the previous
+object. Documents of a column often have the same names in the same order; then the previous
 document's result is reused.
 """
 
@@ -14,7 +14,7 @@ from stream_app.machine_code.json_tokens import DECLINED
 from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeTables
 
 COUNT, NAMES, NAME_BYTES = range(3)
-"""The places of `MemberTables.last_counts`: the last document's members, names and names' bytes."""
+"""The elements of `MemberTables.last_counts`: the last document's members, names and name bytes."""
 _BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
 
 
@@ -63,36 +63,39 @@ def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
     if same and members == last_count:
         return members
     put_number(table.last_counts, COUNT, -1)
-    _sort(members, nodes, table)
-    _lead(members, nodes, table)
-    _number(members, nodes, table)
-    if not _fill(members, count, nodes, table):
+    _sort_members(members, nodes, table)
+    _find_leaders(members, nodes, table)
+    _number_names(members, nodes, table)
+    if not _fill_slots(members, count, nodes, table):
         return DECLINED
     if number_at(nodes.scratch_end) == nodes.scratch:  # otherwise later names would overwrite these
-        _keep(members, nodes, table)
+        _keep_members(members, nodes, table)
     return members
 
 
 @compiled
 def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
-    """Return whether the previous document had this member at this place."""
-    at = 8 * member
+    """Return whether the previous document had this member with this number."""
+    entry = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
     if (
-        number_at(table.members + at) != node
-        or number_at(table.last_parents + at) != number_at(nodes.parents + 8 * node)
-        or number_at(table.last_sizes + at) != size
+        number_at(table.members + entry) != node
+        or number_at(table.last_parents + entry) != number_at(nodes.parents + 8 * node)
+        or number_at(table.last_sizes + entry) != size
     ):
         return False
-    place, other_place = number_at(table.last_begins + at), number_at(nodes.name_begins + 8 * node)
-    at = 0
-    while at < size and byte_at(place + at) == byte_at(other_place + at):
-        at += 1
-    return at == size
+    position, other_position = (
+        number_at(table.last_begins + entry),
+        number_at(nodes.name_begins + 8 * node),
+    )
+    index = 0
+    while index < size and byte_at(position + index) == byte_at(other_position + index):
+        index += 1
+    return index == size
 
 
 @compiled
-def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _keep_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
     for member in range(members):
         node = number_at(table.members + 8 * member)
         put_number(table.last_parents, member, number_at(nodes.parents + 8 * node))
@@ -102,25 +105,25 @@ def _keep(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 
 @compiled
-def _compared(member: int, other_member: int, nodes: NodeTables) -> int:
+def _compare_names(member: int, other_member: int, nodes: NodeTables) -> int:
     """Compare two members' names by UTF-16, as Java does: less than 0, 0, or more."""
     size, other_size = (
         number_at(nodes.name_sizes + 8 * member),
         number_at(nodes.name_sizes + 8 * other_member),
     )
-    place, other_place = (
+    position, other_position = (
         number_at(nodes.name_begins + 8 * member),
         number_at(nodes.name_begins + 8 * other_member),
     )
-    for at in range(min(size, other_size)):
-        byte, other_byte = byte_at(place + at), byte_at(other_place + at)
+    for index in range(min(size, other_size)):
+        byte, other_byte = byte_at(position + index), byte_at(other_position + index)
         if byte != other_byte:
-            return _rank(byte) - _rank(other_byte)
+            return _utf16_rank(byte) - _utf16_rank(other_byte)
     return size - other_size
 
 
 @compiled
-def _rank(byte: int) -> int:
+def _utf16_rank(byte: int) -> int:
     """Return a rank for a character's first byte, because UTF-16 sorts some characters differently.
 
     UTF-8 characters of four bytes precede those from U+E000 on, of three bytes. All others keep the
@@ -130,7 +133,7 @@ def _rank(byte: int) -> int:
 
 
 @compiled
-def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _sort_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Merge runs of 1, 2, 4 … members; equal names keep their order."""
     source, target = table.order, table.other
     for member in range(members):
@@ -138,7 +141,7 @@ def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
     run = 1
     while run < members:
         for begin in range(0, members, 2 * run):
-            _merge(begin, min(begin + run, members), min(begin + 2 * run, members),
+            _merge_runs(begin, min(begin + run, members), min(begin + 2 * run, members),
                    source, target, nodes)  # fmt: skip
         source, target = target, source
         run *= 2
@@ -148,35 +151,40 @@ def _sort(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 
 @compiled
-def _merge(begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables) -> None:
-    left, right = begin, middle
-    for at in range(begin, end):
-        takes_left = right >= end or (
-            left < middle
-            and _compared(number_at(source + 8 * left), number_at(source + 8 * right), nodes) <= 0
+def _merge_runs(
+    begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables
+) -> None:
+    left_index, right_index = begin, middle
+    for index in range(begin, end):
+        takes_left = right_index >= end or (
+            left_index < middle
+            and _compare_names(
+                number_at(source + 8 * left_index), number_at(source + 8 * right_index), nodes
+            )
+            <= 0
         )
         if takes_left:
-            put_number(target, at, number_at(source + 8 * left))
-            left += 1
+            put_number(target, index, number_at(source + 8 * left_index))
+            left_index += 1
         else:
-            put_number(target, at, number_at(source + 8 * right))
-            right += 1
+            put_number(target, index, number_at(source + 8 * right_index))
+            right_index += 1
 
 
 @compiled
-def _lead(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _find_leaders(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Find the first member of each name."""
-    for at in range(members):
-        node, leader = number_at(table.order + 8 * at), -1
-        if at:
-            before = number_at(table.order + 8 * (at - 1))
-            if _compared(before, node, nodes) == 0:
+    for index in range(members):
+        node, leader = number_at(table.order + 8 * index), -1
+        if index:
+            before = number_at(table.order + 8 * (index - 1))
+            if _compare_names(before, node, nodes) == 0:
                 leader = number_at(table.leaders + 8 * before)
         put_number(table.leaders, node, node if leader < 0 else leader)
 
 
 @compiled
-def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _number_names(members: int, nodes: NodeTables, table: MemberTables) -> None:
     """Number the names in the order of their first use."""
     names, size = 0, 0
     for member in range(members):
@@ -193,7 +201,7 @@ def _number(members: int, nodes: NodeTables, table: MemberTables) -> None:
 
 
 @compiled
-def _fill(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
+def _fill_slots(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
     """Put members into their objects' slots; False if an object repeats a name."""
     slot = 0
     for node in range(count):
@@ -201,8 +209,8 @@ def _fill(members: int, count: int, nodes: NodeTables, table: MemberTables) -> b
             put_number(table.firsts, node, slot)
             put_number(table.filled, node, 0)
             slot += number_at(nodes.sizes + 8 * node)
-    for at in range(members):
-        node = number_at(table.order + 8 * at)
+    for index in range(members):
+        node = number_at(table.order + 8 * index)
         parent = number_at(nodes.parents + 8 * node)
         filled = number_at(table.filled + 8 * parent)
         slot = number_at(table.firsts + 8 * parent) + filled

@@ -1,7 +1,7 @@
 """Writes numbers of JSON as VARIANTs: integers, decimals, and room for doubles.
 
-Parsing a double exactly is intricate, and doubles are rare. So this code only reserves their places
-in `DoubleTables`, and the caller fills them.
+Parsing a double exactly is intricate, and doubles are rare. So this code reserves their bytes, and
+lists them in `DoubleTables`; the caller fills them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DoubleTables(NamedTuple):
         filled: a table with one row: the number of doubles.
     """
 
-    places: int
+    positions: int
     begins: int
     sizes: int
     rows: int
@@ -39,24 +39,24 @@ class DoubleTables(NamedTuple):
 
 
 @compiled
-def put_number_text(place: int, size: int, cursor: int, row: int, doubles: DoubleTables) -> int:
+def put_number_text(position: int, size: int, cursor: int, row: int, doubles: DoubleTables) -> int:
     """Write a number in front of the cursor; return where its bytes begin."""
-    digits, scale, has_exponent = _measured(place, size)
+    digits, scale, has_exponent = _measure(position, size)
     if not has_exponent and scale <= _LONG_DIGITS and digits <= _LONG_DIGITS:
         if digits <= _MIDDLE_DIGITS:
-            number = _narrow(place, size)
+            number = _digits_as_int64(position, size)
             if scale < 0:
                 return _put_integer(number, cursor)
             return _put_decimal(number, digits, scale, cursor)
-        low, high = _wide(place, size)
+        low, high = _digits_as_int128(position, size)
         if scale < 0 and high == low >> 63:
             return _put_integer(low, cursor)
         put_number(cursor - 16, 0, low)
         put_number(cursor - 16, 1, high)
-        return _head(DECIMAL16, max(scale, 0), cursor - 16)
+        return _put_head(DECIMAL16, max(scale, 0), cursor - 16)
     count = number_at(doubles.filled)
-    put_number(doubles.places, count, cursor - 8)
-    put_number(doubles.begins, count, place)
+    put_number(doubles.positions, count, cursor - 8)
+    put_number(doubles.begins, count, position)
     put_number(doubles.sizes, count, size)
     put_number(doubles.rows, count, row)
     put_number(doubles.filled, 0, count + 1)
@@ -65,14 +65,14 @@ def put_number_text(place: int, size: int, cursor: int, row: int, doubles: Doubl
 
 
 @compiled
-def _measured(place: int, size: int) -> tuple[int, int, bool]:
+def _measure(position: int, size: int) -> tuple[int, int, bool]:
     """Return the counts of significant and of fractional digits, and whether there is an exponent.
 
     Without a point the fraction has -1 digits.
     """
     digits, scale = 0, -1
-    for at in range(place, place + size):
-        byte = byte_at(at)
+    for byte_position in range(position, position + size):
+        byte = byte_at(byte_position)
         if byte == POINT:
             scale = 0
         elif byte == MINUS:
@@ -88,30 +88,30 @@ def _measured(place: int, size: int) -> tuple[int, int, bool]:
 
 
 @compiled
-def _narrow(place: int, size: int) -> int:
+def _digits_as_int64(position: int, size: int) -> int:
     """Return the digits of a number as a 64-bit integer."""
     number = 0
-    for at in range(place, place + size):
-        byte = byte_at(at)
+    for byte_position in range(position, position + size):
+        byte = byte_at(byte_position)
         if byte >= ZERO:
             number = 10 * number + byte - ZERO
-    return -number if byte_at(place) == MINUS else number
+    return -number if byte_at(position) == MINUS else number
 
 
 @compiled
-def _wide(place: int, size: int) -> tuple[int, int]:
+def _digits_as_int128(position: int, size: int) -> tuple[int, int]:
     """Return the digits of a number as a 128-bit integer: its lower and its upper half."""
     first, second, third, fourth = 0, 0, 0, 0
-    for at in range(place, place + size):
-        byte = byte_at(at)
+    for byte_position in range(position, position + size):
+        byte = byte_at(byte_position)
         if byte >= ZERO:
             first = 10 * first + byte - ZERO
             second = 10 * second + (first >> 32)
             third = 10 * third + (second >> 32)
             fourth = 10 * fourth + (third >> 32)
             first, second, third = first & _LIMB, second & _LIMB, third & _LIMB
-    low, high = _joined(first, second), _joined(third, fourth)
-    if byte_at(place) == MINUS:
+    low, high = _join_halves(first, second), _join_halves(third, fourth)
+    if byte_at(position) == MINUS:
         low, high = -low, ~high
         if low == 0:
             high += 1
@@ -119,7 +119,7 @@ def _wide(place: int, size: int) -> tuple[int, int]:
 
 
 @compiled
-def _joined(low: int, high: int) -> int:
+def _join_halves(low: int, high: int) -> int:
     """Join two unsigned halves into a signed 64-bit integer."""
     return (high - (_HALF << 1) if high >= _HALF else high) * (_LIMB + 1) + low
 
@@ -148,17 +148,17 @@ def _put_integer(number: int, cursor: int) -> int:
 def _put_decimal(number: int, digits: int, scale: int, cursor: int) -> int:
     if scale <= _SHORT_DIGITS and digits <= _SHORT_DIGITS:
         put_length(cursor - 4, 0, number)
-        return _head(DECIMAL4, scale, cursor - 4)
+        return _put_head(DECIMAL4, scale, cursor - 4)
     if scale <= _MIDDLE_DIGITS:
         put_number(cursor - 8, 0, number)
-        return _head(DECIMAL8, scale, cursor - 8)
+        return _put_head(DECIMAL8, scale, cursor - 8)
     put_number(cursor - 16, 0, number)
     put_number(cursor - 16, 1, number >> 63)
-    return _head(DECIMAL16, scale, cursor - 16)
+    return _put_head(DECIMAL16, scale, cursor - 16)
 
 
 @compiled
-def _head(kind: int, scale: int, cursor: int) -> int:
+def _put_head(kind: int, scale: int, cursor: int) -> int:
     put_byte(cursor - 1, 0, scale)
     put_byte(cursor - 2, 0, kind << 2)
     return cursor - 2

@@ -16,7 +16,7 @@ from stream_app.variants.compiled.document_nodes import (
     OBJECTS,
     TEXTS,
     NodeTables,
-    unescaped,
+    copy_unescaped,
 )
 from stream_app.variants.compiled.member_numbers import NAME_BYTES, NAMES, MemberTables
 from stream_app.variants.compiled.number_bytes import DoubleTables, put_number_text
@@ -54,8 +54,8 @@ def put_value(
         elif kind in (TEXTS, ESCAPED_TEXTS):
             cursor = _put_text(node, kind, cursor, nodes)
         elif kind == NUMBERS:
-            place, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
-            cursor = put_number_text(place, size, cursor, row, doubles)
+            position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+            cursor = put_number_text(position, size, cursor, row, doubles)
         else:
             cursor -= 1
             word = NULL if kind == NULLS else FALSE if kind == LIES else TRUE
@@ -76,18 +76,18 @@ def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTabl
     offsets = text - (names + 1) * width
     begin = offsets - width - 1
     put_byte(begin, 0, VERSION | (width - 1) << 6)
-    _put_little(begin + 1, names, width)
-    at = 0
+    _put_little_endian(begin + 1, names, width)
+    name_start = 0
     for member in range(members):
         node = number_at(table.members + 8 * member)
         if number_at(table.leaders + 8 * node) != node:
             continue
-        _put_little(offsets, at, width)
+        _put_little_endian(offsets, name_start, width)
         offsets += width
         name_size = number_at(nodes.name_sizes + 8 * node)
-        _copy(number_at(nodes.name_begins + 8 * node), text + at, name_size)
-        at += name_size
-    _put_little(offsets, at, width)
+        _copy_bytes(number_at(nodes.name_begins + 8 * node), text + name_start, name_size)
+        name_start += name_size
+    _put_little_endian(offsets, name_start, width)
     return begin
 
 
@@ -105,22 +105,22 @@ def _put_container(node: int, data: int, stop: int, nodes: NodeTables, table: Me
     begin = data - (1 + count_width + size * id_width + (size + 1) * width)
     ids = begin + 1 + count_width
     offsets = ids + size * id_width
-    _put_little(begin + 1, size, count_width)
+    _put_little_endian(begin + 1, size, count_width)
     large = 1 if count_width > 1 else 0
     if is_object:
         put_byte(begin, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
         for slot in range(first, first + size):
             member = number_at(table.slots + 8 * slot)
-            _put_little(ids, number_at(table.numbers + 8 * member), id_width)
-            _put_little(offsets, number_at(nodes.starts + 8 * member) - data, width)
+            _put_little_endian(ids, number_at(table.numbers + 8 * member), id_width)
+            _put_little_endian(offsets, number_at(nodes.starts + 8 * member) - data, width)
             ids, offsets = ids + id_width, offsets + width
     else:
         put_byte(begin, 0, (large << 2 | (width - 1)) << 2 | ARRAY)
         element = node + 1
         for _ in range(size):
-            _put_little(offsets, number_at(nodes.starts + 8 * element) - data, width)
+            _put_little_endian(offsets, number_at(nodes.starts + 8 * element) - data, width)
             element, offsets = number_at(nodes.nexts + 8 * element), offsets + width
-    _put_little(offsets, stop - data, width)
+    _put_little_endian(offsets, stop - data, width)
     return begin
 
 
@@ -135,33 +135,33 @@ def _largest_number(first: int, size: int, table: MemberTables) -> int:
 
 @compiled
 def _put_text(node: int, kind: int, cursor: int, nodes: NodeTables) -> int:
-    place, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+    position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
     cursor -= size
     if kind == ESCAPED_TEXTS:
-        unescaped(place, cursor, size)
+        copy_unescaped(position, cursor, size)
     else:
-        _copy(place, cursor, size)
+        _copy_bytes(position, cursor, size)
     if size <= SHORT_TEXT_MAX:
         put_byte(cursor - 1, 0, size << 2 | SHORT_TEXT)
         return cursor - 1
-    _put_little(cursor - 4, size, 4)
+    _put_little_endian(cursor - 4, size, 4)
     put_byte(cursor - 5, 0, LONG_TEXT << 2)
     return cursor - 5
 
 
 @compiled
-def _copy(place: int, target: int, size: int) -> None:
+def _copy_bytes(position: int, target: int, size: int) -> None:
     words = size >> 3
-    for at in range(words):
-        put_number(target, at, number_at(place + 8 * at))
-    for at in range(8 * words, size):
-        put_byte(target, at, byte_at(place + at))
+    for index in range(words):
+        put_number(target, index, number_at(position + 8 * index))
+    for index in range(8 * words, size):
+        put_byte(target, index, byte_at(position + index))
 
 
 @compiled
-def _put_little(place: int, number: int, width: int) -> None:
-    for at in range(width):
-        put_byte(place, at, number >> 8 * at)
+def _put_little_endian(position: int, number: int, width: int) -> None:
+    for index in range(width):
+        put_byte(position, index, number >> 8 * index)
 
 
 @compiled

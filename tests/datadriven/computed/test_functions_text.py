@@ -20,7 +20,7 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.columns.wire_values import wire_value
-from stream_app.cdc.computed.definition import DefinitionError, in_order, parse_definition
+from stream_app.cdc.computed.definition import DefinitionError, parse_definition, sort_definitions
 from stream_app.cdc.computed.functions import applied_function, function_of
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataType, parse_data_type
@@ -46,7 +46,7 @@ def _order(case: Case) -> str:
         (definition.name, definition.arguments[0] if function_of(definition).takes_column else None)
         for definition in definitions
     ]
-    return " ".join(in_order(references))
+    return " ".join(sort_definitions(references))
 
 
 def _values(case: Case) -> str:

@@ -22,7 +22,7 @@ from stream_app.kafka.offset_ranges import (
     cut_ranges,
     join_ranges,
     ranges_between,
-    shared_out,
+    share_out,
 )
 from stream_app.kafka.security_options import JaasError, read_jaas
 from stream_app.kafka.transactions.border import (
@@ -70,7 +70,7 @@ def join(case: Case) -> str:
 
 def share(case: Case) -> str:
     """Ranges PLACE BEGIN END, dealt out to at most tasks=N; a line for each task."""
-    shares = shared_out(_ranges(case), int(case.args["tasks"]))
+    shares = share_out(_ranges(case), int(case.args["tasks"]))
     return "\n".join(", ".join(map(_short, share)) for share in shares) or "no task"
 
 

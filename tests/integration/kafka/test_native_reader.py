@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.kafka.range_reader import RangeReader, ReaderSettings, kept_reader
+from stream_app.kafka.range_reader import RangeReader, ReaderSettings, reader_of_process
 from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
 from tests.support.brokers.secure_kafka import PASSWORD, SecureKafka
 from tests.support.brokers.topic_reader import read_natively, settings_for
@@ -54,7 +54,7 @@ def test_an_error_about_a_wrong_password_comes_at_once_and_hides_it(
     assert "not-the-password" not in repr(settings)
     began = time.monotonic()
     with pytest.raises(WrongSourceError, match="cannot log in") as caught:
-        list(kept_reader(settings).read(whole("t")))
+        list(reader_of_process(settings).read(whole("t")))
     assert time.monotonic() - began < settings.timeout_s
     assert "not-the-password" not in str(caught.value)
 
@@ -85,7 +85,7 @@ def test_no_error_of_librdkafka_shows_the_password(secure_kafka: SecureKafka) ->
 def test_no_broker_is_an_error_when_the_time_is_over() -> None:
     settings = settings_for(f"127.0.0.1:{a_free_port()}", timeout_s=1.5)
     with pytest.raises(SourceError, match=r"gave nothing .*refused") as caught:
-        list(kept_reader(settings).read(whole("t")))
+        list(reader_of_process(settings).read(whole("t")))
     assert not isinstance(caught.value, WrongSourceError)
 
 
@@ -131,7 +131,7 @@ def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
     delete_topic(kafka_broker, gone)
     with pytest.raises(WrongSourceError, match=f"{gone}/0 is gone"):
         read_natively(kafka_broker.bootstrap, whole(gone))
-    reader = kept_reader(settings_for(kafka_broker.bootstrap))
+    reader = reader_of_process(settings_for(kafka_broker.bootstrap))
     with pytest.raises(WrongSourceError):
         list(reader.read([OffsetRange(topic, 0, 0, 1000)]))
     assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
@@ -139,7 +139,7 @@ def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
 
 def test_a_reader_that_stops_early_leaves_nothing_behind(kafka_broker: EmbeddedBroker) -> None:
     topic = filled(kafka_broker)
-    reader = kept_reader(settings_for(kafka_broker.bootstrap))
+    reader = reader_of_process(settings_for(kafka_broker.bootstrap))
     for _ in range(3):
         batches = reader.read([OffsetRange(topic, 0, 0, 50), OffsetRange(topic, 0, 60, 200)])
         assert next(batches).column("value").to_pylist() == VALUES[:50]
@@ -167,14 +167,14 @@ def test_time_that_others_take_is_no_silence_of_the_broker(kafka_broker: Embedde
 def _read_in_child(
     answers: Connection, settings: ReaderSettings, ranges: list[OffsetRange]
 ) -> None:
-    answers.send([batch.num_rows for batch in kept_reader(settings).read(ranges)])
+    answers.send([batch.num_rows for batch in reader_of_process(settings).read(ranges)])
 
 
 def test_a_forked_process_has_a_reader_of_its_own(kafka_broker: EmbeddedBroker) -> None:
     topic = filled(kafka_broker)
     settings = settings_for(kafka_broker.bootstrap)
-    mine = kept_reader(settings)
-    assert kept_reader(settings) is mine
+    mine = reader_of_process(settings)
+    assert reader_of_process(settings) is mine
     assert sum(batch.num_rows for batch in mine.read(whole(topic))) == len(VALUES)
     ours, theirs = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(

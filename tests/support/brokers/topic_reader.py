@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.librdkafka import library
 from stream_app.kafka.offset_ranges import OffsetRange
-from stream_app.kafka.range_reader import ReaderSettings, kept_reader
+from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
 from stream_app.spark.stream.kafka_source import CLIENT_DEFAULTS
 
 TIMEOUT_S = 6.0
@@ -65,7 +65,7 @@ def read_natively(
 ) -> pa.Table:
     """Implements `Reader`."""
     settings = settings_for(bootstrap, fails_on_loss=fails_on_loss, options=options)
-    batches = list(kept_reader(settings).read(ranges))
+    batches = list(reader_of_process(settings).read(ranges))
     for batch in batches:
         batch.validate(full=True)
         assert batch.num_rows

@@ -99,9 +99,9 @@ class Topics:
         for planned in pending.unread(ranges):
             for at in range(planned.begin, planned.end, _BATCH):
                 until = min(planned.end, at + _BATCH)
-                assert until <= self.visible[planned.place]
-                part = _part(self.facts[planned.place], at, until)
-                pending.add(planned.place, np.arange(at, until, dtype=np.int64), part)
+                assert until <= self.visible[planned.kafka_partition]
+                part = _part(self.facts[planned.kafka_partition], at, until)
+                pending.add(planned.kafka_partition, np.arange(at, until, dtype=np.int64), part)
         pending.reach(ranges)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.kafka.librdkafka import Message, library
-from stream_app.kafka.message_columns import copied_cells, message_batch, message_fields
+from stream_app.kafka.message_columns import copy_cells, message_batch, message_fields
 
 FAR = 200_000
 
@@ -58,7 +58,7 @@ def test_cells_of_one_buffer(values: list[bytes | None], gap: int, turned: bool)
     addresses = in_one_buffer(memory, values, gap)
     if turned:
         values, addresses = values[::-1], addresses[::-1]
-    column = copied_cells(np.array(addresses, np.int64), lengths(values))
+    column = copy_cells(np.array(addresses, np.int64), lengths(values))
     column.validate(full=True)
     assert column.to_pylist() == values
 
@@ -68,7 +68,7 @@ def test_cells_of_one_buffer(values: list[bytes | None], gap: int, turned: bool)
 def test_cells_that_lie_anywhere(values: list[bytes | None]) -> None:
     memory = Memory()
     addresses = [memory.put(value, gap=3) for value in values]
-    column = copied_cells(np.array(addresses, np.int64), lengths(values))
+    column = copy_cells(np.array(addresses, np.int64), lengths(values))
     column.validate(full=True)
     assert column.to_pylist() == values
 

@@ -20,7 +20,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     RecordMark,
     RecordOutcome,
 )
-from stream_app.cdc.change_batch import whole_messages
+from stream_app.cdc.change_batch import with_all_columns
 from stream_app.kafka.offset_ranges import KafkaPartition
 
 
@@ -84,7 +84,7 @@ def _identities(
     batch: pa.RecordBatch, offsets: dict[KafkaPartition, list[int]]
 ) -> Iterator[Identity]:
     """Yield the identities of the messages at these offsets. Few messages are at them."""
-    batch = whole_messages(batch)
+    batch = with_all_columns(batch)
     is_there = np.isin(
         batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))
     )

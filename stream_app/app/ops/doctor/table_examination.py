@@ -22,7 +22,7 @@ from stream_app.app.source.first_messages import first_messages, in_one_table
 from stream_app.app.tables.first_message_checks import snapshot_only_remarks, tables_in_messages
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.lower_case_names import Describe, LoweredDescription
+from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.model.source.origin import Origin
@@ -159,7 +159,7 @@ def _remarks(tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterabl
         return
     describe: Describe = reader.describe
     if tables.lowers_names:
-        describe = LoweredDescription(describe)
+        describe = LowerCaseDescription(describe)
     description = describe(part, options)
     if description is not None:
         yield from _beside_table(tables, location, description)

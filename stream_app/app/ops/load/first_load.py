@@ -33,7 +33,7 @@ from stream_app.app.source.relations import FollowedDatabase, relation_origin
 from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
-from stream_app.cdc.lower_case_names import lowered_table
+from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
@@ -72,7 +72,7 @@ class ChosenTables:
         """
         return {
             name: {
-                relation_origin(url, source.schema, source.name): lowered_table(source.table)
+                relation_origin(url, source.schema, source.name): lower_case_table(source.table)
                 if lowers
                 else source.table
                 for source in sources

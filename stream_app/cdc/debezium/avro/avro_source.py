@@ -77,7 +77,7 @@ class AvroSource:
                 for column, name in zip(parts, names, strict=True):
                     column.append((index[slice_rows[sure]], name.filter(pa.array(sure))))
                 unsure = np.flatnonzero(~sure)
-                for at, message in zip(
+                for row, message in zip(
                     index[slice_rows[unsure]].tolist(),
                     part.take(pa.array(unsure)).to_pylist(),
                     strict=True,
@@ -85,12 +85,12 @@ class AvroSource:
                     try:
                         origin = origin_in(json_of(message, schema.text))
                     except UnreadableRecordError as problem:
-                        unreadable[at] = str(problem)
+                        unreadable[row] = str(problem)
                         continue
                     if origin is not None:
                         texts = (origin.database, origin.schema, origin.table)
                         for column, text in zip(parts, texts, strict=True):
-                            column.append((np.array([at], np.int32), pa.array([text])))
+                            column.append((np.array([row], np.int32), pa.array([text])))
         database, schema_name, table = (
             gathered_array(column, messages.num_rows, pa.string()) for column in parts
         )
@@ -110,7 +110,7 @@ class AvroSource:
                 part = values.take(pa.array(slice_rows))
                 timed_rows, numbers, broken = schema.times(part)
                 parts.append((index[slice_rows[timed_rows]], pa.array(numbers)))
-                alone = [schema.time_of(part[at].as_py()) for at in broken.tolist()]  # step 2
+                alone = [schema.time_of(part[row].as_py()) for row in broken.tolist()]  # step 2
                 parts.append((index[slice_rows[broken]], pa.array(alone, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
@@ -134,10 +134,12 @@ class AvroSource:
         values, index = present_values(messages)
         tables: list[TableVersionSeen] = []
         for rows, _ in self._by_schema(values):  # a loop over schemas
-            at = index[rows].astype(np.int64)
-            described = (self.describe(messages.slice(first, 1), options) for first in at.tolist())
+            message_rows = index[rows].astype(np.int64)
+            described = (
+                self.describe(messages.slice(first, 1), options) for first in message_rows.tolist()
+            )
             if (table := next(filter(None, described), None)) is not None:
-                tables.append(TableVersionSeen(at, table))
+                tables.append(TableVersionSeen(message_rows, table))
         return tables
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:
@@ -154,9 +156,9 @@ class AvroSource:
             for value in messages.column("value").to_pylist()
         ]
         for name, texts in (("key", keys), ("value", values)):
-            at = messages.schema.get_field_index(name)
+            column_index = messages.schema.get_field_index(name)
             column = pa.array(texts, pa.binary())
-            messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+            messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
         return messages
 
     def _json(self, message: bytes | None, *, with_schema: bool = False) -> bytes | None:
@@ -165,7 +167,7 @@ class AvroSource:
                 return None
             text = avro_text(self.registry, schema_number(message))
             payload = json_of(message, text)
-            return _enveloped(payload, parse_schema(text)) if with_schema else payload
+            return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
             return None
 
@@ -238,11 +240,11 @@ class _Schema:
 
 
 def _slices(rows: Int64s) -> Iterator[Int64s]:
-    for at in range(0, len(rows), SLICE_ROWS):
-        yield rows[at : at + SLICE_ROWS]
+    for start in range(0, len(rows), SLICE_ROWS):
+        yield rows[start : start + SLICE_ROWS]
 
 
-def _enveloped(payload: bytes, root: AvroType) -> bytes:
+def _wrap_in_envelope(payload: bytes, root: AvroType) -> bytes:
     return b'{"schema":%b,"payload":%b}' % (orjson.dumps(_connect_struct(root, 1)), payload)
 
 

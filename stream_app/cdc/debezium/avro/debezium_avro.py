@@ -91,7 +91,7 @@ class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
     def __init__(self, registries: Registries, setup: FormatSetup) -> None:
-        options = _checked(registries, setup.options, setup.columns)
+        options = _check_options(registries, setup.options, setup.columns)
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
         forms = compiled_forms(options.decoder)
@@ -122,7 +122,7 @@ class DebeziumAvro(DebeziumJson):
                 else:
                     self._decode_slice(part, present[slice_rows], plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
     def _plan(self, number: int) -> _SchemaPlan | str:
         """Return the plan for a schema's messages, or the reason why they cannot be read."""
@@ -132,12 +132,12 @@ class DebeziumAvro(DebeziumJson):
             except UnreadableRecordError as problem:
                 return str(problem)  # for now: the registry may learn of it
             try:
-                self._plans[number] = self._planned(text)
+                self._plans[number] = self._make_plan(text)
             except UnreadableRecordError as problem:
                 self._plans[number] = str(problem)
         return self._plans[number]
 
-    def _planned(self, text: str) -> _SchemaPlan:
+    def _make_plan(self, text: str) -> _SchemaPlan:
         """Plan how the messages of a schema are read.
 
         Raises:
@@ -182,7 +182,7 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._one_by_one(values, index, plan, outcome)
+            self._decode_one_by_one(values, index, plan, outcome)
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
@@ -194,7 +194,7 @@ class DebeziumAvro(DebeziumJson):
         read = self._images(message, walk, ~walk.broken(), plan)
         is_undecoded = self._decode_images(read, index, plan, outcome)
         if is_undecoded.any():
-            self._one_by_one(
+            self._decode_one_by_one(
                 values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
             )
 
@@ -206,8 +206,8 @@ class DebeziumAvro(DebeziumJson):
             read.images, read.readings, self._settings, is_flat=False
         )
         has_after = read.images.images.has_after
-        columns = self._columns(plan.drift, has_after, ~rows.suspects)
-        outcome.add_columnar(DecodedRecords(rows, questions, columns), index[read.parsed])
+        columns = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
+        outcome.add_records(DecodedRecords(rows, questions, columns), index[read.parsed])
         is_undecoded = ~read.parsed
         is_undecoded[read.parsed] = rows.suspects
         return is_undecoded
@@ -233,8 +233,8 @@ class DebeziumAvro(DebeziumJson):
             )
             for reading in plan.readings
         ]
-        before_at, count = _places(rows[0], intact, 0)
-        after_at, _ = _places(rows[1], intact, count)
+        before_at, count = _image_rows(rows[0], intact, 0)
+        after_at, _ = _image_rows(rows[1], intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
@@ -259,7 +259,7 @@ class DebeziumAvro(DebeziumJson):
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
         return AvroRead(intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
-    def _columns(
+    def _drift_sightings(
         self, drift: Drift, has_after: Bools, rows: Bools
     ) -> dict[DriftedColumn, Sighting]:
         """Return the unknown and missing columns that all records with rows share."""
@@ -270,7 +270,7 @@ class DebeziumAvro(DebeziumJson):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
         return self._settings.policy.reported(sightings)
 
-    def _one_by_one(
+    def _decode_one_by_one(
         self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
@@ -283,7 +283,7 @@ class DebeziumAvro(DebeziumJson):
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.take_result(result, index[read])
+        outcome.add_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -302,8 +302,8 @@ class DebeziumAvro(DebeziumJson):
             names.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
         objects = pa.array(names, pa.binary()).take(pa.array(name_of))
         keys = pc.if_else(pa.array(name_of > 0), objects, keys)
-        at = messages.schema.get_field_index("key")
-        return messages.set_column(at, pa.field("key", pa.binary()), keys)
+        column_index = messages.schema.get_field_index("key")
+        return messages.set_column(column_index, pa.field("key", pa.binary()), keys)
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
@@ -312,15 +312,15 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _places(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
+def _image_rows(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
     """Return the position of each intact message's image, or -1; and the next free position."""
-    places: Int64s = np.full(len(intact), -1, np.int64)
+    image_rows: Int64s = np.full(len(intact), -1, np.int64)
     rows = rows[intact[rows]]
-    places[rows] = first + np.arange(len(rows))
-    return places[intact], first + len(rows)
+    image_rows[rows] = first + np.arange(len(rows))
+    return image_rows[intact], first + len(rows)
 
 
-def _checked(
+def _check_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked = parse_options(options, columns, _NAME, _OPTIONS)
@@ -336,7 +336,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
-    _checked(registries, setup.options, setup.columns)
+    _check_options(registries, setup.options, setup.columns)
     source = AvroSource(_schemas(registries, setup.options))
     plain = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
@@ -363,7 +363,7 @@ def debezium_avro(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](formats.md#avro) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_checked, registries),
+        check=partial(_check_options, registries),
         make=partial(DebeziumAvro, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),

@@ -46,8 +46,8 @@ class CompiledDocuments:
             order = _names_in(values.slice(0, SAMPLE_ROWS).to_pylist())
             self._layout = self.parser.for_columns(self._forms(), order) if order else None
         parts, masks = [], []
-        for at in range(0, len(values), _SLICE_ROWS):
-            part = values.slice(at, _SLICE_ROWS)
+        for start in range(0, len(values), _SLICE_ROWS):
+            part = values.slice(start, _SLICE_ROWS)
             rewritten = None if self._layout is None else self._layout.rewrite(part)
             texts, rewritten_rows = rewritten or (
                 pa.array([], pa.binary()),

@@ -109,7 +109,7 @@ class DebeziumBson(DebeziumJson):
         outcome.refuse(plain.unreadable)
         self._decode_values(*present_values(rewritten), outcome)
         keyed = replace(outcome, messages=rewritten)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain(keyed))
+        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
@@ -134,11 +134,11 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     plain = plain_messages(unread)
     others = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
     tables = dict.fromkeys((*usual.tables, *others.tables))
-    places = {table: code for code, table in enumerate(tables)}
-    codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
+    code_of_table = {table: code for code, table in enumerate(tables)}
+    codes = np.array([*(code_of_table[table] for table in others.tables), NO_TABLE], np.int32)
     usual.codes[unread_rows] = codes[others.codes]
     reasons = {**others.unreadable, **plain.unreadable}
-    unreadable = {int(unread_rows[at]): reason for at, reason in reasons.items()}
+    unreadable = {int(unread_rows[row]): reason for row, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=usual.codes, unreadable=unreadable)
 
 
@@ -146,8 +146,8 @@ def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
     op, source = columns
     database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
-    means_row = bools_of(pc.is_in(op, CHANGES)) & is_named
-    return OriginAndTime(database, table, means_row)
+    has_row = bools_of(pc.is_in(op, CHANGES)) & is_named
+    return OriginAndTime(database, table, has_row)
 
 
 _ORIGINS = OriginFields(

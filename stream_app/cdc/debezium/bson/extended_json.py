@@ -79,7 +79,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _whole(value: Any) -> JsonNumber:
+def _integer(value: Any) -> JsonNumber:
     """Return the 64-bit integer of a number or of its text."""
     text = value if isinstance(value, JsonNumber) else _text(value)
     if not _WHOLE.fullmatch(text) or not -_WHOLE_MAX - 1 <= int(text) <= _WHOLE_MAX:
@@ -115,9 +115,9 @@ def _decimal(value: Any) -> str:
 def _date(value: Any) -> JsonNumber:
     """Convert a date to milliseconds since 1970."""
     if isinstance(value, dict):
-        return _whole(value["$numberLong"])
+        return _integer(value["$numberLong"])
     if isinstance(value, JsonNumber):
-        return _whole(value)
+        return _integer(value)
     moment = datetime.datetime.fromisoformat(_text(value))
     if moment.tzinfo is None:
         raise ValueError
@@ -178,13 +178,13 @@ def _pattern_of(value: Mapping[str, Any]) -> str:
     return _pattern(inner["pattern"], inner["options"])
 
 
-def _pointer(value: Mapping[str, Any]) -> str:
+def _db_pointer_text(value: Mapping[str, Any]) -> str:
     inner = value["$dbPointer"]
-    place = converted(inner["$id"])
-    return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(place)}}}"
+    object_id = converted(inner["$id"])
+    return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(object_id)}}}"
 
 
-def _scoped(value: Mapping[str, Any]) -> Any:
+def _code_with_scope(value: Mapping[str, Any]) -> Any:
     return {"$code": _text(value["$code"]), "$scope": converted(value["$scope"])}
 
 
@@ -209,12 +209,12 @@ _OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], An
     frozenset(names): (kind, convert)
     for names, kind, convert in (
         (("$oid",), MongoKind.OBJECT_ID, lambda value: _text(value["$oid"])),
-        (("$numberInt",), MongoKind.NUMBER, lambda value: _whole(value["$numberInt"])),
-        (("$numberLong",), MongoKind.NUMBER, lambda value: _whole(value["$numberLong"])),
+        (("$numberInt",), MongoKind.NUMBER, lambda value: _integer(value["$numberInt"])),
+        (("$numberLong",), MongoKind.NUMBER, lambda value: _integer(value["$numberLong"])),
         (("$numberDouble",), MongoKind.NUMBER, lambda value: _double(value["$numberDouble"])),
         (("$numberDecimal",), MongoKind.NUMBER, lambda value: _decimal(value["$numberDecimal"])),
         (("$date",), MongoKind.MOMENT, lambda value: _date(value["$date"])),
-        (("$timestamp",), MongoKind.MOMENT, lambda value: _whole(value["$timestamp"]["t"])),
+        (("$timestamp",), MongoKind.MOMENT, lambda value: _integer(value["$timestamp"]["t"])),
         (("$binary",), MongoKind.BYTES, _binary_of),
         (("$binary", "$type"), MongoKind.BYTES, _binary_of),
         (("$uuid",), MongoKind.BYTES, lambda value: str(uuid.UUID(_text(value["$uuid"])))),
@@ -222,8 +222,8 @@ _OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], An
         (_REGEX, MongoKind.OTHER, lambda value: _pattern(*map(value.get, _REGEX))),
         (("$symbol",), MongoKind.TEXT, lambda value: _text(value["$symbol"])),
         (("$code",), MongoKind.OTHER, lambda value: _text(value["$code"])),
-        (("$code", "$scope"), MongoKind.OTHER, _scoped),
-        (("$dbPointer",), MongoKind.OTHER, _pointer),
+        (("$code", "$scope"), MongoKind.OTHER, _code_with_scope),
+        (("$dbPointer",), MongoKind.OTHER, _db_pointer_text),
         (("$undefined",), MongoKind.NULL, lambda _: None),
         (("$minKey",), MongoKind.OTHER, lambda _: "BsonMinKey"),
         (("$maxKey",), MongoKind.OTHER, lambda _: "BsonMaxKey"),

@@ -38,7 +38,7 @@ from stream_app.cdc.columns.json_lines import (
     parse_by_halves,
     parse_objects,
 )
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
 from stream_app.cdc.debezium.bson.plain_documents import (
     NO_COLUMNS,
@@ -86,9 +86,9 @@ class PlainMessages:
     def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return the messages with these keys and values in place of their own."""
         for name, column in (("key", self.keys), ("value", self.values)):
-            at = messages.schema.get_field_index(name)
-            if at >= 0:
-                messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+            column_index = messages.schema.get_field_index(name)
+            if column_index >= 0:
+                messages = messages.set_column(column_index, pa.field(name, pa.binary()), column)
         return messages
 
 
@@ -119,14 +119,14 @@ def plain_messages(
             payloads, index = payloads.filter(pa.array(~is_rewritten)), index[~is_rewritten]
         usual = _may_be_parsed(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
-        rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
+        rewriter.rewrite_one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
 
 def _may_be_parsed(values: pa.Array) -> Bools:
     """Return the mask of values to parse together: bool [n]. The others are judged one by one."""
-    misread = deep_ones(values) | may_be_misread(values, has_decimals=False)
+    misread = are_too_deep(values) | may_be_misread(values, has_decimals=False)
     return looks_like_object(values) & ~misread
 
 
@@ -141,30 +141,32 @@ class _MessageRewriter:
 
     def rewrite(self, values: pa.Array, index: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for half, places, columns in parse_by_halves(values, index, _FIELDS):
+        for half, rows, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
-                self.one_by_one(half, places)
+                self.rewrite_one_by_one(half, rows)
                 continue
-            texts, suspects = _written(columns, self.keys.take(pa.array(places)), self.columns)
-            self.parts.append(
-                (places[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
+            texts, suspects = _rewrite_together(
+                columns, self.keys.take(pa.array(rows)), self.columns
             )
-            self.one_by_one(half.filter(pa.array(suspects)), places[suspects])
+            self.parts.append(
+                (rows[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
+            )
+            self.rewrite_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
-    def one_by_one(self, values: pa.Array, index: Int32s) -> None:
+    def rewrite_one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Step 2: rewrite each of the others."""
         keys = self.keys.take(pa.array(index)).to_pylist()
         texts: dict[int, bytes | None] = {}
-        for at, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
+        for row, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
             try:
-                texts[at] = _rewritten(value, key, self.columns)
+                texts[row] = _rewrite_one(value, key, self.columns)
             except UnreadableRecordError as problem:
-                self.unreadable[at] = str(problem)
+                self.unreadable[row] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
         self.parts.append((np.array(list(texts), np.int32), part))
 
 
-def _written(
+def _rewrite_together(
     fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
     """Return the rewritten messages, strings [n], and the mask of those to read alone, bool [n].
@@ -179,9 +181,9 @@ def _written(
     for image in (before, after):
         plain, is_odd = plain_documents(image, columns)
         documents = plain.cast(pa.binary()).fill_null(b"{}")
-        suspects |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
+        suspects |= is_odd | ~looks_like_object(documents) | are_too_deep(documents)
         images.append(plain)
-    names = [_quoted(name) for name in (connector, db, collection)]
+    names = [_quote(name) for name in (connector, db, collection)]
     is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
     suspects |= is_bare & ~valid_of(keys)
     old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
@@ -197,14 +199,16 @@ def _written(
     return texts, suspects | ~valid_of(texts)
 
 
-def _quoted(names: pa.Array) -> pa.Array:
+def _quote(names: pa.Array) -> pa.Array:
     """Return names as JSON strings [n]; only few differ."""
     encoded = names.dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
 
 
-def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
+def _rewrite_one(
+    value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]
+) -> bytes | None:
     """Rewrite one message, or return None for a message without a row.
 
     Raises:
@@ -263,16 +267,16 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         plain, suspects = plain_documents(whole_keys, columns)
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
         key_texts = plain.cast(pa.binary())
-        places = np.flatnonzero(usual)
-        parts.append((index[places[is_scalar]], key_texts.filter(pa.array(is_scalar))))
+        rows = np.flatnonzero(usual)
+        parts.append((index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
         is_unread = np.ones(len(index), np.bool_)
-        is_unread[places[is_scalar]] = False
-        for at, key in zip(
+        is_unread[rows[is_scalar]] = False
+        for row, key in zip(
             index[is_unread].tolist(),
             group.payloads.filter(pa.array(is_unread)).to_pylist(),
             strict=True,
         ):  # keys of other kinds, one by one
-            parts.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
+            parts.append((np.array([row]), pa.array([_plain_key(key, columns)], pa.binary())))
     return gathered_array(parts, len(keys), pa.binary())
 
 

@@ -69,10 +69,10 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
     for connector in pc.unique(connectors.drop_null()).to_pylist():
         is_here = bools_of(pc.equal(connectors, connector))
         if connector == _IN_SEQUENCE:
-            _read(_SEQUENCE, sequences, is_here, positions)
+            _set_positions(_SEQUENCE, sequences, is_here, positions)
             continue
         for order in _ORDERS.get(connector, ()):
-            _read(order, ids, is_here, positions)
+            _set_positions(order, ids, is_here, positions)
     return positions
 
 
@@ -84,14 +84,16 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
     positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
     logs = pa.array([""] * len(ids), pa.string())
     for order in {order: None for orders in _ORDERS.values() for order in orders}:
-        is_read = _read(order, ids, np.ones(len(ids), np.bool_), positions)
+        is_read = _set_positions(order, ids, np.ones(len(ids), np.bool_), positions)
         if "<log>" in order.form:
             log = pc.struct_field(pc.extract_regex(ids, order.form), "log")
             logs = pc.if_else(pa.array(is_read), log, logs)
     return logs, positions
 
 
-def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositions) -> Bools:
+def _set_positions(
+    order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositions
+) -> Bools:
     """Set the positions of the texts that match the form, and return their mask."""
     numbers = pc.extract_regex(texts, order.form)
     is_read: Bools = wanted & bools_of(numbers.is_valid())
@@ -99,10 +101,10 @@ def _read(order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositi
         return is_read
     numbers = numbers.filter(pa.array(is_read))
     positions[is_read] = 0
-    for at, name in enumerate("abc"):
+    for index, name in enumerate("abc"):
         if f"<{name}>" in order.form:
             text = pc.struct_field(numbers, name)
             text = pc.if_else(pc.equal(text, ""), "0", text)
             number = pc.binary_join_element_wise(order.base, text, "") if order.base else text
-            positions[is_read, at] = pc.cast(number, pa.int64()).to_numpy()
+            positions[is_read, index] = pc.cast(number, pa.int64()).to_numpy()
     return is_read

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.origins import without_envelopes
 from stream_app.cdc.debezium.schema import PayloadGroup, split_messages
 from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
@@ -64,8 +64,10 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         read.read(payloads, group.index)
         groups.append(PayloadGroup(group.index, payloads, group.prefix))
     op, source, transaction, status = (
-        gathered_array([(index, columns[at]) for index, columns in read.parts], count, wanted.type)
-        for at, wanted in enumerate(_FIELDS)
+        gathered_array(
+            [(index, columns[field_index]) for index, columns in read.parts], count, wanted.type
+        )
+        for field_index, wanted in enumerate(_FIELDS)
     )
     connector, sequence, name, *table = children_of(source)
     ids, orders = children_of(transaction)
@@ -75,12 +77,12 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
     kinds[np.isin(kinds, _MARKS) & ~bools_of(markers[0].is_valid())] = MessageKind.NONE
     return MessageTransactions(
         kinds=kinds,
-        names=_shared(pc.coalesce(null_where(ids, kinds != MessageKind.CHANGE), markers[0])),
+        names=_shared_part(pc.coalesce(null_where(ids, kinds != MessageKind.CHANGE), markers[0])),
         sources=name,
-        tables=_dotted(table),
+        tables=_join_by_dots(table),
         orders=pc.fill_null(orders, 0).to_numpy(),
         positions=change_positions(connector, ids, sequence),
-        ends=_ends(kinds, markers),
+        ends=_end_markers(kinds, markers),
     )
 
 
@@ -105,18 +107,20 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
     for group in groups:
         is_marker = np.isin(kinds[group.index], _MARKS)
         values, index = group.payloads.filter(pa.array(is_marker)), group.index[is_marker]
-        readable = looks_like_object(values) & ~deep_ones(values)
+        readable = looks_like_object(values) & ~are_too_deep(values)
         plain = values.filter(pa.array(readable))
-        for _, places, columns in parse_by_halves(plain, index[readable], _MARKER):
+        for _, rows, columns in parse_by_halves(plain, index[readable], _MARKER):
             if columns is not None:
-                parts.append((places.astype(np.int64), columns))
+                parts.append((rows.astype(np.int64), columns))
     return [
-        gathered_array([(index, columns[at]) for index, columns in parts], count, wanted.type)
-        for at, wanted in enumerate(_MARKER)
+        gathered_array(
+            [(index, columns[field_index]) for index, columns in parts], count, wanted.type
+        )
+        for field_index, wanted in enumerate(_MARKER)
     ]
 
 
-def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
+def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
     """Find the END markers and their counts.
 
     Four messages, of which two are END markers, of two tables and of one::
@@ -145,13 +149,13 @@ def _ends(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers:
     )
 
 
-def _shared(ids: pa.Array) -> pa.Array:
+def _shared_part(ids: pa.Array) -> pa.Array:
     """Return the part of the ids that all messages of a transaction share."""
     numbers = pc.struct_field(pc.extract_regex(ids, _POSTGRES_ID), "number")
     return pc.coalesce(numbers, ids)
 
 
-def _dotted(names: Sequence[pa.Array]) -> pa.Array:
+def _join_by_dots(names: Sequence[pa.Array]) -> pa.Array:
     """Join names by dots, without null and empty names."""
     joined = pc.binary_join_element_wise(*(pc.fill_null(name, "") for name in names), ".")
     return pc.ascii_trim(pc.replace_substring(joined, "..", "."), ".")

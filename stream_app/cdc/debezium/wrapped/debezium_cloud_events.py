@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrapped
+from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrap_events
 
 _NAME = "debezium-cloudevents"
 _PREFIX = "iodebezium"
@@ -56,7 +56,7 @@ class _ChangeData:
             *(attributes[name] for name in names), "\0", null_handling="replace",
             null_replacement="",
         ).dictionary_encode()  # fmt: skip
-        tables = [_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
+        tables = [_envelope_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
         before, behind = (
             pa.array([pair[side] for pair in tables], pa.binary()).take(joined.indices)
             for side in (0, 1)
@@ -87,7 +87,7 @@ class _ChangeData:
         return json_text({**data, **more}).encode()
 
 
-def _around(names: list[str]) -> tuple[bytes, bytes]:
+def _envelope_around(names: list[str]) -> tuple[bytes, bytes]:
     """Return an envelope's text before and after the time of its change."""
     op, *source = names
     source_fields = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
@@ -110,7 +110,7 @@ def _format(setup: FormatSetup) -> EventFormat:
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
-    inner = {topic: unwrapped(batch, _DATA) for topic, batch in messages.items()}
+    inner = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
     return DEBEZIUM_JSON.survey(setup, inner)
 
 

@@ -57,7 +57,7 @@ _NAME = "debezium-json-schema"
 _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 
-def _checked(
+def _check_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     checked = parse_options(options, columns, _NAME, _OPTIONS)
@@ -66,7 +66,7 @@ def _checked(
 
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJson:
-    options = _checked(registries, setup.options, setup.columns)
+    options = _check_options(registries, setup.options, setup.columns)
     schemas = schemas_of(_NAME, SECTION, registries, setup.options)
     return HeadedJson(
         make=partial(_format, schemas, setup, options),
@@ -107,11 +107,11 @@ class _JsonSource:
         bodies = without_heads(messages)
         column = bodies.column("value")
         for schema, rows in self._by_schema(messages):
-            for at in rows.tolist():
-                texts[at] = b'{"schema":%b,"payload":%b}' % (schema, column[at].as_py())
-        place = bodies.schema.get_field_index("value")
+            for row in rows.tolist():
+                texts[row] = b'{"schema":%b,"payload":%b}' % (schema, column[row].as_py())
+        column_index = bodies.schema.get_field_index("value")
         enveloped = bodies.set_column(
-            place, pa.field("value", pa.binary()), pa.array(texts, pa.binary())
+            column_index, pa.field("value", pa.binary()), pa.array(texts, pa.binary())
         )
         return describe(enveloped, options, keeps_nulls=self.keeps_nulls)
 
@@ -125,7 +125,7 @@ class _JsonSource:
         """
         tables: list[TableVersionSeen] = []
         for _, rows in self._by_schema(messages):
-            described = (self.describe(messages.slice(at, 1), options) for at in rows.tolist())
+            described = (self.describe(messages.slice(row, 1), options) for row in rows.tolist())
             if (table := next(filter(None, described), None)) is not None:
                 tables.append(TableVersionSeen(rows, table))
         return tables
@@ -156,7 +156,7 @@ def _survey(
     registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
 ) -> SourceSurvey:
     """Look at the messages without their heads."""
-    _checked(registries, setup.options, setup.columns)
+    _check_options(registries, setup.options, setup.columns)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=without_registry(setup.options)),
         {topic: without_heads(batch) for topic, batch in messages.items()},
@@ -171,7 +171,7 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
         "[Other formats](formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
-        check=partial(_checked, registries),
+        check=partial(_check_options, registries),
         make=partial(_headed_json, registries),
         survey=partial(_survey, registries),
         facts=partial(_facts, registries),

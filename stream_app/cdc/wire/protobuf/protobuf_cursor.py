@@ -49,16 +49,16 @@ def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
 
 
 class ProtobufCursor(ValueCursor):
-    """Reads the fields of n messages from the places where they begin."""
+    """Reads the fields of n messages from the positions where they begin."""
 
     def paths(self) -> Int64s:
         """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
-        everything = np.arange(len(self.at))
-        rows = everything[self.at < self._ends]
-        paths: Int64s = np.full((len(self.at), PATH_MAX), -1, np.int64)
+        everything = np.arange(len(self.positions))
+        rows = everything[self.positions < self._ends]
+        paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
         remaining = self._longs(rows)
         is_wrong = (remaining < 0) | (remaining > PATH_MAX)
-        self._lose(rows[is_wrong])
+        self._mark_broken(rows[is_wrong])
         paths[rows[remaining == 0], 0] = 0
         remaining = np.where(is_wrong, 0, remaining)
         for step in range(PATH_MAX):
@@ -70,16 +70,16 @@ class ProtobufCursor(ValueCursor):
 
     def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends; the values of these fields, by name."""
-        by_number = {field.number: _Read(field, self.at) for field in fields}
-        rows = np.flatnonzero(self.at < self._ends)
+        by_number = {field.number: _Read(field, self.positions) for field in fields}
+        rows = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
                 break
             tags = self._varints(rows)
             for tag in np.unique(tags).tolist():  # mostly one
                 self._field(int(tag), rows[tags == tag], by_number)
-            rows = rows[self.at[rows] < self._ends[rows]]
-        self._lose(rows)
+            rows = rows[self.positions[rows] < self._ends[rows]]
+        self._mark_broken(rows)
         self._leave_choices(by_number.values())
         return {read.field.name: read.values() for read in by_number.values()}
 
@@ -88,24 +88,24 @@ class ProtobufCursor(ValueCursor):
         seen: dict[str, Bools] = {}
         for read in reads:
             if read.field.has_default:
-                self._lose(np.flatnonzero(~read.seen))
+                self._mark_broken(np.flatnonzero(~read.seen))
             if choice := read.field.choice:
-                others = seen.get(choice, np.zeros(len(self.at), np.bool_))
-                self._lose(np.flatnonzero(others & read.seen))
+                others = seen.get(choice, np.zeros(len(self.positions), np.bool_))
+                self._mark_broken(np.flatnonzero(others & read.seen))
                 seen[choice] = others | read.seen
 
     def _field(self, tag: int, rows: Int64s, reads: Mapping[int, _Read]) -> None:
         number, wire_type = tag >> 3, tag & 7
         read = reads.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
-            self._lose(rows)
+            self._mark_broken(rows)
         elif read is not None and read.field.kind is FieldKind.OTHER:
             read.seen[rows] = True
             self._skip(wire_type, rows)
         elif read is None:
             self._skip(wire_type, rows)
         elif read.field.kind.wire_type != wire_type:
-            self._lose(rows)
+            self._mark_broken(rows)
         elif wire_type == WIRE_LENGTH:
             self._bytes_field(read, rows)
         else:
@@ -125,7 +125,7 @@ class ProtobufCursor(ValueCursor):
         values = self._bytes(AvroType("bytes"), rows, lengths)
         assert values.starts is not None
         assert values.lengths is not None
-        self._lose(rows[self.at[rows] > self._ends[rows]])
+        self._mark_broken(rows[self.positions[rows] > self._ends[rows]])
         return values.starts, values.lengths
 
     def _number_field(self, read: _Read, rows: Int64s) -> None:
@@ -136,7 +136,9 @@ class ProtobufCursor(ValueCursor):
             size = 8 if kind.wire_type == WIRE_64 else 4
             numbers = np.ascontiguousarray(self._fixed(rows, size)).view(_FIXED[kind])[:, 0]
         if kind in (FieldKind.UINT64, FieldKind.FIXED64):
-            self._lose(rows[numbers.view(np.int64) < 0])  # beyond what 64 bits hold with a sign
+            self._mark_broken(
+                rows[numbers.view(np.int64) < 0]
+            )  # beyond what 64 bits hold with a sign
         read.put(rows, numbers)
 
     def _bytes_field(self, read: _Read, rows: Int64s) -> None:
@@ -144,11 +146,11 @@ class ProtobufCursor(ValueCursor):
         if read.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             read.put_bytes(rows, starts, lengths)
             return
-        self._lose(rows[read.seen[rows]])  # parts of one message, which are merged
+        self._mark_broken(rows[read.seen[rows]])  # parts of one message, which are merged
         inner = [read.field.inner] if read.field.inner is not None else [_SECONDS, _NANOS_FIELD]
         part = self._within(starts, np.minimum(starts + lengths, self._ends[rows]))
         values = part.fields(inner)
-        self._lose(rows[part.broken()])
+        self._mark_broken(rows[part.broken()])
         if read.field.inner is not None:
             read.put_inner(rows, values[read.field.inner.name])
             return
@@ -156,7 +158,7 @@ class ProtobufCursor(ValueCursor):
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
         )
         far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
-        self._lose(rows[far])
+        self._mark_broken(rows[far])
         read.put(rows, np.where(far, 0, seconds) * _NANOS + nanos)
 
     def _within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
@@ -241,6 +243,6 @@ class _Read:
         if self._shown.kind is FieldKind.ENUM:
             symbols = np.array([*self._shown.symbols], np.int64)
             order = np.argsort(symbols)
-            at = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
-            numbers = np.where(symbols[order][at] == numbers, order[at], -1)
+            indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
+            numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)
         return AvroValues(declared, rows, numbers)

@@ -64,7 +64,7 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
             f"is not Protobuf of schema {number}: it has no index of a message's type, or more "
             f"than {PATH_MAX}"
         )
-    compiled = _compiled(registered)
+    compiled = _compile(registered)
     if isinstance(compiled, str):
         raise UnreadableRecordError(compiled)
     from google.protobuf import message_factory  # noqa: PLC0415
@@ -82,12 +82,12 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _compiled(registered: Registered) -> Any:
+def _compile(registered: Registered) -> Any:
     """Return the descriptor of the schema's file, or why there is none."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
     try:
-        compiled = _by_protoc(registered)
+        compiled = _run_protoc(registered)
         pool = descriptor_pool.DescriptorPool()
         for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
             pool.Add(file)
@@ -99,7 +99,7 @@ def _compiled(registered: Registered) -> Any:
         return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
 
 
-def _by_protoc(registered: Registered) -> bytes:
+def _run_protoc(registered: Registered) -> bytes:
     """Return the compiled files, those of the references before the schema itself."""
     import grpc_tools  # noqa: PLC0415
     from grpc_tools import protoc  # noqa: PLC0415

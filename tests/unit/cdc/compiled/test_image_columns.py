@@ -14,7 +14,7 @@ import pytest
 
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
-from stream_app.cdc.columns.decimal_columns import narrowed_decimals
+from stream_app.cdc.columns.decimal_columns import narrow_decimals
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
@@ -101,7 +101,7 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
             continue
         [value] = wanted
         if pa.types.is_decimal256(value.type):
-            value, _ = narrowed_decimals(value, column.arrow_type)
+            value, _ = narrow_decimals(value, column.arrow_type)
         assert repr(parsed.columns[0].to_pylist()) == repr(value.to_pylist())
         parsed.columns[0].validate(full=True)
 

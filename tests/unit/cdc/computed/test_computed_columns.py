@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.cdc.computed.change_filter import KnownColumns, filtered
+from stream_app.cdc.computed.change_filter import KnownColumns, filter_changes
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import FUNCTIONS, STRING, AppliedFunction, applied_function
 from stream_app.cdc.debezium.origins import change_times
@@ -227,7 +227,7 @@ def _applied_to(
     pair: list[bool],
     known_columns: KnownColumns,
 ) -> bool:
-    left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns)
+    left = filter_changes(np.array(kinds, np.int8), np.array(pair), np.array(passes), known_columns)
     for kind in left.kinds[left.remains]:
         is_stored = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
     return is_stored

@@ -50,7 +50,7 @@ def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
 def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
     values = captured(*topic).column("value").drop_null()
     rows = [value for value in values.to_pylist() if b'"before":' in value]
-    framed = KnownFrames().framed(pa.array(rows, pa.binary()))
+    framed = KnownFrames().find_framed(pa.array(rows, pa.binary()))
     assert framed is not None
     assert framed.positions.tolist() == list(range(len(rows)))
     documents = [json.loads(value) for value in rows]
@@ -138,11 +138,11 @@ def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
     texts = [RECORD.replace("22327040", "9" * digits) for digits in range(1, 19)]
     values = pa.array([text.encode() for text in texts for _ in range(500)], pa.binary())
     for _ in range(3):
-        framed = frames.framed(values)
+        framed = frames.find_framed(values)
         assert framed is not None
         assert len(framed.positions) == len(values)
-    assert frames.framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
-    some = frames.framed(values.slice(3, 1000))  # of a part of a buffer
+    assert frames.find_framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
+    some = frames.find_framed(values.slice(3, 1000))  # of a part of a buffer
     assert some is not None
     assert framed is not None
     assert some.images.to_pylist() == framed.images.slice(6, 2000).to_pylist()
@@ -150,7 +150,7 @@ def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
 
 def test_records_without_marked_images() -> None:
     values = pa.array([text.encode() for text in (RECORD, OTHERS[12], RECORD)], pa.binary())
-    framed = KnownFrames().framed(values)
+    framed = KnownFrames().find_framed(values)
     assert framed is not None
     assert framed.has_before.tolist() == [True, False, True]
     rest = framed.without(np.array([False, True, False, False, False]))
