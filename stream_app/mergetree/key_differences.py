@@ -98,8 +98,8 @@ class Differences:
         )
         chosen = np.concatenate((self.added, self.removed, older, newer))
         sizes = [len(self.added), len(self.removed), len(older), len(newer)]
-        signs = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
-        kinds = np.repeat(np.array([int(kind) for kind in signs], np.int8), sizes)
+        row_kinds = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
+        kinds = np.repeat(np.array([int(kind) for kind in row_kinds], np.int8), sizes)
         # The two rows of a key are neighbours, in any order.
         first = np.minimum(older, newer)
         sort_keys = np.concatenate((self.added, self.removed, first, first))
@@ -120,8 +120,8 @@ class Differences:
         chosen_rows = self.batch.take(pa.array(self.order[chosen[sorting]]))
         index = chosen_rows.schema.get_field_index(VALUE_KIND)
         kind = chosen_rows.schema.field(index)
-        taken = chosen_rows.set_column(index, kind, pa.array(kinds[sorting], pa.int8()))
-        return taken.drop_columns([_SIDE])
+        changed_rows = chosen_rows.set_column(index, kind, pa.array(kinds[sorting], pa.int8()))
+        return changed_rows.drop_columns([_SIDE])
 
 
 def differences(
@@ -139,8 +139,8 @@ def batch_differences(
 ) -> Differences:
     """Compare two batches, each with one row for each key, in any order."""
     layout = _layout_with_side(layout)
-    both = pa.concat_batches([_mark(before, _BEFORE), _mark(after, _AFTER)])
-    return _compare(sorted_window(both, layout), layout)
+    rows = pa.concat_batches([_mark(before, _BEFORE), _mark(after, _AFTER)])
+    return _compare(sorted_window(rows, layout), layout)
 
 
 def rows_of_keys(

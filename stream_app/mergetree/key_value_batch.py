@@ -303,8 +303,8 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
     """Return whether values of two flat columns [n] are equal, including nulls: bool [n]."""
     equal = pc.equal(left, right)
     if equal.null_count:
-        both = pc.and_(left.is_null(), right.is_null())
-        equal = pc.coalesce(equal, both)
+        both_null = pc.and_(left.is_null(), right.is_null())
+        equal = pc.coalesce(equal, both_null)
     mask: Mask = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
 

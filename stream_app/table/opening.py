@@ -89,7 +89,7 @@ def open_in_catalog(
             where=catalog.label,
             fix="see its tables by the catalog's own tools, or let a job create it",
         )
-    return _opened(catalog_table, clock)
+    return _open(catalog_table, clock)
 
 
 def open_named_table(
@@ -121,7 +121,7 @@ def open_named_table(
     return open_table(name, clock, file_io_options=file_io_options)
 
 
-def _opened(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
+def _open(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
     table = open_table(
         catalog_table.location,
         clock,
@@ -219,12 +219,12 @@ def _check_options(table: FileStoreTable) -> None:
 
 def create_or_open(
     location: str,
-    wanted: TableSchema,
+    wanted_schema: TableSchema,
     clock: Clock | None = None,
     *,
     file_io_options: Mapping[str, str] | None = None,
 ) -> FileStoreTable:
-    """Create the table if it does not exist; else open it and check that `wanted` fits it.
+    """Create the table if it does not exist; else open it and check that `wanted_schema` fits it.
 
     Raises:
         UsageError, StorageError: as `open_table` and `open_for_altering`.
@@ -234,51 +234,53 @@ def create_or_open(
     catalog_table = CatalogTable(
         location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
     )
-    _check_new(wanted)
+    _check_new(wanted_schema)
     path, file_io = file_io_of(branch_path(location), file_io_options)
     schemas = SchemaManager(file_io, path)
-    with _creating(path):
+    with _creation_errors(path):
         root, branch = table_and_branch(file_io, path)
         if branch and schemas.latest() is None:
             raise _no_branch(root, branch)
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
-            if schemas.create(wanted):
-                return _opened(catalog_table, clock).with_options(wanted.options)
-    return _fitting(_opened(catalog_table, clock), wanted)
+            if schemas.create(wanted_schema):
+                return _open(catalog_table, clock).with_options(wanted_schema.options)
+    return _check_and_configure(_open(catalog_table, clock), wanted_schema)
 
 
 def create_or_open_in_catalog(
-    catalog: Catalog, identifier: Identifier, wanted: TableSchema, clock: Clock | None = None
+    catalog: Catalog, identifier: Identifier, wanted_schema: TableSchema, clock: Clock | None = None
 ) -> FileStoreTable:
     """Create or open a table of a catalog; a new table is registered in the catalog."""
-    _check_new(wanted)
+    _check_new(wanted_schema)
     if BRANCH_MARK in identifier.table:  # a catalog does not create branches
-        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+        return _check_and_configure(open_in_catalog(catalog, identifier, clock), wanted_schema)
     with suppress(TableNotFoundError):
-        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+        return _check_and_configure(open_in_catalog(catalog, identifier, clock), wanted_schema)
     owner = {CATALOG.key: catalog.owner} if catalog.owner else {}
-    schema = replace(wanted, options={**catalog.table_defaults, **wanted.options, **owner})
+    schema = replace(
+        wanted_schema, options={**catalog.table_defaults, **wanted_schema.options, **owner}
+    )
     _check_new(schema)
-    with _creating(f"{identifier} in {catalog.label}"):
+    with _creation_errors(f"{identifier} in {catalog.label}"):
         catalog.create_table(identifier, schema)
-    return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+    return _check_and_configure(open_in_catalog(catalog, identifier, clock), wanted_schema)
 
 
-def _check_new(wanted: TableSchema) -> None:
-    check_writable(wanted.options, wanted.primary_keys, wanted.partition_keys)
-    merge_function_of(wanted)
+def _check_new(wanted_schema: TableSchema) -> None:
+    check_writable(wanted_schema.options, wanted_schema.primary_keys, wanted_schema.partition_keys)
+    merge_function_of(wanted_schema)
 
 
-def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
-    """Return the table with the options of `wanted`, if its schema fits."""
+def _check_and_configure(table: FileStoreTable, wanted_schema: TableSchema) -> FileStoreTable:
+    """Return the table with the options of `wanted_schema`, if its schema fits."""
     table = open_for_altering(table)
-    check_fits(table, wanted)
-    return with_configuration(table, wanted.options)
+    check_fits(table, wanted_schema)
+    return with_configuration(table, wanted_schema.options)
 
 
 @contextmanager
-def _creating(path: str) -> Iterator[None]:
+def _creation_errors(path: str) -> Iterator[None]:
     with storage_errors(path):
         try:
             yield
@@ -290,13 +292,13 @@ def _creating(path: str) -> Iterator[None]:
             ) from None
 
 
-def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
-    """Check that a table can take rows of the `wanted` columns.
+def check_fits(table: FileStoreTable, wanted_schema: TableSchema) -> None:
+    """Check that a table can take rows of the columns of `wanted_schema`.
 
     Raises:
         SchemaMismatchError: the table cannot take these rows.
     """
-    if problems := fit_problems(table.schema, wanted):
+    if problems := fit_problems(table.schema, wanted_schema):
         raise SchemaMismatchError(
             "the configured table does not fit the one that is there: " + "; ".join(problems),
             where=table.location,
@@ -304,14 +306,14 @@ def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
         )
 
 
-def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
-    """Return the reasons why a table cannot take rows of the `wanted` columns; empty if it can.
+def fit_problems(table: TableSchema, wanted_schema: TableSchema) -> list[str]:
+    """Return why a table cannot take rows of the columns of `wanted_schema`; empty if it can.
 
     The order of columns may differ. The table may have wider types, and further nullable columns.
     """
     problems = []
     names = table.fields.names
-    for column in wanted.fields:
+    for column in wanted_schema.fields:
         if column.name not in names:
             problems.append(f"the table has no column {column.name!r}")
             continue
@@ -322,11 +324,11 @@ def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:
     problems += [
         f"the table's column {column.name!r} is NOT NULL and is not configured"
         for column in table.fields
-        if column.name not in wanted.fields.names and not column.data_type.nullable
+        if column.name not in wanted_schema.fields.names and not column.data_type.nullable
     ]
     for key_kind, stored_keys, configured_keys in (
-        ("primary", table.primary_keys, wanted.primary_keys),
-        ("partition", table.partition_keys, wanted.partition_keys),
+        ("primary", table.primary_keys, wanted_schema.primary_keys),
+        ("partition", table.partition_keys, wanted_schema.partition_keys),
     ):
         if stored_keys != configured_keys:
             stored_text, configured_text = ", ".join(stored_keys), ", ".join(configured_keys)

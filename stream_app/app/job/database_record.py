@@ -89,7 +89,7 @@ class DatabaseRecord:
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table_job.table
-            newest = feed.table_job.committer.state.history.newest
+            newest = feed.table_job.committer.state.commit_history.newest
             if table.skips_level_0 or table.kind.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif newest is not None:

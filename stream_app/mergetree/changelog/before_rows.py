@@ -33,13 +33,13 @@ class RowsAbove:
     """Looks up keys in levels above the output, in ascending order over all calls.
 
     Attributes:
-        above: the data files of levels above the output.
+        higher_files: the data files of levels above the output.
         positions_read: name of a data file → the positions of the rows that look-ups returned.
     """
 
     layout: KeyValueLayout
     files: RowPositionReader
-    above: Sequence[DataFileMeta]
+    higher_files: Sequence[DataFileMeta]
     key_of: KeyOrder
     positions_read: dict[str, list[Indices]] = field(init=False, default_factory=dict)
     _cursors: list[RunCursor] | None = field(init=False, default=None)
@@ -71,26 +71,28 @@ class RowsAbove:
         """Return whether a key of this file may exist above, judged by minimum and maximum keys."""
         least, greatest = self.key_of(file.min_key), self.key_of(file.max_key)
         return any(
-            self.key_of(above.min_key) <= greatest and least <= self.key_of(above.max_key)
-            for above in self.above
+            self.key_of(file_above.min_key) <= greatest and least <= self.key_of(file_above.max_key)
+            for file_above in self.higher_files
         )
 
     def _note_positions(self, hits: pa.RecordBatch) -> pa.RecordBatch:
         files = hits.column(_FILE).to_numpy()
         for number in np.unique(files):
             positions = hits.column(_POSITION).to_numpy()[files == number]
-            self.positions_read.setdefault(self.above[number].file_name, []).append(positions)
+            self.positions_read.setdefault(self.higher_files[number].file_name, []).append(
+                positions
+            )
         return hits.drop_columns([_FILE, _POSITION])
 
     def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:
         """Yield the rows of each level, the lowest level first."""
-        by_level = sorted(self.above, key=lambda file: file.level)
+        by_level = sorted(self.higher_files, key=lambda file: file.level)
         for _, files in groupby(by_level, key=lambda file: file.level):
             yield self._read_with_positions(sorted_run(files, self.key_of).files)
 
     def _read_with_positions(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
-            number = pa.scalar(self.above.index(file), pa.int32())
+            number = pa.scalar(self.higher_files.index(file), pa.int32())
             for batch, positions in self.files.read_with_positions(file):
                 marked = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
                 yield marked.append_column(_POSITION, pa.array(positions))
@@ -185,17 +187,17 @@ class FirstRowChangelog(BeforeRows):
     row is dropped if its key exists above the output.
 
     Attributes:
-        above: the keys above the compaction's output, in the layout of the key columns.
+        rows_above: the keys above the compaction's output, in the layout of the key columns.
     """
 
     max_level: int
-    above: RowsAbove
+    rows_above: RowsAbove
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Rewrite a file of level 0 if one of its keys may exist above."""
         if file.level != 0:
             return Upgrade.MOVE
-        is_new = output_level == self.max_level or not self.above.may_have(file)
+        is_new = output_level == self.max_level or not self.rows_above.may_have(file)
         return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
     def before(self, level_window: LevelWindow) -> WindowBefore:
@@ -205,11 +207,11 @@ class FirstRowChangelog(BeforeRows):
         is_new = ~is_known
         firsts = rows_at(batch, level_window.order[level_window.starts[~is_known]])
         keeps = np.ones(len(is_known), np.bool_)
-        if firsts.num_rows and self.above.above:
-            layout = self.above.layout
+        if firsts.num_rows and self.rows_above.higher_files:
+            layout = self.rows_above.layout
             keys = firsts.select(list(layout.key_names)).cast(layout.schema)
             numbers = pa.array(np.flatnonzero(~is_known))
-            _, absent = self.above.rows_of(keys.append_column(_NUMBER, numbers))
+            _, absent = self.rows_above.rows_of(keys.append_column(_NUMBER, numbers))
             keeps = is_known
             keeps[absent.column(_NUMBER).to_numpy()] = True
         window = level_window.select(level_window.rows_of_keys(keeps))
@@ -224,7 +226,7 @@ class LookupChangelog(BeforeRows):
     deletion vectors, each row above the compaction is marked as deleted.
 
     Attributes:
-        above: the rows above the compaction's output.
+        rows_above: the rows above the compaction's output.
         keeps_newest: whether the merged row is the newest by order of arrival. So the rows of a
             level-0 file without overlaps are already merged.
         deletes_older: whether rows above are marked as deleted, and no level above 0 may have
@@ -235,7 +237,7 @@ class LookupChangelog(BeforeRows):
 
     layout: KeyValueLayout
     max_level: int
-    above: RowsAbove
+    rows_above: RowsAbove
     keeps_newest: bool
     deletes_older: bool = False
     asks_for_keys: bool = False
@@ -265,9 +267,9 @@ class LookupChangelog(BeforeRows):
         if not has_older.all():
             unknown = rows_at(batch, order[level_window.starts[~has_older]])
             if self.asks_for_keys:
-                keys = self.above.layout
+                keys = self.rows_above.layout
                 unknown = unknown.select(list(keys.key_names)).cast(keys.schema)
-            older, _ = self.above.rows_of(unknown)
+            older, _ = self.rows_above.rows_of(unknown)
             if older and not self.asks_for_keys:
                 before += older
                 rows = pa.concat_batches([rows_at(batch, window.order), *older])

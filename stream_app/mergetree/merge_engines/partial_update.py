@@ -131,8 +131,10 @@ def _ops_on_plain_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
 
 def _ops_on_aggregated_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
-    taken = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
-    return np.where(has, np.where(adds, taken, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP))
+    add_ops = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
+    return np.where(
+        has, np.where(adds, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
+    )
 
 
 def grouped_changes(

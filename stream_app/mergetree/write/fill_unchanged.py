@@ -205,10 +205,10 @@ class _Before:
         has_no_row = is_asked & (from_table < 0)
         indices[self.lacking] = np.where(is_asked, len(column) + from_table, self.sources)
         indices[self.lacking[has_no_row | self.are_deleted]] = 0
-        both = column
+        candidates = column
         if old is not None and name in old.schema.names:
-            both = pa.concat_arrays([column, old.column(name)])
-        values = both.take(pa.array(indices))
+            candidates = pa.concat_arrays([column, old.column(name)])
+        values = candidates.take(pa.array(indices))
         # An omitted value is never null at the source, so a null means that the table lacks it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
         for mask, cause in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):

@@ -206,8 +206,8 @@ def _are_confirmed(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) ->
         stored: all versions of the keys, by key and start.
     """
     columns = rule.columns
-    both = pa.concat_batches([stored.rows, hidden.rows])
-    count, start = stored.rows.num_rows, _integers(both.column(columns.valid_from))
+    rows = pa.concat_batches([stored.rows, hidden.rows])
+    count, start = stored.rows.num_rows, _integers(rows.column(columns.valid_from))
     key_indices = np.concatenate([stored.key_indices, hidden.key_indices])
     is_hidden = np.arange(len(key_indices)) >= count
     order = np.lexsort((is_hidden, start, key_indices))
@@ -217,13 +217,13 @@ def _are_confirmed(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) ->
     ]
     version, moment = nearest[count:], start[count:]
     is_covered = (version < count) & (key_indices[version] == key_indices[count:])
-    valid_to = both.column(columns.valid_to)
+    valid_to = rows.column(columns.valid_to)
     ends = _integers(pc.fill_null(integer_view(valid_to), np.iinfo(np.int64).max))
     is_covered &= moment < ends[version]
-    values = row_codes([value_codes(both.column(name)) for name in rule.tracked], len(key_indices))
+    values = row_codes([value_codes(rows.column(name)) for name in rule.tracked], len(key_indices))
     is_same = values[version] == values[count:]
-    agrees: Mask = np.where(is_retract(hidden.rows), ~is_covered, is_covered & is_same)
-    return agrees
+    are_confirmed: Mask = np.where(is_retract(hidden.rows), ~is_covered, is_covered & is_same)
+    return are_confirmed
 
 
 def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -32,13 +32,15 @@ class PlannedRescale:
     bytes: int
 
 
-def planned_rescales(live: Iterable[ManifestEntry], wanted: int | None) -> list[PlannedRescale]:
+def planned_rescales(
+    live: Iterable[ManifestEntry], wanted_count: int | None
+) -> list[PlannedRescale]:
     """Return the partitions whose number of buckets changes, in the order of their first files.
 
     Args:
         live: the files of the partitions that may change, of which those in ``bucket-postpone`` do
             not count.
-        wanted: the number of buckets for all of them; None: the number that fits each one's size.
+        wanted_count: the number of buckets for all; None: the number that fits the size of each.
     """
     partitions: dict[bytes, list[ManifestEntry]] = {}
     for entry in live:
@@ -48,7 +50,7 @@ def planned_rescales(live: Iterable[ManifestEntry], wanted: int | None) -> list[
     planned = []
     for partition, entries in partitions.items():
         before = entries[0].total_buckets
-        after = fitting_count(entries, before) if wanted is None else wanted
+        after = fitting_count(entries, before) if wanted_count is None else wanted_count
         if any(entry.total_buckets != after for entry in entries):
             size = sum(entry.file.file_size for entry in entries)
             planned.append(

@@ -75,12 +75,12 @@ def next_step(
             "stream-app expire-snapshots, delete-tag"
         )
     # A tag of a damaged snapshot is no target, because a rollback to it keeps the snapshot's file.
-    lost = {
+    lost_versions = {
         None,
         *(version.number for version in damaged if not version.branch and not version.is_changes),
     }
     target = max(
-        (version for version in main if version.number not in lost),
+        (version for version in main if version.number not in lost_versions),
         key=lambda version: (version.number or 0, version.kind is VersionKind.SNAPSHOT),
         default=None,
     )

@@ -129,7 +129,7 @@ def _lookup_conflicts(
     bucket: BucketId,
     look_up: LookUp,
 ) -> list[Conflict]:
-    """Return conflicts of look-ups: an added or missing file above would change the new rows."""
+    """Return conflicts of look-ups: a file above was added or is missing, which changes rows."""
     lifted = [
         change
         for change in changes
@@ -138,7 +138,7 @@ def _lookup_conflicts(
         and (change.partition, change.bucket) == bucket
     ]
     spans = [(key_of(change.file.min_key), key_of(change.file.max_key)) for change in lifted]
-    above = {
+    files_above = {
         entry.file.file_name: entry
         for entry in live
         if (entry.partition, entry.bucket) == bucket
@@ -148,16 +148,16 @@ def _lookup_conflicts(
             for least, greatest in spans
         )
     }
-    if not lifted or above.keys() == look_up.files:
+    if not lifted or files_above.keys() == look_up.files:
         return []
-    name = min(above.keys() ^ look_up.files)
-    event = "has come" if name in above else "is gone"
+    name = min(files_above.keys() ^ look_up.files)
+    event = "has come" if name in files_above else "is gone"
     return [
         Conflict(
             kind=ConflictKind.LOOKED_UP,
             problem=f"file {name}, which may hold older rows of its keys, {event} meanwhile",
             change=lifted[0],
-            against=above.get(name),
+            against=files_above.get(name),
         )
     ]
 
@@ -210,21 +210,21 @@ class SnapshotDelta:
     entries: Sequence[ManifestEntry]
 
 
-def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[str, str]:
+def explanation(conflict: Conflict, deltas: Iterable[SnapshotDelta]) -> tuple[str, str]:
     """Describe a conflict's cause, its commit user, and the remedy.
 
     Args:
-        history: the latest commits, newest first, of which it consumes only the needed ones.
+        deltas: the latest commits, newest first, of which it consumes only the needed ones.
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:
             return _missing_file_text(
-                conflict, next(_deltas_that_delete(conflict.change, history), None)
+                conflict, next(_deltas_that_delete(conflict.change, deltas), None)
             )
         case ConflictKind.BUCKET_COUNT:
             # Several snapshots may have files of the new number; the first of them is the cause.
             cause = min(
-                _deltas_that_add(conflict, history),
+                _deltas_that_add(conflict, deltas),
                 key=lambda delta: delta.snapshot_id,
                 default=None,
             )
@@ -232,7 +232,7 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
         case ConflictKind.LOOKED_UP:
             return conflict.problem, "nothing: the bucket is compacted again as it is now"
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
-            cause = next(_deltas_that_add(conflict, history), None)
+            cause = next(_deltas_that_add(conflict, deltas), None)
             return f"{conflict.problem}{_cause_text(cause, 'that came with')}", _TWO_COMPACTORS
 
 
@@ -257,20 +257,20 @@ def _missing_file_text(conflict: Conflict, cause: SnapshotDelta | None) -> tuple
 
 
 def _deltas_that_delete(
-    change: ManifestEntry, history: Iterable[SnapshotDelta]
+    change: ManifestEntry, deltas: Iterable[SnapshotDelta]
 ) -> Iterator[SnapshotDelta]:
-    for delta in history:
+    for delta in deltas:
         if any(e.kind is FileKind.DELETE and e.identity == change.identity for e in delta.entries):
             yield delta
 
 
 def _deltas_that_add(
-    conflict: Conflict, history: Iterable[SnapshotDelta]
+    conflict: Conflict, deltas: Iterable[SnapshotDelta]
 ) -> Iterator[SnapshotDelta]:
     against = conflict.against
     if against is None:
         return
-    for delta in history:
+    for delta in deltas:
         for entry in delta.entries:
             is_meant = entry.identity == against.identity
             if conflict.kind is ConflictKind.BUCKET_COUNT:

@@ -70,14 +70,14 @@ def simulate(
         picked = rules.pick_sizes(num_levels, runs, rules.size_ratio)
         if picked is None:
             continue
-        taken = runs[: picked.count]
+        merged_runs = runs[: picked.count]
         if updates:
             missing_share = 1.0
-            for run in taken:
+            for run in merged_runs:
                 missing_share *= 1 - min(1.0, run.size / keys)
             merged = math.ceil(keys * (1 - missing_share))
         else:
-            merged = sum(run.size for run in taken)
+            merged = sum(run.size for run in merged_runs)
         written += merged
         picks += 1
         runs[: picked.count] = [RunSize(picked.output_level, merged)]

@@ -102,7 +102,7 @@ class AdmittedSplits:
             (self.bytes, limits.max_bytes),
             (self.rows, limits.max_rows),
         )
-        return any(limit is not None and taken >= limit for taken, limit in pairs)
+        return any(limit is not None and count >= limit for count, limit in pairs)
 
     def admit(self, splits: Sequence[StreamSplit]) -> tuple[AdmittedSplits, int]:
         """Accept splits of the next snapshot, in order, while they fit.

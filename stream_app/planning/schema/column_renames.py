@@ -75,17 +75,17 @@ def renames_in_new_table(
 
     The messages may be from before and after a rename.
     """
-    spelled = {name.lower(): name for name in names}
+    original_names = {name.lower(): name for name in names}
     later = {pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs}
     present = {name.lower() for renames in table_renames for name in renames.present}
     renamed: dict[str, str] = {}
-    for name in spelled.keys() - present:
+    for name in original_names.keys() - present:
         passed, last = {name}, name
         while (following := later.get(last)) is not None and following not in passed:
             last = following
             passed.add(last)
-        if last != name and last in spelled and spelled[last] not in keys:
-            renamed[spelled[name]] = spelled[last]
+        if last != name and last in original_names and original_names[last] not in keys:
+            renamed[original_names[name]] = original_names[last]
     return renamed
 
 
@@ -186,8 +186,8 @@ class _NameSearch:
                 )
         for renames in self._table_renames:
             for old, new in renames.unclear:
-                both = {old.lower(), new.lower()} & self._names.keys()
-                if both and self._schema.time_millis <= renames.since_ms:
+                reused_names = {old.lower(), new.lower()} & self._names.keys()
+                if reused_names and self._schema.time_millis <= renames.since_ms:
                     return RenameDecision(
                         problem=f"the source has renamed column {old!r} to {new!r}, and has given "
                         "one of the names to another column at once",

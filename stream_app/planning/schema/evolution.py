@@ -75,15 +75,15 @@ def merge_types(column: DataType, source: DataType, options: MappingOptions) -> 
     """
     if column.is_nested:
         return Merge(MergeKind.SAME, column)
-    wanted = _common_type(column.as_nullable(), source.as_nullable(), options)
-    if wanted is None:
+    common_type = _common_type(column.as_nullable(), source.as_nullable(), options)
+    if common_type is None:
         return Merge(MergeKind.INCOMPATIBLE, column)
-    if wanted == column.as_nullable():
-        is_same = source.as_nullable() == wanted
+    if common_type == column.as_nullable():
+        is_same = source.as_nullable() == common_type
         return Merge(MergeKind.SAME if is_same else MergeKind.NARROWER, column)
     if _keeps_its_type(column, options):
         return Merge(MergeKind.SAME, column)
-    return Merge(MergeKind.WIDENED, wanted if column.nullable else wanted.not_null())
+    return Merge(MergeKind.WIDENED, common_type if column.nullable else common_type.not_null())
 
 
 def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:

@@ -123,8 +123,8 @@ class _KeySettings:
 
     def keys(self, setting: str, table_keys: Names | None, for_all: Names) -> Names | None:
         """Return the keys that apply; None without keys, or if the table lacks a column of them."""
-        wanted = for_all if table_keys is None else table_keys
-        missing = [key for key in wanted if key not in self.columns]
+        names = for_all if table_keys is None else table_keys
+        missing = [key for key in names if key not in self.columns]
         if table_keys is None:
             if missing:
                 self.remarks.append(

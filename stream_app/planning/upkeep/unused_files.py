@@ -73,6 +73,6 @@ def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
 def nearest_numbers(expiring: int, remaining: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
     numbers = sorted(remaining)
-    below = [number for number in numbers if number < expiring]
-    above = [number for number in numbers if number > expiring]
-    return below[-1:] + above[:1]
+    earlier = [number for number in numbers if number < expiring]
+    later = [number for number in numbers if number > expiring]
+    return earlier[-1:] + later[:1]

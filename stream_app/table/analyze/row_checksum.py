@@ -51,7 +51,10 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
             fix="stream-app alter TABLE --set stream-app.row-checksum=true, where the table allows "
             "it (docs/checksums.md)",
         )
-    with protected_version(partial(_at_rest, table), _RETAINED_MS, again=True) as (_, snapshot):
+    with protected_version(partial(_snapshot_at_rest, table), _RETAINED_MS, again=True) as (
+        _,
+        snapshot,
+    ):
         if snapshot is None:
             return None
         earlier_record = record_below(table, snapshot)
@@ -70,7 +73,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
     return batch_committer(table).commit_analysis(ANALYSIS, row_sums=record)
 
 
-def _at_rest(table: FileStoreTable) -> FoundVersion:
+def _snapshot_at_rest(table: FileStoreTable) -> FoundVersion:
     snapshot = newest_at_rest(table)
     if snapshot is None and table.snapshots.latest() is not None:
         raise UsageError(

@@ -49,7 +49,7 @@ class DatabaseAsOf:
             UsageError: the table does not belong to the database snapshot, or its snapshot has
                 expired.
         """
-        return self._opened(table)[1]
+        return self._open(table)[1]
 
     def read(
         self,
@@ -66,12 +66,12 @@ class DatabaseAsOf:
             UsageError: as `snapshot_of` and `PaimonTable.read`.
             UnsupportedTableError, CorruptFileError: as `PaimonTable.read`.
         """
-        opened, snapshot = self._opened(table)
+        opened, snapshot = self._open(table)
         return opened.read(
             columns=columns, where=where, limit=limit, threads=threads, snapshot=snapshot
         )
 
-    def _opened(self, name: str) -> tuple[PaimonTable, int]:
+    def _open(self, name: str) -> tuple[PaimonTable, int]:
         """Open one table and return it with its snapshot, which must still be the version one."""
         label = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
         version = self.snapshot.tables.get(name)

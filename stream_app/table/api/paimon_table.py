@@ -163,11 +163,11 @@ class PaimonTable(ChangeableTable):
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         mode = scan_mode_of(scan_mode)
-        wanted = chosen_range(self.table, between, between_timestamps, mode)
+        version_range = chosen_range(self.table, between, between_timestamps, mode)
         read = IncrementalRead(
             self.table, chosen_columns(columns), _filter(where, self.table), row_kind=row_kind
         )
-        streams = read.streams(wanted, mode)
+        streams = read.streams(version_range, mode)
         schema = shown_schema(self.table.schema.fields, read.schema)
         batches = interleaved(streams, reading_threads(threads, None))
         return _reader(schema, shown_batches(schema, batches))

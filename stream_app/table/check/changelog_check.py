@@ -102,7 +102,7 @@ class ChangelogCheck:
         rows = merged_rows(self._table, self._live(self.replay.last, files.bucket), last)
         return compare_rows(
             self._table,
-            self._as_recorded(self._replayed(files, read)),
+            self._as_recorded(self._replay_changes(files, read)),
             self._as_recorded(rows),
             reports_unexpected=not self._may_forget_deletes(files),
         )
@@ -132,7 +132,9 @@ class ChangelogCheck:
             return True
         return False
 
-    def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+    def _replay_changes(
+        self, files: BucketReplay, read: set[DataFileMeta]
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows that result from the changes of the files in `read`, in key order."""
         layout, function = self._rule()
         is_by_number = self.replay.is_by_sequence_number
@@ -150,7 +152,7 @@ class ChangelogCheck:
             keep_deletes=True,
         )
         if not is_by_number:
-            rows = (_numbered(batch, 0) for batch in rows)
+            rows = (_with_sequence_numbers(batch, 0) for batch in rows)
         changes = [file for file in files.changes if file in read]
         changed = (
             batch
@@ -208,17 +210,19 @@ class _ChangeFiles:
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         batches = self.files.read(file)
         if self.file_numbers is not None:
-            batches = _in_time(batches, self.file_numbers[file.file_name] * _FILE_ROWS_MAX)
+            batches = _number_in_order(batches, self.file_numbers[file.file_name] * _FILE_ROWS_MAX)
         return slices_of_whole_keys(batches, self.key_names)
 
 
-def _in_time(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
+def _number_in_order(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _numbered(batch, np.arange(first, first + batch.num_rows))
+        yield _with_sequence_numbers(batch, np.arange(first, first + batch.num_rows))
         first += batch.num_rows
 
 
-def _numbered(batch: pa.RecordBatch, numbers: int | npt.NDArray[np.int64]) -> pa.RecordBatch:
+def _with_sequence_numbers(
+    batch: pa.RecordBatch, numbers: int | npt.NDArray[np.int64]
+) -> pa.RecordBatch:
     index = batch.schema.get_field_index(SEQUENCE_NUMBER)
     column = pa.array(np.broadcast_to(np.asarray(numbers, np.int64), batch.num_rows))
     return batch.set_column(index, batch.schema.field(index), column)

@@ -85,13 +85,13 @@ class FileNeeds:
         if manifest_list is None:
             return
         self._named[manifest_list].add(version)
-        for meta in _unless_damaged(self.table.manifests.read_list, manifest_list):
+        for meta in _read_unless_damaged(self.table.manifests.read_list, manifest_list):
             if meta.file_name not in self._named:
                 self._add_manifest(meta.file_name)
             self._named[meta.file_name].add(version)
 
     def _add_manifest(self, name: str) -> None:
-        for entry in _unless_damaged(self.table.manifests.read_manifest, name):
+        for entry in _read_unless_damaged(self.table.manifests.read_manifest, name):
             gained = 1 if entry.kind is FileKind.ADD else -1
             for file in (entry.file.file_name, *entry.file.extra_files):
                 self._gains[file][name] += gained
@@ -100,7 +100,7 @@ class FileNeeds:
         if manifest is None:
             return
         self._named[manifest].add(version)
-        for entry in _unless_damaged(self.table.manifests.read_index_manifest, manifest):
+        for entry in _read_unless_damaged(self.table.manifests.read_index_manifest, manifest):
             self._named[entry.index_file.file_name].add(version)
 
 
@@ -133,7 +133,7 @@ def _name(version: NamedVersion, branch: str) -> VersionName:
     return VersionName(kind=kind, number=int(file), branch=branch, is_changes=is_changes)
 
 
-def _unless_damaged(read: Callable[[str], list[_T]], name: str) -> list[_T]:
+def _read_unless_damaged(read: Callable[[str], list[_T]], name: str) -> list[_T]:
     try:
         return read(name)
     except CorruptFileError:

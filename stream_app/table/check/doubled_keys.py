@@ -73,7 +73,7 @@ def cross_partition_findings(
         return
     buckets = CodedBuckets()
     count, example = 0, ""
-    for part in _parts(table, snapshot, rule, buckets, part_rows):
+    for part in _parts_by_key(table, snapshot, rule, buckets, part_rows):
         doubled = doubled_rows(part, part.select(rule.keys))
         count += len(doubled)
         if len(doubled) and not example:
@@ -98,7 +98,7 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     if (rule := index_rule(table.schema)) is None:
         return None
     doubled_parts: list[pa.RecordBatch] = []
-    for part in _parts(table, snapshot, rule, CodedBuckets(), PART_ROWS):
+    for part in _parts_by_key(table, snapshot, rule, CodedBuckets(), PART_ROWS):
         keys = part.select(rule.keys)
         doubled = doubled_rows(part, keys)
         if len(doubled):
@@ -106,7 +106,7 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     return pa.concat_batches(doubled_parts) if doubled_parts else None
 
 
-def _parts(
+def _parts_by_key(
     table: FileStoreTable,
     snapshot: Snapshot,
     rule: IndexRule,
@@ -190,7 +190,7 @@ class DoubledKeySearch:
         for bucket, files in by_bucket(e for e in live if e.file.level > 0).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
-            count, example = self._doubled(bucket, overlapping)
+            count, example = self._count_doubled(bucket, overlapping)
             if count:
                 yield Finding(
                     kind=FindingKind.DOUBLE_KEYS,
@@ -200,7 +200,7 @@ class DoubledKeySearch:
                     fix="merge the bucket whole: stream-app compact --full",
                 )
 
-    def _doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:
+    def _count_doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:
         """Return the number of keys with several live rows, and the first such key as text."""
         count, example = 0, ""
         if not sections:
@@ -255,14 +255,14 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
                 for bucket, entry in index.get(partition, {}).items()
             }
             where = table.paths.partition_folder(partition)
-            yield from _repeated(hashes, where)
-            yield from _unknown(table, partition, files[partition], hashes)
+            yield from _repeated_hash_findings(hashes, where)
+            yield from _unknown_hash_findings(table, partition, files[partition], hashes)
     except CorruptFileError as error:
         if table.snapshots.exists(latest.snapshot_id):
             yield unreadable(error, table.location)
 
 
-def _repeated(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
+def _repeated_hash_findings(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
     if not hashes:
         return
     distinct, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
@@ -279,7 +279,7 @@ def _repeated(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
     )
 
 
-def _unknown(
+def _unknown_hash_findings(
     table: FileStoreTable,
     partition: bytes,
     files: Mapping[int, Sequence[DataFileMeta]],

@@ -41,14 +41,14 @@ class ManifestCheck:
         """Read a manifest list; empty without a list, None if the list is unreadable."""
         if name is None:
             return []
-        return self._readable(lambda: self.table.manifests.read_list(name, size))
+        return self._read(lambda: self.table.manifests.read_list(name, size))
 
     def entries(self, metas: Iterable[ManifestFileMeta]) -> list[ManifestEntry] | None:
         """Read the entries of manifests in order; None if a manifest is unreadable."""
         read_entries: list[ManifestEntry] = []
         complete = True
         for meta in metas:
-            entries = self._readable(
+            entries = self._read(
                 lambda meta=meta: self.table.manifests.read_manifest(  # type: ignore[misc]
                     meta.file_name, meta.file_size
                 )
@@ -69,9 +69,9 @@ class ManifestCheck:
 
     def index_entries(self, name: str | None) -> list[IndexManifestEntry]:
         """Read the entries of an index manifest; empty if it is unreadable."""
-        return self._readable(lambda: self.table.manifests.read_index_manifest(name)) or []
+        return self._read(lambda: self.table.manifests.read_index_manifest(name)) or []
 
-    def _readable(self, read: Callable[[], list[_T]]) -> list[_T] | None:
+    def _read(self, read: Callable[[], list[_T]]) -> list[_T] | None:
         try:
             return read()
         except CorruptFileError as error:

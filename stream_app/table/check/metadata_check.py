@@ -122,7 +122,7 @@ class MetadataCheck:
                 fix=f"restore schema/schema-{schema_id} from a backup",
             )
         if version.kind is VersionKind.CHANGELOG:
-            yield from self._long_lived(snapshot, version)
+            yield from self._changelog_file_findings(snapshot, version)
         elif version.kind is VersionKind.TAG:
             same = snapshots.get(snapshot.snapshot_id)
             # Names of lists are unique, so they decide whether the tag is that snapshot.
@@ -163,19 +163,19 @@ class MetadataCheck:
             self._live = LiveFiles()
             self._live.apply(touched)
         else:
-            yield from self._base(base, version.path)
+            yield from self._base_findings(base, version.path)
             if delta is None:
                 self._live = None
                 return
             yield from (_delta_finding(entry, version.path) for entry in self._live.apply(delta))
             touched = delta
         self._metas = base + added
-        yield from self._placed(touched)
-        yield from self._counts(snapshot, delta, version)
-        yield from self._needed(touched, is_changelog=False)
-        yield from self._index(snapshot, version)
+        yield from self._placement_findings(touched)
+        yield from self._count_findings(snapshot, delta, version)
+        yield from self._missing_file_findings(touched, is_changelog=False)
+        yield from self._index_findings(snapshot, version)
 
-    def _base(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
+    def _base_findings(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
         """Check that merged manifests have the same live files as those that they replace."""
         before = {meta.file_name: meta for meta in self._metas}
         after = {meta.file_name: meta for meta in base}
@@ -198,7 +198,7 @@ class MetadataCheck:
                 fix=_ROLL_BACK,
             )
 
-    def _placed(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
+    def _placement_findings(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
         """Check the levels and buckets that a snapshot changed."""
         assert self._live is not None
         buckets = {(entry.partition, entry.bucket): None for entry in touched}
@@ -220,11 +220,11 @@ class MetadataCheck:
         is_clustered = is_on(schema.options, "pk-clustering-override")
         return schema.kind.merges_by_key and not is_clustered
 
-    def _counts(
+    def _count_findings(
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
     ) -> Iterator[Finding]:
         assert self._live is not None
-        gained = None if delta is None else sum(map(_gained, delta))
+        gained = None if delta is None else sum(map(_row_gain, delta))
         counted = RecordCounts(total=self._live.rows, delta=gained, changelog=None)
         yield from count_findings(snapshot, counted, version.path)
         # A compaction drops the rows that deletion vectors mark.
@@ -245,18 +245,22 @@ class MetadataCheck:
         rows = sum(entry.file.row_count for entry in entries)
         counted = RecordCounts(total=None, delta=None, changelog=rows)
         yield from count_findings(snapshot, counted, version.path)
-        yield from self._needed(entries, is_changelog=True)
+        yield from self._missing_file_findings(entries, is_changelog=True)
 
-    def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
+    def _changelog_file_findings(
+        self, snapshot: Snapshot, version: NamedVersion
+    ) -> Iterator[Finding]:
         """Check that a changelog has its changelog files, or the files that its APPEND added."""
         if snapshot.changelog_manifest_list is not None:
             yield from self._changelog(snapshot, version)
         elif snapshot.commit_kind is CommitKind.APPEND and not self.table.options.writes_changelog:
             name, size = snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
             entries = self._manifests.entries_of_list(name, size)
-            yield from self._needed(entries or (), is_changelog=False)
+            yield from self._missing_file_findings(entries or (), is_changelog=False)
 
-    def _needed(self, entries: Iterable[ManifestEntry], *, is_changelog: bool) -> Iterator[Finding]:
+    def _missing_file_findings(
+        self, entries: Iterable[ManifestEntry], *, is_changelog: bool
+    ) -> Iterator[Finding]:
         for entry in entries:
             path = self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
             if entry.kind is not FileKind.ADD or path in self.files:
@@ -267,7 +271,7 @@ class MetadataCheck:
             for name in entry.file.extra_files:
                 yield from self._presence.findings(f"{folder}/{name}", None)
 
-    def _index(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
+    def _index_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         for entry in self._manifests.index_entries(snapshot.index_manifest):
             file = entry.index_file
             path = self.table.paths.index_file(entry.partition, entry.bucket, file)
@@ -298,7 +302,7 @@ class MetadataCheck:
             )
 
 
-def _gained(entry: ManifestEntry) -> int:
+def _row_gain(entry: ManifestEntry) -> int:
     return entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
 
 

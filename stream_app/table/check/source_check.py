@@ -108,9 +108,9 @@ class SourceCheck:
         counts = pa.Table.from_batches(keys).group_by(list(names)).aggregate([([], "count_all")])
         counts = counts.filter(pc.field("count_all") > 1).sort_by("count_all")
         if counts.num_rows:
-            yield self._repeated(counts, names)
+            yield self._repeated_key_finding(counts, names)
 
-    def _repeated(self, counts: pa.Table, names: Collection[str]) -> Finding:
+    def _repeated_key_finding(self, counts: pa.Table, names: Collection[str]) -> Finding:
         surplus = pc.sum(counts["count_all"]).as_py() - counts.num_rows
         key = counts.select(list(names)).slice(0, 1).to_pylist()[0]
         example = ", ".join(f"{name} = {value!r}" for name, value in key.items())

@@ -101,7 +101,7 @@ class TableCheck:
     def findings(self) -> Iterator[Finding]:
         """Yield each problem once, as soon as the check finds it."""
         yielded: set[tuple[FindingKind, str, str]] = set()
-        for finding in self._all():
+        for finding in self._all_findings():
             if (identity := (finding.kind, finding.problem, finding.where)) not in yielded:
                 yielded.add(identity)
                 yield self._with_needs(finding)
@@ -112,7 +112,7 @@ class TableCheck:
 
     def _with_needs(self, finding: Finding) -> Finding:
         """Return the finding with its consequences for the table's versions."""
-        needs = self._lose(finding)
+        needs = self._versions_lost_by(finding)
         if not needs or self._needs is None:
             return finding
         described = replace(finding, needed_by=needs_text(needs))
@@ -121,7 +121,7 @@ class TableCheck:
         versions = self._needs.versions
         return replace(described, fix=next_step(self.table.location, versions, needs, self._lost))
 
-    def _lose(self, finding: Finding) -> set[VersionName]:
+    def _versions_lost_by(self, finding: Finding) -> set[VersionName]:
         """Return the versions that need a finding's file, and record those that are damaged."""
         if finding.kind not in _DAMAGED | _WRONG:
             return set()
@@ -132,7 +132,7 @@ class TableCheck:
             self._lost |= needs
         return needs
 
-    def _all(self) -> Iterator[Finding]:
+    def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings about the table, its Iceberg metadata and its branches."""
         table = self.table
         looked_into: set[str] = set()
@@ -162,9 +162,9 @@ class TableCheck:
             name: a prefix of the texts about the table or branch.
         """
         metadata = MetadataCheck(table, self.progress)
-        metadata_findings = [*metadata.run(), *_waiting(table)]
+        metadata_findings = [*metadata.run(), *_waiting_row_findings(table)]
         for finding in metadata_findings:  # first, because the advice names versions
-            self._lose(finding)
+            self._versions_lost_by(finding)
         yield from metadata_findings
         self.report.versions += metadata.versions
         yield from _unknown_findings(table, name)
@@ -219,7 +219,7 @@ class TableCheck:
             self.report.left_out.append(f"{subject}: {text}")
 
 
-def _waiting(table: FileStoreTable) -> Iterator[Finding]:
+def _waiting_row_findings(table: FileStoreTable) -> Iterator[Finding]:
     # A damaged manifest is a finding of the metadata.
     with contextlib.suppress(CorruptFileError, FileNotFoundError):
         if rows := rows_that_wait(table, table.snapshots.latest()):
@@ -272,7 +272,7 @@ class _FileChecks:
             self.report.rows += facts.rows
             return list(facts.findings(file.path))
 
-        return self._while_it_is_there(file.path, file_findings)
+        return self._findings_if_file_exists(file.path, file_findings)
 
     def unless_unsupported(self, subject: str, findings: Iterator[Finding]) -> list[Finding]:
         try:
@@ -309,9 +309,9 @@ class _FileChecks:
                 )
             ]
 
-        return self._while_it_is_there(path, vector_findings)
+        return self._findings_if_file_exists(path, vector_findings)
 
-    def _while_it_is_there(
+    def _findings_if_file_exists(
         self, path: str, findings_of: Callable[[], list[Finding]]
     ) -> list[Finding]:
         try:

@@ -144,7 +144,7 @@ class TableReplay:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         base, last = self._rows(self.base), self._rows(self.last)
-        changes, going_back = self._changed()
+        changes, going_back = self._changes_by_bucket()
         buckets = sorted(base.keys() | last.keys() | changes.keys())
         for done, bucket in enumerate(buckets):
             progress("buckets replayed", done, len(buckets))
@@ -169,7 +169,7 @@ class TableReplay:
             entry for entry in live if entry.file.level >= least and entry.bucket != POSTPONED
         )
 
-    def _changed(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
+    def _changes_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
         """Return the changes of each bucket, and the buckets whose sequence numbers go back."""
         changed: dict[BucketId, list[DataFileMeta]] = {}
         going_back: set[BucketId] = set()
@@ -197,7 +197,7 @@ class TableReplay:
                 return ()
 
 
-def _unrecorded(
+def _reason_unrecorded(
     table: FileStoreTable,
     snapshot: Snapshot,
     versions: Mapping[VersionKind, Mapping[int, Snapshot]],
@@ -256,11 +256,11 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         number: schema_of(snapshot.schema_id).core_options.changelog_producer
         for number, snapshot in changes.items()
     }
-    wanted = replay_range(
+    snapshot_range = replay_range(
         [
             VersionChanges(
                 snapshot_id=number,
-                unrecorded=_unrecorded(
+                unrecorded=_reason_unrecorded(
                     table, snapshot, by_kind, producer_traits(producers[number])
                 ),
                 producer=producers[number],
@@ -269,18 +269,20 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         ],
         bases.keys(),
     )
-    if isinstance(wanted, str):
-        return wanted
-    producer = producer_traits(producers[wanted.last])
+    if isinstance(snapshot_range, str):
+        return snapshot_range
+    producer = producer_traits(producers[snapshot_range.last])
     if not traits_of(engine).keeps_newest and not producer.by_compaction:
         return f"rows are merged by merge-engine = {engine}"
     return TableReplay(
         table=table,
         producer=producer,
-        range=wanted,
-        base=bases.get(wanted.base),
+        range=snapshot_range,
+        base=bases.get(snapshot_range.base),
         changes=tuple(
-            snapshot for n, snapshot in changes.items() if wanted.base < n <= wanted.last
+            snapshot
+            for n, snapshot in changes.items()
+            if snapshot_range.base < n <= snapshot_range.last
         ),
-        last=changes[wanted.last],
+        last=changes[snapshot_range.last],
     )

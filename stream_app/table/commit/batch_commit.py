@@ -16,5 +16,5 @@ ANALYSIS = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
 
 def batch_committer(table: FileStoreTable) -> FileStoreCommit:
     """Return a committer with a fresh commit user; its commits have `BATCH_COMMIT_IDENTIFIER`."""
-    history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
-    return FileStoreCommit(table, history)
+    commit_history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
+    return FileStoreCommit(table, commit_history)

@@ -46,7 +46,7 @@ class ListedPartitions:
         self._due |= {change.partition for change in changes if change.added} - self._listed
         if not self._due:
             return
-        partitions = [_described(table, partition) for partition in sorted(self._due)]
+        partitions = [_describe_partition(table, partition) for partition in sorted(self._due)]
         try:
             table.environment.add_partitions(partitions)
         except StorageError as error:
@@ -61,7 +61,7 @@ class ListedPartitions:
         self._due.clear()
 
 
-def _described(table: FileStoreTable, partition: bytes) -> CatalogPartition:
+def _describe_partition(table: FileStoreTable, partition: bytes) -> CatalogPartition:
     folder = table.paths.partition_folder(partition).removeprefix(f"{table.location}/")
     return CatalogPartition(tuple(table.paths.partition_spec(partition).values()), folder)
 

@@ -47,7 +47,9 @@ class CommitConflicts:
         """
         if commit_kind is CommitKind.OVERWRITE:
             return  # the deletes of an overwrite were computed from this snapshot
-        live = self._added_since(known_id, latest) if commit_kind is CommitKind.APPEND else None
+        live = (
+            self._files_added_since(known_id, latest) if commit_kind is CommitKind.APPEND else None
+        )
         if live is None:
             partitions = {entry.partition for entry in changes.entries}
             live = FileStoreScan(self.table).live_in(latest, partitions)
@@ -55,7 +57,7 @@ class CommitConflicts:
         if not clashes:
             return
         first = clashes[0]
-        problem, fix = explanation(first, self._history(latest))
+        problem, fix = explanation(first, self._deltas_newest_first(latest))
         more = f" (and {len(clashes) - 1} more)" if len(clashes) > 1 else ""
         where = self.table.paths.bucket(first.change.partition, first.change.bucket)
         error = CommitConflictError(
@@ -136,20 +138,20 @@ class CommitConflicts:
             "take the change back",
         )
 
-    def _added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
+    def _files_added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
         """Return live files that other writers added; None if expiry has deleted snapshots between.
 
         An append deletes nothing, so it cannot conflict with older files. Reading only the
         additions is cheap, even if the table has very many files.
         """
         deltas: list[SnapshotDelta] = []
-        for delta in self._history(latest):
+        for delta in self._deltas_newest_first(latest):
             if delta.snapshot_id <= known_id:
                 return live_entries(entry for delta in reversed(deltas) for entry in delta.entries)
             deltas.append(delta)
         return None
 
-    def _history(self, latest: Snapshot) -> Iterator[SnapshotDelta]:
+    def _deltas_newest_first(self, latest: Snapshot) -> Iterator[SnapshotDelta]:
         scan = FileStoreScan(self.table)
         oldest = max(1, latest.snapshot_id - HISTORY_MAX + 1)
         for snapshot in self.table.snapshots.backwards(down_to=oldest):

@@ -74,13 +74,13 @@ class FileStoreCommit:
     """Commits for one user.
 
     Attributes:
-        history: the known snapshot and our commits. A commit on top of the known snapshot advances
-            it. After other writers' commits the caller must catch up.
+        commit_history: the known snapshot and our commits. A commit on top of the known
+            snapshot advances it. After other writers' commits the caller must catch up.
         callbacks: run after each published snapshot.
     """
 
     table: FileStoreTable
-    history: CommitHistory
+    commit_history: CommitHistory
     callbacks: CommitCallbacks = field(init=False)
     _conflicts: CommitConflicts = field(init=False)
     _statistics: CarriedStatistics = field(init=False)
@@ -105,7 +105,7 @@ class FileStoreCommit:
                 commit's outcome cannot be determined.
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-        checked = partial(_checked, changes, check)
+        checked = partial(_check_base, changes, check)
         return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, checked))
 
     def commit_compactions(
@@ -217,7 +217,7 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        checked = partial(_checked, changes, None)
+        checked = partial(_check_base, changes, None)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, checked))
 
     def _publish(self, commit: PlannedSnapshot) -> Snapshot:
@@ -230,7 +230,7 @@ class FileStoreCommit:
             files.take_back_all()
             raise
         files.note_created()
-        self.history.note_created(snapshot)
+        self.commit_history.note_created(snapshot)
         self.callbacks.call(snapshot, commit.committable.changes)
         return snapshot
 
@@ -242,7 +242,7 @@ class FileStoreCommit:
         began = clock.steady_seconds()
         # The committer has just followed the table, or made its newest snapshot. It reads the
         # newest one only after a lost race.
-        latest = self.history.newest
+        latest = self.commit_history.newest
         for retry in range(retries + 1):
             snapshot = self._attempt(latest, commit, files)
             if snapshot is not None:
@@ -261,14 +261,14 @@ class FileStoreCommit:
             )
             latest = self.table.snapshots.latest()
         races = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
-        raise _lost(self.table, self.history.commit_user, commit, races)
+        raise _lost_race_error(self.table, self.commit_history.commit_user, commit, races)
 
     def _attempt(
         self, latest: Snapshot | None, commit: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot | None:
         """Try to commit on top of a snapshot; None if a newer snapshot exists."""
         try:
-            snapshot = self._on_top_of(latest, commit, files)
+            snapshot = self._prepare_snapshot(latest, commit, files)
         except CorruptFileError:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
@@ -276,7 +276,7 @@ class FileStoreCommit:
         snapshots = self.table.snapshots
         if not base_exists(snapshots, latest):
             return None  # `latest` expired during the write
-        self.history.note_attempt(snapshot)
+        self.commit_history.note_attempt(snapshot)
         if not _is_published(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
@@ -290,20 +290,20 @@ class FileStoreCommit:
             self._knows_earliest_hint = True
         return snapshot
 
-    def _on_top_of(
+    def _prepare_snapshot(
         self, latest: Snapshot | None, commit: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot:
         """Write all files of a new snapshot except its own, and return the snapshot."""
-        self.history.check(latest)
+        self.commit_history.check(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = _changes_of(self.table, commit, latest)
-        if latest and (commit.is_outdated or latest.snapshot_id != self.history.known_id):
+        if latest and (commit.is_outdated or latest.snapshot_id != self.commit_history.known_id):
             # If another process has committed a higher identifier, our snapshot would hide its
             # commit.
-            self.history.check_alone(latest)
-            self._conflicts.check(commit.commit_kind, changes, latest, self.history.known_id)
+            self.commit_history.check_alone(latest)
+            self._conflicts.check(commit.commit_kind, changes, latest, self.commit_history.known_id)
         if commit.commit_kind is not CommitKind.OVERWRITE:
             self._conflicts.check_index(changes, latest)
         is_compact = commit.commit_kind is CommitKind.COMPACT
@@ -312,7 +312,7 @@ class FileStoreCommit:
         statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
         base = CommitBase(self.table, latest, schema_id)
         complete_changes = replace(changes, statistics=statistics)
-        user = self.history.commit_user
+        user = self.commit_history.commit_user
         snapshot = with_epochs(next_snapshot(user, commit, complete_changes, lists, base), epochs)
         return with_row_sums(with_proof(snapshot, latest), self.table, latest, changes)
 
@@ -328,7 +328,7 @@ def _changes_of(
     return replace(changes, entries=number_entries(changes.entries, number))
 
 
-def _checked(
+def _check_base(
     changes: CommitChanges, check: BaseCheck | None, latest: Snapshot | None
 ) -> CommitChanges:
     if check is not None:
@@ -336,7 +336,9 @@ def _checked(
     return changes
 
 
-def _lost(table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str) -> CommitError:
+def _lost_race_error(
+    table: FileStoreTable, user: str, commit: PlannedSnapshot, races: str
+) -> CommitError:
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(

@@ -82,7 +82,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     if verdict is SnapshotStanding.IN_LINE:
         return
     if verdict is SnapshotStanding.ASK_NEXT:
-        is_beneath = _is_beneath_next(table, snapshot)
+        is_beneath = _is_in_next_snapshot(table, snapshot)
     else:
         is_beneath = None if verdict is SnapshotStanding.UNKNOWN else False
     if is_beneath:
@@ -91,7 +91,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
     newest = table.snapshots.latest()  # read after our snapshot was deleted
-    if newest is not None and _knows(newest, snapshot):
+    if newest is not None and _records_epoch_of(newest, snapshot):
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
@@ -115,13 +115,13 @@ def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     return stored.delta_manifest_list == snapshot.delta_manifest_list
 
 
-def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
+def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
     """Return whether the next snapshot contains our changes; None if that is unknown."""
     scan = FileStoreScan(table)
     try:
         following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
         before = scan.manifests_before(following)
-        if _knows(following, snapshot) or scan.manifests(snapshot) == before:
+        if _records_epoch_of(following, snapshot) or scan.manifests(snapshot) == before:
             return True
         changed = scan.delta(snapshot)
         live = {entry.identity for entry in scan.live_before(following)}
@@ -131,7 +131,7 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
     return added <= live if added else None
 
 
-def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
+def _records_epoch_of(later: Snapshot, snapshot: Snapshot) -> bool:
     """Return whether a later snapshot records the epoch that `snapshot` committed."""
     recorded = epochs_of(recording([later])).get(snapshot.commit_user)
     epoch = snapshot.commit_identifier, snapshot.time_millis

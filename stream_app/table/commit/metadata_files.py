@@ -105,7 +105,7 @@ class ManifestMerger:
             threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
         )
         if rewritten:
-            return self._full(metas, rewritten)
+            return self._merge_in_full(metas, rewritten)
         merged: list[ManifestFileMeta] = []
         for group in manifest_groups(
             metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
@@ -117,7 +117,7 @@ class ManifestMerger:
             merged += self.table.manifests.write_manifests(compacted_entries(entries))
         return merged
 
-    def _full(
+    def _merge_in_full(
         self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
     ) -> list[ManifestFileMeta]:
         """Drop the entries of all deleted files, so that no DELETE entry remains."""

@@ -45,14 +45,14 @@ def with_row_sums(
     if changes.row_sums is not None:
         record = changes.row_sums(before)
     else:
-        record = _record_after(before, table, snapshot.commit_kind, changes)
+        record = _record_after_commit(before, table, snapshot.commit_kind, changes)
     if record is None:  # later snapshots count from this one
         record = SumRecord(origin=snapshot.snapshot_id, partitions={})
     properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
     return replace(snapshot, properties=properties)
 
 
-def _record_after(
+def _record_after_commit(
     before: SumRecord, table: FileStoreTable, commit_kind: CommitKind, changes: CommitChanges
 ) -> SumRecord | None:
     """Return the record after a commit; None if it cannot be known."""
@@ -63,15 +63,15 @@ def _record_after(
             return EMPTY_TABLE
         return without_partitions(before, {entry.partition for entry in changes.entries})
     if table.kind.merges_by_key:
-        sums = _sums(changes.changelog)
+        sums = _sums_by_partition(changes.changelog)
     elif commit_kind is CommitKind.APPEND:
-        sums = _sums(changes.entries)
+        sums = _sums_by_partition(changes.entries)
     else:
         sums = {}
     return None if sums is None else with_changes(before, sums)
 
 
-def _sums(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:
+def _sums_by_partition(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:
     """Return the files' sums by partition; None if a sum or the old row of an update is missing."""
     sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
     open_updates = 0

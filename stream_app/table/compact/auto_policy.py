@@ -135,7 +135,7 @@ class AutoPolicy:
             num_levels=levels.num_levels,
         )
         if is_due(present, sizes):
-            choice = choose_rules(sizes, rules, self._fixed(), self._stop_trigger(), present)
+            choice = choose_rules(sizes, rules, self._fixed_rules(), self._stop_trigger(), present)
             self._choices[bucket] = choice
             if present is None or present.rules != choice.rules:
                 where = self.table.paths.bucket(*bucket)
@@ -149,7 +149,7 @@ class AutoPolicy:
         if self.bounds.budget is not None and (choice := self._choices.get(bucket)) is not None:
             self._epoch[choice.simulated] += size
 
-    def _fixed(self) -> FixedRules:
+    def _fixed_rules(self) -> FixedRules:
         return FixedRules(
             trigger=self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER),
             size_ratio=self._is_set(COMPACTION_SIZE_RATIO),

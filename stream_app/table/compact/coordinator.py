@@ -147,7 +147,7 @@ class CompactCoordinator:
         by_urgency = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.number_of_sorted_runs()
         )
-        begun = 0
+        started = 0
         for bucket, manager in by_urgency:
             is_chosen = self._partitions is None or bucket[0] in self._partitions
             if not is_chosen or self.failures.must_wait(bucket):
@@ -159,11 +159,11 @@ class CompactCoordinator:
                 self.executor, local_ms=local_ms, expects_no_flush=at_rest
             ):
                 self._since[bucket] = self.age_clock.steady_seconds()
-                begun += 1
+                started += 1
             if manager.running is None:
                 # The bucket needs no compaction any more: another job may have done it.
                 self.failures.forget(bucket)
-        return begun
+        return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start full compactions, and return the buckets whose compaction must start later.

@@ -182,8 +182,13 @@ class _FileAnswers:
         self, column: DataField, comparison: IndexComparison, values: tuple[object, ...]
     ) -> MayPass:
         """Ask the indexes of a column which rows may pass a comparison; None if none can tell."""
-        then = next((old for old in self.schema.fields if old.field_id == column.field_id), None)
-        if then is None or then.data_type.as_nullable() != column.data_type.as_nullable():
+        written_field = next(
+            (old for old in self.schema.fields if old.field_id == column.field_id), None
+        )
+        if (
+            written_field is None
+            or written_field.data_type.as_nullable() != column.data_type.as_nullable()
+        ):
             return None  # an index has values of the file's own type
         if column.data_type.root in FLOAT_ROOTS and 0 in values:
             return None  # 0.0 and -0.0 are equal, but an index distinguishes them
@@ -191,8 +196,8 @@ class _FileAnswers:
         array = pa.array(scalars, arrow_type(column.data_type))
         test = IndexTest(comparison, array)
         return _all_of(
-            FILE_INDEX_KINDS[kind].reader(body, then.data_type).rows(test)
-            for kind, body in self.bodies.get(then.name, {}).items()
+            FILE_INDEX_KINDS[kind].reader(body, written_field.data_type).rows(test)
+            for kind, body in self.bodies.get(written_field.name, {}).items()
             if body is not None and kind in FILE_INDEX_KINDS
         )
 

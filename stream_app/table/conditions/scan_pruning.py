@@ -42,8 +42,8 @@ class ScanPruning:
         """Return the manifests that may have a partition with a matching row."""
         if self.condition is None:
             return list(metas)
-        passing = self.condition.may_match(map(self._stats_of, metas))
-        return [meta for meta, passes in zip(metas, passing, strict=True) if passes]
+        matches = self.condition.may_match(map(self._stats_of, metas))
+        return [meta for meta, passes in zip(metas, matches, strict=True) if passes]
 
     def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
         """Yield the entries of partitions and buckets that may have a matching row."""

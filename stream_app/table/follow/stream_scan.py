@@ -136,19 +136,19 @@ class StreamScan:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position, admitted = begin, AdmittedSplits(limits)
-        taken: list[StreamSplit] = []
+        next_splits: list[StreamSplit] = []
         while not admitted.is_full:
             splits = self._splits_of(position)
             if splits is None:
                 break
             remaining = splits[position.index :]
             admitted, count = admitted.admit(remaining)
-            taken += remaining[:count]
+            next_splits += remaining[:count]
             if count < len(remaining):
                 position = position.after(count)
                 break
             position = position.next_snapshot()
-        return StreamStep(begin=begin, end=position, splits=tuple(taken))
+        return StreamStep(begin=begin, end=position, splits=tuple(next_splits))
 
     def splits(self, begin: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
         """Return the splits between two positions that steps returned.
@@ -158,7 +158,7 @@ class StreamScan:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position = begin
-        taken: list[StreamSplit] = []
+        chosen_splits: list[StreamSplit] = []
         while position.is_before(end):
             splits = self._splits_of(position)
             if splits is None:
@@ -169,9 +169,9 @@ class StreamScan:
                     "anew as well",
                 )
             stop = end.index if position.is_in(end) else len(splits)
-            taken += splits[position.index : stop]
+            chosen_splits += splits[position.index : stop]
             position = position.next_snapshot()
-        return taken
+        return chosen_splits
 
     def _splits_of(self, position: StreamPosition) -> list[StreamSplit] | None:
         """Return all splits of a position's snapshot; None if it is not committed yet."""

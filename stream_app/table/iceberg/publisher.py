@@ -132,11 +132,11 @@ class IcebergPublisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
-        self._try_to(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
+        self._attempt(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
 
     def catch_up(self) -> None:
         """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
-        self._try_to(self._catch_up, "the newest snapshot")
+        self._attempt(self._catch_up, "the newest snapshot")
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.bring_up_to(snapshot)
@@ -158,7 +158,7 @@ class IcebergPublisher:
             self._write(update, snapshot, ahead.least)
             self._catalog.bring_up_to(self._published)
 
-    def _try_to(self, publish: Callable[[], None], subject: str) -> None:
+    def _attempt(self, publish: Callable[[], None], subject: str) -> None:
         if not self.is_on:
             return
         try:
@@ -205,7 +205,7 @@ class IcebergPublisher:
         base = self._published
         if base is None:  # another writer also publishes
             return
-        snapshots, tags = self._tags.history(base.snapshots)
+        snapshots, tags = self._tags.retain(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
         older = older_files(self.files, base, self.table.options, self._catalog)
@@ -265,9 +265,9 @@ class IcebergPublisher:
         added_rows = sum(file.row_count for file in added.values())
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
-            parent_id=update.history[-1].snapshot_id if update.history else None,
+            parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
-            time_millis=max([snapshot.time_millis, *(old.time_millis for old in update.history)]),
+            time_millis=max([snapshot.time_millis, *(old.time_millis for old in update.snapshots)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
@@ -307,7 +307,7 @@ class IcebergPublisher:
     ) -> IcebergMetadata:
         """Return the metadata of a version that ends with `snapshot`."""
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tags.history([*update.history, snapshot])
+        snapshots, tags = self._tags.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         return IcebergMetadata(
             version=version,

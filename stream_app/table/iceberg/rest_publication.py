@@ -177,13 +177,15 @@ class RestCatalogTable:
 
     def _possible_tags(self, published: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
         """Return the tags whose snapshots the catalog has or receives; log the others once."""
-        has = _common(published, metadata)
+        common = _common(published, metadata)
         gets = {
             snapshot.snapshot_id
             for snapshot in metadata.snapshots
             if _is_taken(snapshot, published, metadata)
         }
-        possible = {name: number for name, number in metadata.tags.items() if number in has | gets}
+        possible = {
+            name: number for name, number in metadata.tags.items() if number in common | gets
+        }
         for name in sorted(metadata.tags.keys() - possible.keys() - self._left_out):
             _LOG.warning(
                 "the Iceberg catalog's %s has no tag %r: it has lost snapshot %d, and takes no "

@@ -39,7 +39,7 @@ class TaggedSnapshots:
                 self._numbers[key] = number
         return {name: number for (name, _), number in self._numbers.items()}
 
-    def history(
+    def retain(
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""

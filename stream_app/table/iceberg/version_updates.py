@@ -37,13 +37,13 @@ class VersionUpdate:
     Attributes:
         base: the previous version; None without one.
         manifests: the manifests of `base` whose files are carried over.
-        history: the snapshots of `base` that stay in the history.
-        replaces: whether the files of the update replace those of `history`.
+        snapshots: the snapshots of `base` that stay in the new version.
+        replaces: whether the files of the update replace those of `snapshots`.
     """
 
     base: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
-    history: Sequence[IcebergSnapshot]
+    snapshots: Sequence[IcebergSnapshot]
     changes: VisibleChanges
     replaces: bool = False
 
@@ -70,8 +70,10 @@ class VersionUpdates:
             manifests = self.files.read_list(base.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
-        changes, history = self._changes(entries), base.snapshots
-        return VersionUpdate(base=base, manifests=manifests, history=history, changes=changes)
+        changes = self._changes(entries)
+        return VersionUpdate(
+            base=base, manifests=manifests, snapshots=base.snapshots, changes=changes
+        )
 
     def full_update(
         self,
@@ -95,7 +97,11 @@ class VersionUpdates:
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(
-            base=base, manifests=(), history=retained, changes=changes, replaces=bool(retained)
+            base=base,
+            manifests=(),
+            snapshots=retained,
+            changes=changes,
+            replaces=bool(retained),
         )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
@@ -129,7 +135,9 @@ def summary(
         ),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
-    follows = bool(update.history) and update.history[-1].snapshot_id == snapshot.snapshot_id - 1
+    follows = (
+        bool(update.snapshots) and update.snapshots[-1].snapshot_id == snapshot.snapshot_id - 1
+    )
     keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     has_vectors = any(
         manifest.files[added] for manifest in writer.written if manifest not in written

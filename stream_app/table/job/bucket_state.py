@@ -82,14 +82,14 @@ class BucketState(Protocol):
 
 
 def bucket_state(
-    table: FileStoreTable, history: CommitHistory, constraints: WriteConstraints
+    table: FileStoreTable, commit_history: CommitHistory, constraints: WriteConstraints
 ) -> BucketState:
     """Return the state for a table."""
     if (rule := index_rule(table.schema)) is not None:
-        return KeyIndexState(table, history, rule)
+        return KeyIndexState(table, commit_history, rule)
     if table.kind.has_bucket_number:
-        return BucketCountState(table, history, constraints)
-    return HashIndexState(table, history) if table.kind.indexes_hashes else NoIndexState()
+        return BucketCountState(table, commit_history, constraints)
+    return HashIndexState(table, commit_history) if table.kind.indexes_hashes else NoIndexState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,12 @@ class BucketCountState(BucketState):
     When another program rescales a partition, rows that were already routed are routed again.
 
     Attributes:
-        history: the newest snapshot that the job knows.
+        commit_history: the newest snapshot that the job knows.
         constraints: holds the numbers of buckets in that snapshot.
     """
 
     table: FileStoreTable
-    history: CommitHistory
+    commit_history: CommitHistory
     constraints: WriteConstraints
 
     @property
@@ -180,7 +180,7 @@ class BucketCountState(BucketState):
     ) -> tuple[bytes, int] | None:
         """Return a changed partition that was rescaled, and its number of buckets; else None."""
         partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
-        if newest is None or newest.snapshot_id == self.history.known_id:
+        if newest is None or newest.snapshot_id == self.commit_history.known_id:
             known_counts = self.constraints.bucket_counts
             counts = {partition: known_counts.get(partition, bucket) for partition in partitions}
         else:
@@ -201,17 +201,17 @@ class KeyIndexState(BucketState):
     another place.
 
     Attributes:
-        history: the newest snapshot that the job knows.
+        commit_history: the newest snapshot that the job knows.
     """
 
     table: FileStoreTable
-    history: CommitHistory
+    commit_history: CommitHistory
     rule: IndexRule
 
     @property
     def basis(self) -> BucketBasis:
         """See `BucketState.basis`."""
-        newest = self.history.newest
+        newest = self.commit_history.newest
         return BucketBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
 
     @property
@@ -266,11 +266,11 @@ class HashIndexState(BucketState):
     """The hash index of one table.
 
     Attributes:
-        history: the newest snapshot that the job knows.
+        commit_history: the newest snapshot that the job knows.
     """
 
     table: FileStoreTable
-    history: CommitHistory
+    commit_history: CommitHistory
     _epochs: deque[dict[str, IndexReplacement]] = field(
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
     )
@@ -278,7 +278,7 @@ class HashIndexState(BucketState):
     @property
     def basis(self) -> BucketBasis:
         """The newest index that this process knows, by which rows are routed."""
-        return self._basis(self.history.newest)
+        return self._basis(self.commit_history.newest)
 
     def fits(self, basis: BucketBasis) -> bool:
         """Return whether rows routed by `basis` have the buckets that the newest index gives

@@ -27,5 +27,5 @@ def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
     if not live and not index:
         return None
-    history = CommitHistory(table, f"{commit_user}-truncate", latest)
-    return FileStoreCommit(table, history).truncate(BATCH_COMMIT_IDENTIFIER)
+    commit_history = CommitHistory(table, f"{commit_user}-truncate", latest)
+    return FileStoreCommit(table, commit_history).truncate(BATCH_COMMIT_IDENTIFIER)

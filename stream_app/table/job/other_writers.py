@@ -26,7 +26,7 @@ class OtherWriters:
     _known_id: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._known_id = self.state.history.known_id
+        self._known_id = self.state.commit_history.known_id
 
     def are_too_many(self, published: Snapshot | None) -> bool:
         """Return whether others commit so often that `compact_due` would not end.
@@ -34,7 +34,7 @@ class OtherWriters:
         Args:
             published: the snapshot that `compact_due` has just published, if any.
         """
-        known_id = self.state.history.known_id
+        known_id = self.state.commit_history.known_id
         before = self._count
         self._count += known_id > self._known_id + bool(published)
         self._known_id = known_id

@@ -87,17 +87,17 @@ class SingleAppend:
             CommitConflictError: other writers have committed rows since `begin`.
             CommitError: other writers won every race.
         """
-        history = CommitHistory(self.table, self.commit_user, self.known_snapshot)
+        commit_history = CommitHistory(self.table, self.commit_user, self.known_snapshot)
         committable = ManifestCommittable(
             identifier=0,
             changes=tuple(changes),
             properties={
                 **properties,
-                **bucket_state(self.table, history, self.constraints).properties,
+                **bucket_state(self.table, commit_history, self.constraints).properties,
             },
         )
         try:
-            return FileStoreCommit(self.table, history).commit_appends(
+            return FileStoreCommit(self.table, commit_history).commit_appends(
                 committable, check=self._check_alone
             )
         except CommitError:

@@ -53,7 +53,7 @@ class EpochOutcome:
 
 
 @contextmanager
-def _discarding(
+def _discard_on_error(
     changes: Sequence[BucketChange], table: FileStoreTable, error: type[BaseException]
 ) -> Iterator[None]:
     """Delete the files of changes if `error` leaves the block, because no snapshot names them."""
@@ -92,8 +92,8 @@ class StreamTableCommit:
         """
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
-        self.buckets = bucket_state(table, state.history, state.constraints)
-        self._commit = FileStoreCommit(table, self.state.history)
+        self.buckets = bucket_state(table, state.commit_history, state.constraints)
+        self._commit = FileStoreCommit(table, self.state.commit_history)
         self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
@@ -127,7 +127,7 @@ class StreamTableCommit:
         """
         self.state.follow_with(())
         self._wait_for_compaction()
-        self._followed_to = self.state.history.known_id
+        self._followed_to = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
@@ -163,7 +163,7 @@ class StreamTableCommit:
             UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """
         touched = {change.bucket_id for change in changes}
-        with _discarding(changes, self.table, BaseException):
+        with _discard_on_error(changes, self.table, BaseException):
             emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
@@ -174,7 +174,7 @@ class StreamTableCommit:
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
         )
-        with _discarding(changes, self.table, CommitError):
+        with _discard_on_error(changes, self.table, CommitError):
             check = partial(self._check_fits, basis, changes)
             files = replace(committable, changes=tuple(changes))
             append = self._commit.commit_appends(files, check=check)

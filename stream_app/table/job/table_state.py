@@ -67,7 +67,7 @@ class TableState:
         last_source_end: the end of that epoch in the source's form; None if the table does not
             record it.
         constraints: the constraints on new rows.
-        history: the known snapshot and our commits.
+        commit_history: the known snapshot and our commits.
         coordinator: the coordinator of the compactions, with the levels of its buckets.
         waiting: buckets with rows that wait for a compaction, which the coordinator need not know.
             It is an estimate, and may contain buckets without such rows.
@@ -81,14 +81,14 @@ class TableState:
     last_identifier: int | None = None
     last_source_end: str | None = field(init=False, default=None)
     constraints: WriteConstraints = field(init=False)
-    history: CommitHistory = field(init=False)
+    commit_history: CommitHistory = field(init=False)
     coordinator: Compactions = field(init=False)
     waiting: set[BucketId] = field(init=False, default_factory=set)
     compaction_seen: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
-        self.history = self._begun_history()
+        self.commit_history = self._begun_history()
         self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
 
     @property
@@ -104,14 +104,14 @@ class TableState:
         """
         while True:
             latest, _ = look_at_newest(self.table, self._look_at_all)
-            history = CommitHistory(self.table, self.commit_user, latest)
+            commit_history = CommitHistory(self.table, self.commit_user, latest)
             if self.last_identifier is not None:
-                return history
-            last = history.last_epoch()
-            if (self.table.snapshots.latest_id() or 0) == history.known_id:
+                return commit_history
+            last = commit_history.last_epoch()
+            if (self.table.snapshots.latest_id() or 0) == commit_history.known_id:
                 if last is not None:
                     self.last_identifier, self.last_source_end = last.identifier, last.source_end
-                return history
+                return commit_history
 
     def is_committed(self, epoch: int) -> bool:
         """Return whether the table already has the epoch, so that the job skips it.
@@ -122,7 +122,7 @@ class TableState:
         last = self.last_identifier
         if last is None or epoch > last:
             return False
-        self.history.check(self.table.snapshots.latest())
+        self.commit_history.check(self.table.snapshots.latest())
         _LOG.info(
             "epoch %d is left out: the newest commit of user %s has identifier %d",
             epoch,
@@ -152,12 +152,15 @@ class TableState:
             UnsupportedTableError: another writer changed the columns.
         """
         snapshots = self.table.snapshots
-        latest = snapshots.latest(near=self.history.known_id or None)
-        self.history.check(latest)
-        known_id, latest_id = self.history.known_id, 0 if latest is None else latest.snapshot_id
+        latest = snapshots.latest(near=self.commit_history.known_id or None)
+        self.commit_history.check(latest)
+        known_id, latest_id = (
+            self.commit_history.known_id,
+            0 if latest is None else latest.snapshot_id,
+        )
         if latest_id == known_id:
             return latest
-        self.history.check_alone(latest)
+        self.commit_history.check_alone(latest)
         scan = FileStoreScan(self.table)
         try:
             news = [snapshots.snapshot(number) for number in range(known_id + 1, latest_id + 1)]
@@ -173,10 +176,10 @@ class TableState:
         self.constraints.look_at(entries)
         self.coordinator.reload(touched, latest)
         for snapshot, delta in deltas:
-            if not self.history.was_created(snapshot):
+            if not self.commit_history.was_created(snapshot):
                 self.live.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
-        self.history.note_known(latest)
+        self.commit_history.note_known(latest)
         return latest
 
     def follow_with(self, buckets: Collection[BucketId] | None) -> None:
@@ -189,8 +192,8 @@ class TableState:
         while True:
             try:
                 latest = self.follow()
-                wanted = self._with_files(latest, buckets)
-                in_buckets = {bucket for bucket in wanted if bucket[1] != POSTPONED}
+                wanted_buckets = self._with_files(latest, buckets)
+                in_buckets = {bucket for bucket in wanted_buckets if bucket[1] != POSTPONED}
                 self.coordinator.restore(in_buckets, latest)
             except CorruptFileError:
                 before, newest = newest, self.table.snapshots.latest_id() or 0

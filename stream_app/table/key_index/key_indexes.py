@@ -118,12 +118,12 @@ class KeyIndexes:
             return KeyIndex([], CodedBuckets())
         self._forget_unused()
         with files.locked():
-            index = self._opened(files, target)
+            index = self._open(files, target)
             if index is None:
                 files.keep([])
                 with locked_folder(self.folder):
-                    self._building(target).build()
-                index = self._opened(files, target, is_new=True)
+                    self._index_building(target).build()
+                index = self._open(files, target, is_new=True)
                 assert index is not None, "it has just been built"
             return index
 
@@ -131,7 +131,7 @@ class KeyIndexes:
         columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
         return ShareFiles(self.folder / f"share-{share}", columns)
 
-    def _building(self, target: Snapshot) -> IndexBuilding:
+    def _index_building(self, target: Snapshot) -> IndexBuilding:
         shares = [self._files(share) for share in range(self.rule.shares)]
         return IndexBuilding(
             reader=TableKeys(self.table, self.rule, deletion_vectors(self.table, target)),
@@ -141,7 +141,7 @@ class KeyIndexes:
             threads=self._threads,
         )
 
-    def _opened(
+    def _open(
         self, files: ShareFiles, target: Snapshot, *, is_new: bool = False
     ) -> KeyIndex | None:
         """Open the index from the layers on disk; None if it must be rebuilt."""
@@ -154,7 +154,7 @@ class KeyIndexes:
                 continue
             try:
                 index = KeyIndex(*files.load(layers))
-                return self._forward(files, index, layers, target)
+                return self._advance(files, index, layers, target)
             except (FileNotFoundError, CorruptFileError, pa.ArrowInvalid):
                 continue  # a snapshot in between has expired, or a layer is damaged
         return None
@@ -171,7 +171,7 @@ class KeyIndexes:
         ttl = self.table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
         return ttl is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl
 
-    def _forward(
+    def _advance(
         self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
     ) -> KeyIndex | None:
         """Advance the index to a later snapshot; None if it must be rebuilt.
@@ -192,12 +192,12 @@ class KeyIndexes:
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changes):
             return None
         share = int(files.folder.name.removeprefix("share-"))
-        keys, bucket_codes = self._changed(share, index, changes)
+        keys, bucket_codes = self._changed_keys(share, index, changes)
         layer = index.move(keys, index.find(keys), bucket_codes)
         self._save(files, index, layer, spans, version_of(target))
         return index
 
-    def _changed(
+    def _changed_keys(
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, BucketCodes]:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""

@@ -57,26 +57,26 @@ class KeyLayer:
     keys: Keys
     bucket_codes: BucketCodes
 
-    def rows_of(self, wanted: Keys) -> Int64s:
+    def rows_of(self, wanted_keys: Keys) -> Int64s:
         """Return the row of each wanted key: int64 [m], -1 for a missing key."""
-        row_of_key = np.full(len(wanted), -1, np.int64)
+        row_of_key = np.full(len(wanted_keys), -1, np.int64)
         hashes = self.keys.hashes
         # In the order of hashes, the search visits each page of the file once.
-        open_ = np.argsort(wanted.hashes, kind="stable")
-        rows = np.searchsorted(hashes, wanted.hashes[open_]).astype(np.int64)
+        open_ = np.argsort(wanted_keys.hashes, kind="stable")
+        rows = np.searchsorted(hashes, wanted_keys.hashes[open_]).astype(np.int64)
         while len(open_):
             inside = rows < len(hashes)
-            inside[inside] = hashes[rows[inside]] == wanted.hashes[open_[inside]]
+            inside[inside] = hashes[rows[inside]] == wanted_keys.hashes[open_[inside]]
             open_, rows = open_[inside], rows[inside]
-            same = _same_keys(self.keys.columns, rows, wanted.columns, open_)
+            same = _same_keys(self.keys.columns, rows, wanted_keys.columns, open_)
             row_of_key[open_[same]] = rows[same]
             open_, rows = open_[~same], rows[~same] + 1
         return row_of_key
 
-    def codes_of(self, wanted: Keys) -> BucketCodes:
+    def codes_of(self, wanted_keys: Keys) -> BucketCodes:
         """Return the code of the bucket of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
-        rows = self.rows_of(wanted)
-        bucket_codes = np.full(len(wanted), UNKNOWN, np.int32)
+        rows = self.rows_of(wanted_keys)
+        bucket_codes = np.full(len(wanted_keys), UNKNOWN, np.int32)
         bucket_codes[rows >= 0] = self.bucket_codes[rows[rows >= 0]]
         return bucket_codes
 
@@ -97,14 +97,16 @@ def layer_of(keys: Keys, bucket_codes: BucketCodes) -> KeyLayer:
     return KeyLayer(keys.keys_at(order), bucket_codes[order])
 
 
-def codes_of_keys(layers: Sequence[KeyLayer], wanted: Keys) -> BucketCodes:
+def codes_of_keys(layers: Sequence[KeyLayer], wanted_keys: Keys) -> BucketCodes:
     """Return the code of each key's bucket in layers, lowest first; `GONE` without a row."""
-    bucket_codes = np.full(len(wanted), GONE, np.int32)
-    open_ = np.arange(len(wanted))
+    bucket_codes = np.full(len(wanted_keys), GONE, np.int32)
+    open_ = np.arange(len(wanted_keys))
     for layer in reversed(layers):
         if not len(open_):
             break
-        layer_codes = layer.codes_of(wanted.keys_at(open_) if len(open_) < len(wanted) else wanted)
+        layer_codes = layer.codes_of(
+            wanted_keys.keys_at(open_) if len(open_) < len(wanted_keys) else wanted_keys
+        )
         is_known = layer_codes != UNKNOWN
         bucket_codes[open_[is_known]] = layer_codes[is_known]
         open_ = open_[~is_known]

@@ -73,14 +73,14 @@ def place_changes(changes: KeyChanges, existing: OlderRowRule) -> PlacedChanges:
         ends=changes.ends[order],
         before=changes.before,
     )
-    placing = _moved if existing is OlderRowRule.MOVES else _settled
+    placing = _move_to_newer if existing is OlderRowRule.MOVES else _keep_older
     source, partition, deletes_older, after = placing(ordered, existing)
     source = order[source]
     back = np.lexsort((~deletes_older, source))
     return PlacedChanges(source[back], partition[back], deletes_older[back], after)
 
 
-def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
+def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
     """Let the newer row win, and delete the older row in its partition."""
     count = len(changes.key)
     first, last = _bounds(changes.key)
@@ -100,7 +100,9 @@ def _moved(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools,
     return source, partition, deletes_older, after
 
 
-def _settled(changes: KeyChanges, existing: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
+def _keep_older(
+    changes: KeyChanges, existing: OlderRowRule
+) -> tuple[Int64s, Int64s, Bools, Int64s]:
     """Keep the older row's partition; newer rows are merged into it or ignored.
 
     Two keys with two changes each. The first key has a row in partition 7, the second has none::

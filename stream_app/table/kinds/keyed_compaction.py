@@ -77,8 +77,8 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
     live = [entry for entry in index if (entry.partition, entry.bucket) == bucket]
     vectors = table.deletion_vector_files.read_buckets(live).get(bucket, {})
     merging = merge_rewriter(table, replace(table.bucket_files(*bucket), vectors=vectors))
-    above = _rows_above(table, request, vectors)
-    before = _before_rows(table, request, above)
+    rows_above = _rows_above(table, request, vectors)
+    before = _before_rows(table, request, rows_above)
     assert before is not None, "options that contradict each other were refused"
     expired = has_expired_rows(table)
     is_full = request.unit.output_level == request.max_level
@@ -91,7 +91,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
         is_64 = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
             name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=is_64)
-            for name, positions in above.positions_read.items()
+            for name, positions in rows_above.positions_read.items()
         }
         removed = {file.file_name for file in change.removed}
         removed -= {file.file_name for file in change.added}
@@ -139,12 +139,12 @@ def _asks_for_keys(table: FileStoreTable) -> bool:
 
 
 def _before_rows(
-    table: FileStoreTable, request: CompactRequest, above: RowsAbove
+    table: FileStoreTable, request: CompactRequest, rows_above: RowsAbove
 ) -> BeforeRows | None:
     """Return the source of the rows before a compaction; None if it needs none."""
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
-        return FirstRowChangelog(request.max_level, above)
+        return FirstRowChangelog(request.max_level, rows_above)
     if options.producer.by_full_compaction:
         return FullCompactionChangelog(request.max_level)
     keeps_newest = traits_of(options.merge_engine).keeps_newest
@@ -153,7 +153,7 @@ def _before_rows(
         return LookupChangelog(
             table.layout(),
             request.max_level,
-            above,
+            rows_above,
             keeps_newest=keeps_newest and not table.schema.sequence_fields,
             deletes_older=table.merges_by_vectors,
             asks_for_keys=_asks_for_keys(table),

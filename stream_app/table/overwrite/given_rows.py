@@ -66,11 +66,11 @@ def _column(
             values = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
         column = values.cast(arrow_type).combine_chunks()
         if _infinities(column) > _infinities(values):
-            raise _refused(table, field, "a number is beyond every FLOAT")
+            raise _refusal(table, field, "a number is beyond every FLOAT")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _refused(table, field, str(error)) from error
+        raise _refusal(table, field, str(error)) from error
     if column.null_count and not field.data_type.nullable:
-        raise _refused(table, field, f"{column.null_count} values are missing")
+        raise _refusal(table, field, f"{column.null_count} values are missing")
     _check_lengths(table, field, column)
     return column
 
@@ -91,23 +91,23 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
     else:
         return
     if longest is not None and longest > limit:
-        raise _refused(table, field, f"a value has a length of {longest}")
+        raise _refusal(table, field, f"a value has a length of {longest}")
 
 
 def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     bounds, wanted = pc.min_max(pc.list_value_length(column)), field.data_type.length
     for length in (bounds["min"].as_py(), bounds["max"].as_py()):
         if length not in (None, wanted):
-            raise _refused(table, field, f"a value has {length} elements")
+            raise _refusal(table, field, f"a value has {length} elements")
     if column.flatten().null_count:
-        raise _refused(table, field, "an element of a vector is null")
+        raise _refusal(table, field, "an element of a vector is null")
 
 
 def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     try:
         json_of(column)
     except MalformedVariantError as error:
-        raise _refused(table, field, str(error)) from error
+        raise _refusal(table, field, str(error)) from error
 
 
 def _infinities(values: pa.Array | pa.ChunkedArray) -> int:
@@ -118,7 +118,7 @@ def _infinities(values: pa.Array | pa.ChunkedArray) -> int:
     return int(pc.sum(pc.is_inf(values)).as_py() or 0) if pa.types.is_floating(values.type) else 0
 
 
-def _refused(table: FileStoreTable, field: DataField, problem: str) -> UsageError:
+def _refusal(table: FileStoreTable, field: DataField, problem: str) -> UsageError:
     return UsageError(
         f"rows do not fit column {field.name!r} of type {field.data_type}: {problem}",
         where=table.location,

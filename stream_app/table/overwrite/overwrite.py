@@ -59,9 +59,9 @@ def overwrite(
     choice = CompactionChoice(partitions=(named,) if named else ())
     _check_named(table, named)
     batch = rows_of_table(table, rows, named)
-    changes = _written(table, batch)
+    changes = _write_rows(table, batch)
     try:
-        partitions = _replaced(table, choice, {change.partition for change in changes})
+        partitions = _replaced_partitions(table, choice, {change.partition for change in changes})
         if partitions is not None and not partitions:
             return None
         committable = ManifestCommittable(
@@ -94,7 +94,7 @@ def _check_named(table: FileStoreTable, named: Mapping[str, str]) -> None:
             )
 
 
-def _replaced(
+def _replaced_partitions(
     table: FileStoreTable, choice: CompactionChoice, written: set[bytes]
 ) -> set[bytes] | None:
     """Return the partitions to replace; None: the whole table.
@@ -118,7 +118,7 @@ def _replaced(
     return written if table.schema.partition_keys and is_dynamic else None
 
 
-def _written(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
+def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
     """Write the new rows, as into an empty table without a changelog, and return the changes."""
     if not rows.num_rows:
         return []
@@ -129,18 +129,18 @@ def _written(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
     kind, basis = kind_of(schema), NO_BASIS
     if schema.kind.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
-        kind, basis = KEYED_KIND, BucketBasis(bucket_counts=_counts(table, rows))
+        kind, basis = KEYED_KIND, BucketBasis(bucket_counts=_bucket_counts(table, rows))
     with kind.table_write(empty, 0, basis) as write:
         for partition, bucket, part in kind.bucket_assigner(empty, basis).assign(batch):
             write.write((partition, bucket), part)
         changes = write.prepare_commit()
     upgrades: bool = table.options[OVERWRITE_UPGRADE]
     if table.kind.merges_by_key and upgrades:
-        return [_upgraded(table, change) for change in changes]
+        return [_upgrade(table, change) for change in changes]
     return changes
 
 
-def _counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
+def _bucket_counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
     """Return the number of buckets of each partition, for a table with ``bucket = -2``."""
     rules, bytes_of_row = FirstBucketRules.of_options(table.options), rows.nbytes / rows.num_rows
     return {
@@ -149,7 +149,7 @@ def _counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
     }
 
 
-def _upgraded(table: FileStoreTable, change: BucketChange) -> BucketChange:
+def _upgrade(table: FileStoreTable, change: BucketChange) -> BucketChange:
     """Return the change with its files on the highest level, if they form one sorted run."""
     key_of = table.key_of
     files = sorted(change.added, key=lambda file: key_of(file.min_key))

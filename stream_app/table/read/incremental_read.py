@@ -56,7 +56,7 @@ class IncrementalRead(RowChoice):
         RowChoice.__post_init__(self)
 
     def streams(
-        self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode
+        self, version_range: SnapshotRange | SnapshotPair | None, mode: ScanMode
     ) -> list[BatchStream]:
         """Yield independent streams for `interleaved`, each of which reads one file or bucket.
 
@@ -64,11 +64,11 @@ class IncrementalRead(RowChoice):
             UsageError: the table lacks the changelog that the mode reads, or a snapshot has
                 expired.
         """
-        match wanted:
+        match version_range:
             case None:
                 return []
             case SnapshotPair(start, end):
-                return self._differing(start, end)
+                return self._streams_of_differing_buckets(start, end)
             case SnapshotRange(start, end):
                 changelog = self._reads_changelog(mode)
                 snapshots = (numbered_snapshot(self.table, n) for n in range(start + 1, end + 1))
@@ -122,12 +122,12 @@ class IncrementalRead(RowChoice):
             return entries
         stats = FileStats(condition.columns, self.table.known_schemas())
         files = [entry.file for entry in entries]
-        passing = condition.may_match(
+        matches = condition.may_match(
             (file.row_count, stats.of_all_columns(file)) for file in files
         )
         return [
             entry
-            for entry, passes in zip(entries, passing, strict=True)
+            for entry, passes in zip(entries, matches, strict=True)
             if passes or entry.bucket == POSTPONED
         ]
 
@@ -153,7 +153,9 @@ class IncrementalRead(RowChoice):
         for batch in access.read(file):
             yield from self._choose(batch)
 
-    def _differing(self, start: Snapshot | None, end: Snapshot) -> list[BatchStream]:
+    def _streams_of_differing_buckets(
+        self, start: Snapshot | None, end: Snapshot
+    ) -> list[BatchStream]:
         """Return a stream of rows for each bucket whose files differ between two snapshots."""
         check_readable(self.table, merges=True)
         if not self.table.kind.merges_by_key:

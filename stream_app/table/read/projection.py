@@ -72,18 +72,18 @@ class RowChoice:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
         fields = self.table.schema.fields
-        wanted = fields.names if self.columns is None else self.columns
+        names = fields.names if self.columns is None else self.columns
         schema = arrow_schema(
-            RowType(tuple(self.calls.get(name) or fields.field(name) for name in wanted))
+            RowType(tuple(self.calls.get(name) or fields.field(name) for name in names))
         )
         return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
 
     @property
     def needed_columns(self) -> frozenset[str]:
         """The table's columns that the result and the condition need."""
-        wanted = self.table.schema.fields.names if self.columns is None else self.columns
+        names = self.table.schema.fields.names if self.columns is None else self.columns
         result_columns = (
-            self.calls[name].column.name if name in self.calls else name for name in wanted
+            self.calls[name].column.name if name in self.calls else name for name in names
         )
         return frozenset((*result_columns, *(self.row_filter.columns if self.row_filter else ())))
 

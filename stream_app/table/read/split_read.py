@@ -66,7 +66,7 @@ class SplitRead(RowChoice):
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        read = self._merged if self.table.kind.merges_by_key else self._appended
+        read = self._read_merged if self.table.kind.merges_by_key else self._read_appended
         with merge_errors(self.table.paths.bucket(split.partition, split.bucket)):
             for batch in read(split):
                 if self.watch is not None:
@@ -75,7 +75,7 @@ class SplitRead(RowChoice):
                 if chosen.num_rows:
                     yield chosen
 
-    def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+    def _read_appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
         if self.table.schema.joins_files:
             for group in row_groups(split.files):
@@ -85,7 +85,7 @@ class SplitRead(RowChoice):
         for file in self._matching_files(split, split.files):
             yield from rows.read(file)
 
-    def _merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+    def _read_merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield a split's rows; only files whose keys may overlap are merged."""
         raw_parts = self._part_filter(merges=False)
         merged_parts = self._part_filter(merges=True)

@@ -143,23 +143,27 @@ class SplitScan:
             return list(files)
         columns = self.table.schema.fields.project(self.row_filter.columns)
         condition = StatsFilter(self.row_filter.expression, columns)
-        passing = condition.may_match((file.row_count, stats_of(file)) for file in files)
-        return [file for file, passes in zip(files, passing, strict=True) if passes]
+        matches = condition.may_match((file.row_count, stats_of(file)) for file in files)
+        return [file for file, passes in zip(files, matches, strict=True) if passes]
 
     def _matching_files(
         self, files: Sequence[DataFileMeta], file_stats: FileStats
     ) -> list[DataFileMeta]:
         """Return the files in which a row may match, by statistics and indexes."""
-        passing = self._matching_by_stats(files, file_stats.of_all_columns)
+        matching = self._matching_by_stats(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
-        return passing if indexes is None else [file for file in passing if indexes.may_hold(file)]
+        return (
+            matching if indexes is None else [file for file in matching if indexes.may_hold(file)]
+        )
 
     def _matching_groups(self, groups: Sequence[RowGroup], file_stats: FileStats) -> list[RowGroup]:
         """Return the groups in which a row may match; only a file that stands alone says so."""
         alone = [group.files[0] for group in groups if len(group.files) == 1]
-        passing = {file.file_name for file in self._matching_files(alone, file_stats)}
+        matching_names = {file.file_name for file in self._matching_files(alone, file_stats)}
         return [
-            group for group in groups if len(group.files) > 1 or group.files[0].file_name in passing
+            group
+            for group in groups
+            if len(group.files) > 1 or group.files[0].file_name in matching_names
         ]
 
     def _matching_sections(
@@ -169,12 +173,12 @@ class SplitScan:
             return sections
         may_prune = traits_of(self.table.options.merge_engine).may_prune_by_value
         files = [file for section in sections for file in section_files(section)]
-        passing = {file.file_name for file in self._matching_files(files, file_stats)}
+        matching_names = {file.file_name for file in self._matching_files(files, file_stats)}
         return [
             section
             for section in sections
             if (len(section) > 1 and not may_prune)
-            or any(file.file_name in passing for file in section_files(section))
+            or any(file.file_name in matching_names for file in section_files(section))
         ]
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:

@@ -320,10 +320,10 @@ class _Shown:
         """Return null counts, minima and maxima of the current schema's columns, as texts."""
         schema = self._schema_of(file.schema_id)
         by_name = value_stats(file, schema)
-        then = {column.field_id: column for column in schema.fields}
+        field_of_id = {column.field_id: column for column in schema.fields}
         counts, lows, highs = [], [], []
         for column in self._columns:
-            before = then.get(column.field_id)
+            before = field_of_id.get(column.field_id)
             if before is None:
                 stats, kind = ColumnStats(None, None, file.row_count), column.data_type
             else:

@@ -82,22 +82,22 @@ class BucketSplit:
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows by new bucket, in key order, or without a key in the group's order."""
         schema = self.table.schema
-        in_order = self._merged if self.table.kind.merges_by_key else self._run
+        in_order = self._merge_group if self.table.kind.merges_by_key else self._read_run
         for rows in in_order(group):
             buckets = key_buckets(rows, schema, self.buckets)
             for _, bucket, part in rows_by_bucket(rows, schema, buckets, self.buckets):
                 yield bucket, part
 
-    def _merged(self, group: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
+    def _merge_group(self, group: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         layout, key_of = self.table.layout(), self.table.key_of
         runs: dict[int, list[ManifestEntry]] = {}
         for entry in sorted(group, key=lambda listed: key_of(listed.file.min_key)):
             runs.setdefault(entry.bucket, []).append(entry)
-        for window in merge_windows([self._run(run) for run in runs.values()], layout):
+        for window in merge_windows([self._read_run(run) for run in runs.values()], layout):
             rows = window.batch
             yield rows if window.order is None else layout.rows_at(rows, window.order)
 
-    def _run(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
+    def _read_run(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         for entry in entries:
             vectors = self.vectors.get((self.partition, entry.bucket), {})
             files = self.table.bucket_files(self.partition, entry.bucket)

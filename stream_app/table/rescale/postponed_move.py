@@ -66,7 +66,7 @@ def move_postponed(
         CorruptFileError: a file cannot be read; nothing has moved.
     """
     commit = batch_committer(table)
-    live = FileStoreScan(table).live(commit.history.newest)
+    live = FileStoreScan(table).live(commit.commit_history.newest)
     waiting: dict[bytes, list[ManifestEntry]] = {}
     counts: dict[bytes, int] = {}
     for entry in live:
@@ -85,7 +85,7 @@ def move_postponed(
         rows = sum(entry.file.row_count for entry in entries)
         size = sum(entry.file.file_size for entry in entries)
         count = counts.get(partition) or first_bucket_count(rows, size, rules)
-        changes.extend(_moved(table, partition, entries, count, first))
+        changes.extend(_move_partition(table, partition, entries, count, first))
 
     try:
         map_in_threads(thread_count(table), move, waiting)
@@ -101,7 +101,7 @@ def move_postponed(
     return PostponedMove(rows=rows, files=len(moved), outcome=outcome)
 
 
-def _moved(
+def _move_partition(
     table: FileStoreTable,
     partition: bytes,
     entries: Sequence[ManifestEntry],

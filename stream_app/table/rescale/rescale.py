@@ -96,7 +96,7 @@ class _PartitionRescale:
     def _attempt(self) -> Snapshot | None:
         """Run steps 2 and 3; None if other writers changed the partition again, or dropped it."""
         commit = batch_committer(self.table)
-        latest = commit.history.newest
+        latest = commit.commit_history.newest
         try:
             self._follow(latest)
         except CorruptFileError:

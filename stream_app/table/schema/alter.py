@@ -48,7 +48,7 @@ def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> Table
         UsageError: a change is not possible.
         TableNotFoundError: the table was deleted.
     """
-    return _next(table, _newest(table), changes)
+    return _altered_schema(table, _newest_schema(table), changes)
 
 
 def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
@@ -66,9 +66,9 @@ def alter_by(
 ) -> TableSchema:
     """Alter a table as `alter_table` does, with changes that depend on the newest schema."""
     while True:
-        newest = _newest(table)
+        newest = _newest_schema(table)
         changes = changes_of(newest)
-        schema = _next(table, newest, changes)
+        schema = _altered_schema(table, newest, changes)
         if schema is newest:
             return schema
         # A catalog knows only the main branch's schema.
@@ -78,7 +78,7 @@ def alter_by(
             return published
 
 
-def _newest(table: FileStoreTable) -> TableSchema:
+def _newest_schema(table: FileStoreTable) -> TableSchema:
     newest = table.schemas.latest()
     if newest is None:
         raise TableNotFoundError(
@@ -87,7 +87,7 @@ def _newest(table: FileStoreTable) -> TableSchema:
     return newest
 
 
-def _next(
+def _altered_schema(
     table: FileStoreTable, newest: TableSchema, changes: Sequence[SchemaChange]
 ) -> TableSchema:
     return altered_schema(

@@ -37,7 +37,7 @@ class TableRenaming:
         Raises:
             WrongSourceError: names do not determine the column, or an operator must rename it.
         """
-        decision = self._of(self.table.schema)
+        decision = self._decide(self.table.schema)
         if decision.problem:
             where = self.table.location
             fix = decision.fix.replace("TABLE", where)
@@ -46,10 +46,10 @@ class TableRenaming:
 
     def apply(self) -> bool:
         """Rename the columns of the newest schema, and return whether the schema has changed."""
-        schema = alter_by(self.table, lambda newest: self._of(newest).changes(newest))
+        schema = alter_by(self.table, lambda newest: self._decide(newest).changes(newest))
         return schema.schema_id != self.table.schema.schema_id
 
-    def _of(self, schema: TableSchema) -> RenameDecision:
+    def _decide(self, schema: TableSchema) -> RenameDecision:
         return column_renames(
             schema, self.seen, self.renames, self.reaction, can_alias=self.can_alias
         )

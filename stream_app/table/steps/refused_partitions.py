@@ -50,7 +50,7 @@ class NameablePartitions:
         for name in self.partition_keys:
             column = decoded.changes.rows.column(name)
             if pa.types.is_string(column.type):
-                reasons |= _too_long(name, column, decoded)
+                reasons |= _reasons_too_long(name, column, decoded)
         return decoded.quarantining(messages, reasons)
 
 
@@ -60,7 +60,7 @@ def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
     return NameablePartitions(partition_keys=keys) if keys else None
 
 
-def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
+def _reasons_too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
     """Return the reasons by message for partition values whose folders' names are too long."""
     room = NAME_BYTES_MAX - len(partition_component(name, "").encode())
     longest = pc.max(pc.binary_length(column)).as_py()
@@ -104,7 +104,7 @@ class DatedPartitions:
             codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
         _, first, partition_of = np.unique(codes, return_index=True, return_inverse=True)
         # The loop is over partitions, of which there are few.
-        texts = [self._undated(columns, row) for row in first.tolist()]
+        texts = [self._undated_partition(columns, row) for row in first.tolist()]
         reasons = (
             {
                 int(message): _REASON + text
@@ -118,7 +118,7 @@ class DatedPartitions:
         )
         return decoded.quarantining(messages, reasons)
 
-    def _undated(self, columns: Sequence[pa.Array], row: int) -> str | None:
+    def _undated_partition(self, columns: Sequence[pa.Array], row: int) -> str | None:
         """Return a row's partition as text if its values give no time; else None."""
         names, types = self.partition_type.names, self.partition_type.types
         values = deserialize_row(serialize_arrow_row(columns, types, row), types)

@@ -282,8 +282,10 @@ def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
         )
     except CorruptFileError:
         return False
-    wanted = [paths.data_file(entry.partition, entry.bucket, entry.file) for entry in entries]
-    wanted += [
+    paths_of_files = [
+        paths.data_file(entry.partition, entry.bucket, entry.file) for entry in entries
+    ]
+    paths_of_files += [
         paths.index_file(index.partition, index.bucket, index.index_file) for index in indexes
     ]
-    return not any(list(presence.findings(path, None)) for path in wanted)
+    return not any(list(presence.findings(path, None)) for path in paths_of_files)

@@ -77,16 +77,16 @@ class ExpireChangelogs:
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         now = self.table.clock.now_ms()
-        wanted = first_wanted(self.table, now)
+        first_needed = first_wanted(self.table, now)
         if not config.is_changelog_longer:
-            return min(ids[-1] + 1, ids[-1] + 1 if wanted is None else wanted)
+            return min(ids[-1] + 1, ids[-1] + 1 if first_needed is None else first_needed)
         return changelog_range(
             ids,
             config.changelogs,
             latest_snapshot=self.table.snapshots.latest_id() or ids[-1],
             older_than_ms=now - config.changelogs.time_ms,
             limit=config.limit,
-            protected_from=wanted,
+            protected_from=first_needed,
             time_of=lambda number: time_of(self.table.changelogs.changelog, number),
         ).end
 

@@ -124,9 +124,9 @@ class ExpirePartitions:
 
     def plan(self) -> PartitionExpiry:
         """Return the expiry that is due."""
-        dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
+        dated = self._with_times(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
-            partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
+            partitions=tuple(self._partitions_too_old(dated)[: self.retention.at_most]),
             undated=sum(partition.time_ms is None for partition in dated),
         )
 
@@ -158,7 +158,10 @@ class ExpirePartitions:
                 return DroppedPartitions(snapshot=snapshot, partitions=tuple(expiring))
             except CommitConflictError:
                 live = FileStoreScan(self.table).live(self.table.snapshots.latest())
-                old = {partition.partition for partition in self._too_old(self._dated(live))}
+                old = {
+                    partition.partition
+                    for partition in self._partitions_too_old(self._with_times(live))
+                }
                 still = [partition for partition in expiring if partition.partition in old]
                 if len(still) == len(expiring):  # the conflict has another cause
                     raise
@@ -169,8 +172,8 @@ class ExpirePartitions:
         """Check that the partitions of the deleted files have expired."""
         if self.retention.age_of is AgeBasis.VALUES:
             return
-        dated = self._dated(files)
-        young = len(dated) - len(self._too_old(dated))
+        dated = self._with_times(files)
+        young = len(dated) - len(self._partitions_too_old(dated))
         if young:
             raise CommitConflictError(
                 f"{young} of the partitions were written to meanwhile",
@@ -178,11 +181,11 @@ class ExpirePartitions:
                 fix="expire partitions again, which checks their age",
             )
 
-    def _too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:
+    def _partitions_too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:
         before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
         return expired_partitions(dated, before_ms=before_ms, at_most=len(dated))
 
-    def _dated(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
+    def _with_times(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}
         for entry in files:
             entries.setdefault(entry.partition, []).append(entry)

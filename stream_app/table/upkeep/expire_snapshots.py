@@ -246,11 +246,11 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.minds_consumers:
             return
-        wanted = first_wanted(self.table, self.table.clock.now_ms())
-        if wanted is not None and wanted < retained_id:
+        first_needed = first_wanted(self.table, self.table.clock.now_ms())
+        if first_needed is not None and first_needed < retained_id:
             raise UsageError(
-                f"snapshot {wanted} was about to expire, and a consumer has just started there: "
-                "nothing was deleted",
+                f"snapshot {first_needed} was about to expire, and a consumer has just started "
+                "there: nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job does so by itself",
             )

@@ -65,13 +65,13 @@ class ProtectedVersions:
         """The changelog lists of other branches; a tag does not keep its changelog."""
         versions = (version for branch in self.others for version in branch)
         untagged = (version for version in versions if version.kind is not VersionKind.TAG)
-        lists = (_content(version).changelog_manifest_list for version in untagged)
+        lists = (_snapshot_of(version).changelog_manifest_list for version in untagged)
         return frozenset(name for name in lists if name is not None)
 
     def others_snapshots(self) -> Iterator[Snapshot]:
         """Return all versions of other branches."""
         for branch in self.others:
-            yield from map(_content, branch)
+            yield from map(_snapshot_of, branch)
 
     def files_needed(
         self, snapshot_id: int, reads: ManifestReads, cache: NeededFilesCache
@@ -82,7 +82,7 @@ class ProtectedVersions:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         number = tag_before(tuple(self.tags), snapshot_id)
-        tagged = [] if number is None else [_whole(self.tags[number], reads, cache)]
+        tagged = [] if number is None else [_files_of_version(self.tags[number], reads, cache)]
         return [needed.data for needed in (*tagged, *self.needed_by_others(reads, cache))]
 
     def needed_by_others(self, reads: ManifestReads, cache: NeededFilesCache) -> list[NeededFiles]:
@@ -115,14 +115,14 @@ def _files_of_branch(
     """Yield the files of a branch; for consecutive snapshots only the added files."""
     before: int | None = None
     for version in versions:
-        content = _content(version)
+        content = _snapshot_of(version)
         try:
             if version.kind is VersionKind.CHANGELOG:
-                yield _added(content, reads, cache, may_be_gone=True)
+                yield _files_added_by(content, reads, cache, may_be_gone=True)
             elif version.kind is VersionKind.TAG or content.snapshot_id - 1 != before:
-                yield _whole(content, reads, cache)
+                yield _files_of_version(content, reads, cache)
             else:
-                yield _added(content, reads, cache)
+                yield _files_added_by(content, reads, cache)
         except CorruptFileError:
             if reads.table.file_io.exists(version.path):
                 raise
@@ -131,14 +131,16 @@ def _files_of_branch(
             before = content.snapshot_id
 
 
-def _whole(version: Snapshot, reads: ManifestReads, cache: NeededFilesCache) -> NeededFiles:
+def _files_of_version(
+    version: Snapshot, reads: ManifestReads, cache: NeededFilesCache
+) -> NeededFiles:
     def needed() -> NeededFiles:
         return NeededFiles(reads.live_files(version), frozenset(reads.names(version)))
 
     return cache.get(f"whole {version.delta_manifest_list}", needed)
 
 
-def _added(
+def _files_added_by(
     version: Snapshot, reads: ManifestReads, cache: NeededFilesCache, *, may_be_gone: bool = False
 ) -> NeededFiles:
     def needed() -> NeededFiles:
@@ -149,11 +151,11 @@ def _added(
     return cache.get(f"added {version.delta_manifest_list}", needed)
 
 
-def _number(version: NamedVersion) -> int:
-    return _content(version).snapshot_id
+def _snapshot_id(version: NamedVersion) -> int:
+    return _snapshot_of(version).snapshot_id
 
 
-def _content(version: NamedVersion) -> Snapshot:
+def _snapshot_of(version: NamedVersion) -> Snapshot:
     if version.snapshot is None:
         raise CorruptFileError(version.problem, where=version.path)
     return version.snapshot
@@ -173,7 +175,7 @@ def protected_versions(
     roots = version_roots(table.file_io, table.location)
 
     def versions(root: str) -> tuple[NamedVersion, ...]:
-        return tuple(sorted(versions_below(table.file_io, root), key=_number))
+        return tuple(sorted(versions_below(table.file_io, root), key=_snapshot_id))
 
     other_roots = [root for root in roots if root != table.version_root]
     others = map_in_threads(thread_count(table), versions, other_roots)

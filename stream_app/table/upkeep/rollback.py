@@ -114,7 +114,7 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> RollbackPlan:
         try:
             files = _files(table, target, numbers)
         except FileNotFoundError as error:
-            raise _changed(table, "a snapshot to be deleted has expired") from error
+            raise _changed_error(table, "a snapshot to be deleted has expired") from error
         except CorruptFileError:
             _check_no_expiry(table, target)  # it may be deleting what was read
             raise
@@ -133,7 +133,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
             is deleting; nothing has changed.
         OSError: the file system refused.
     """
-    announced, numbers = _announced(table, plan, resets_consumers=resets_consumers)
+    announced, numbers = _announce(table, plan, resets_consumers=resets_consumers)
     catalog = table.snapshots.loader
     try:
         for consumer in numbers.consumers:  # 1
@@ -167,7 +167,7 @@ def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
     table.snapshots.write_latest_hint(numbers.target)
 
 
-def _announced(
+def _announce(
     table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bool
 ) -> tuple[str, RollbackNumbers]:
     """Announce the rollback and check for conflicts; return the announcement and final numbers."""
@@ -184,7 +184,7 @@ def _announced(
         _check_no_expiry(table, plan.target)
         numbers = _numbers(table, plan.target)
         if replace(numbers, consumers=()) != replace(plan.numbers, consumers=()):
-            raise _changed(table, "snapshots, tags or changelogs have changed")
+            raise _changed_error(table, "snapshots, tags or changelogs have changed")
         if not resets_consumers:
             _check_no_consumer(table, numbers)
     except BaseException:
@@ -266,7 +266,7 @@ def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
         )
 
 
-def _changed(table: FileStoreTable, change: str) -> UsageError:
+def _changed_error(table: FileStoreTable, change: str) -> UsageError:
     return UsageError(
         f"the table has changed during the planning of the rollback: {change}; nothing was rolled "
         f"back",

@@ -106,7 +106,7 @@ class TagUpkeep:
         if rules is not None and makes_snapshots:
             created += self._catch_up(rules)
         while True:
-            deleted = self._over(rules)
+            deleted = self._surplus_tags(rules)
             if not deleted:
                 return TagUpkeepReport(created=created)
             try:
@@ -128,9 +128,9 @@ class TagUpkeep:
             if not self._lacks_snapshot(rules):
                 break
             user = f"create-tags-{uuid.uuid4()}"
-            history = CommitHistory(self.table, user, self.table.snapshots.latest())
+            commit_history = CommitHistory(self.table, user, self.table.snapshots.latest())
             nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
-            FileStoreCommit(self.table, history).commit_appends(nothing)
+            FileStoreCommit(self.table, commit_history).commit_appends(nothing)
             names = self._create(rules)
             if not names:  # further snapshots would not help either
                 break
@@ -204,7 +204,7 @@ class TagUpkeep:
         newest_first = list(snapshots.backwards(down_to=begin))
         return newest_first[::-1]
 
-    def _over(self, rules: TagRules | None) -> tuple[str, ...]:
+    def _surplus_tags(self, rules: TagRules | None) -> tuple[str, ...]:
         expires = self.table.options[TAG_TIME_EXPIRE_ENABLED]
         if not expires and (rules is None or rules.num_max is None):
             return ()
@@ -215,10 +215,10 @@ class TagUpkeep:
             others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
             over += expired_tags(others, local_wall_clock_ms(self.table.clock))
             readers = (tag for tag in tags if tag.name.startswith(TAG_PREFIX))
-            over += self._forsaken(readers, files)
+            over += self._abandoned_tags(readers, files)
         return tuple(dict.fromkeys(over))
 
-    def _forsaken(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
+    def _abandoned_tags(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
         """Return names of protecting tags beyond their time to live, by the age of their files.
 
         The tags' wall-clock times are unsuitable: a reader may have another time zone, and wall

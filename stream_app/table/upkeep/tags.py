@@ -90,7 +90,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     if not table.tags.create(tag):
         return False
     try:
-        loss = _loss(table, tag)
+        loss = _reason_lost(table, tag)
     except BaseException:
         table.tags.delete(tag.name)
         raise
@@ -105,7 +105,7 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     return True
 
 
-def _loss(table: FileStoreTable, tag: Tag) -> str | None:
+def _reason_lost(table: FileStoreTable, tag: Tag) -> str | None:
     """Return the reason why the version is lost despite its new tag; None if it is complete.
 
     An expiry withdraws its announcement after it has deleted the snapshots, so this checks the

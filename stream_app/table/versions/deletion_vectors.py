@@ -37,8 +37,8 @@ def deletion_vectors(
     """
     entries = table.manifests.read_index_manifest(snapshot.index_manifest)
     if buckets is not None:
-        wanted = set(buckets)
-        entries = [entry for entry in entries if (entry.partition, entry.bucket) in wanted]
+        wanted_buckets = set(buckets)
+        entries = [entry for entry in entries if (entry.partition, entry.bucket) in wanted_buckets]
     return table.deletion_vector_files.read_buckets(entries)
 
 

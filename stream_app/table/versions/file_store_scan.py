@@ -40,8 +40,8 @@ class FileStoreScan:
         """
         if snapshot is None:
             return []
-        wanted = None if buckets is None else set(buckets)
-        return live_entries(self._entries(self.manifests(snapshot), wanted, pruning))
+        wanted_buckets = None if buckets is None else set(buckets)
+        return live_entries(self._entries(self.manifests(snapshot), wanted_buckets, pruning))
 
     def live_in(
         self, snapshot: Snapshot | None, partitions: Collection[bytes]
@@ -53,11 +53,15 @@ class FileStoreScan:
         """
         if snapshot is None or not partitions:
             return []
-        wanted = set(partitions)
+        wanted_partitions = set(partitions)
         metas = [
-            meta for meta in self.manifests(snapshot) if self.may_hold_partitions(meta, wanted)
+            meta
+            for meta in self.manifests(snapshot)
+            if self.may_hold_partitions(meta, wanted_partitions)
         ]
-        entries = (entry for entry in self._entries(metas, None) if entry.partition in wanted)
+        entries = (
+            entry for entry in self._entries(metas, None) if entry.partition in wanted_partitions
+        )
         return live_entries(entries)
 
     def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
@@ -104,23 +108,25 @@ class FileStoreScan:
     def _entries(
         self,
         metas: list[ManifestFileMeta],
-        wanted: set[BucketId] | None,
+        wanted_buckets: set[BucketId] | None,
         pruning: ScanPruning | None = None,
     ) -> Iterator[ManifestEntry]:
         for meta in metas if pruning is None else pruning.manifests(metas):
-            if wanted is not None and not self.may_hold(meta, wanted):
+            if wanted_buckets is not None and not self.may_hold(meta, wanted_buckets):
                 continue
             entries = self.table.manifests.read_manifest(meta.file_name, meta.file_size)
             for entry in entries if pruning is None else pruning.entries(entries):
-                if wanted is None or (entry.partition, entry.bucket) in wanted:
+                if wanted_buckets is None or (entry.partition, entry.bucket) in wanted_buckets:
                     yield entry
 
-    def may_hold(self, meta: ManifestFileMeta, wanted: set[BucketId]) -> bool:
+    def may_hold(self, meta: ManifestFileMeta, wanted_buckets: set[BucketId]) -> bool:
         """Return whether a manifest may have entries of some of these buckets."""
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
-            wanted = {item for item in wanted if low_bucket <= item[1] <= high_bucket}
-        return self.may_hold_partitions(meta, {partition for partition, _ in wanted})
+            wanted_buckets = {
+                item for item in wanted_buckets if low_bucket <= item[1] <= high_bucket
+            }
+        return self.may_hold_partitions(meta, {partition for partition, _ in wanted_buckets})
 
     def may_hold_partitions(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
         """Return whether a manifest may have entries of any of these partitions."""

@@ -67,13 +67,13 @@ class LookupReader:
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """See `RowPositionReader.read_with_positions`."""
-        way = part_to_read(
+        choice = part_to_read(
             keys=self.key_count,
             file_rows=file.row_count,
             file_size=file.file_size,
             has_copies=self.copies is not None,
         )
-        match way:
+        match choice:
             case LookupPart.WHOLE:
                 return self._files().read_with_positions(file)
             case LookupPart.PARTS:

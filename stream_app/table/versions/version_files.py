@@ -82,7 +82,7 @@ def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
                     has_vanished = True
                     continue
                 read.add(path)
-                yield _decoded(kind, path, data)
+                yield _decode(kind, path, data)
 
 
 def _paths(file_io: FileIO, root: str, version_kind: VersionKind) -> list[str]:
@@ -95,7 +95,7 @@ def _paths(file_io: FileIO, root: str, version_kind: VersionKind) -> list[str]:
     ]
 
 
-def _decoded(version_kind: VersionKind, path: str, data: bytes) -> NamedVersion:
+def _decode(version_kind: VersionKind, path: str, data: bytes) -> NamedVersion:
     try:
         return NamedVersion(kind=version_kind, path=path, snapshot=decode_snapshot(data))
     except CorruptFileError as error:

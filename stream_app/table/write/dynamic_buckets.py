@@ -56,13 +56,13 @@ class KeptHashes:
             CorruptFileError: the file is missing or has another size.
         """
         path = table.paths.index_file(entry.partition, entry.bucket, entry.index_file)
-        return self._recent.get(path, lambda: self._placed(table.hash_index_files.read(entry)))
+        return self._recent.get(path, lambda: self._map_to_disk(table.hash_index_files.read(entry)))
 
     def clear(self) -> None:
         """Empty the cache."""
         self._recent.clear()
 
-    def _placed(self, hashes: Hashes) -> Hashes:
+    def _map_to_disk(self, hashes: Hashes) -> Hashes:
         if hashes.nbytes < self._mapped_bytes:
             return hashes
         with scratch_file("hashes") as file:
@@ -91,7 +91,7 @@ def known_buckets(
     for bucket, entry in sorted(files.items()):
         if not len(missing):
             break
-        is_present = _are_in(hashes[missing], cache.read(table, entry))
+        is_present = _is_in(hashes[missing], cache.read(table, entry))
         buckets[missing[is_present]] = bucket
         missing = missing[~is_present]
     return buckets
@@ -112,15 +112,15 @@ def added_hashes(
     if before is None:
         return hashes if len(hashes) else None
     old_hashes = cache.read(table, before)
-    new = hashes[~_are_in(hashes, old_hashes)]
+    new = hashes[~_is_in(hashes, old_hashes)]
     if not len(new):
         return None
-    both = np.concatenate((old_hashes, new))
-    both.sort(kind="stable")  # the stable sort merges two ascending runs
-    return both
+    all_hashes = np.concatenate((old_hashes, new))
+    all_hashes.sort(kind="stable")  # the stable sort merges two ascending runs
+    return all_hashes
 
 
-def _are_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
+def _is_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
     """Return whether each hash is in the other array; both arrays are ascending."""
     indices = np.searchsorted(others, hashes)
     indices[indices == len(others)] = 0
@@ -211,20 +211,20 @@ class HashIndexWriter:
         self._gathered.append(hashes)
         self._count += len(hashes)
         if self._count > _GATHERED_MAX:
-            self._gathered = [self._each_once()]
+            self._gathered = [self._distinct_hashes()]
             self._count = len(self._gathered[0]) // 2  # so few passes over many hashes
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """See `table_write.BucketIndex.finish`."""
         files = index_manifest(self.table, self.index).hashes.get(self.partition, {})
         before = files.get(self.bucket)
-        hashes = added_hashes(self.table, before, self._each_once())
+        hashes = added_hashes(self.table, before, self._distinct_hashes())
         if hashes is None:
             return ()
         added = self.table.hash_index_files.write(self.partition, self.bucket, hashes)
         return (added,) if before is None else (before.as_delete(), added)
 
-    def _each_once(self) -> Hashes:
+    def _distinct_hashes(self) -> Hashes:
         if not self._gathered:
             return np.empty(0, np.int32)
         return np.unique(np.concatenate(self._gathered))

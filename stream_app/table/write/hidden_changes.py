@@ -93,7 +93,7 @@ class HiddenChangesOfBucket:
     def count_late(self, starts: pa.Array) -> None:
         """See `HiddenChanges.count_late`."""
         if files := [self._file(entry) for entry in self._files()]:
-            least = self._least(max(file.newest for file in files), starts.type)
+            least = self._oldest_start(max(file.newest for file in files), starts.type)
             self.late_changes += int(pc.sum(pc.less(integer_view(starts), least)).as_py() or 0)
 
     def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
@@ -106,7 +106,7 @@ class HiddenChangesOfBucket:
         parts = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._files()]
         stored = (file.rows for file in files if since is None or file.newest >= since)
-        for rows in (*stored, *self._numbered()):
+        for rows in (*stored, *self._numbered_rows()):
             key_indices, row_indices = rows_with_keys(keys, rows, keys.schema.names)
             indices.append(key_indices)
             parts.append(rows_at(rows, row_indices))
@@ -120,7 +120,7 @@ class HiddenChangesOfBucket:
         """See `HiddenChanges.finish`."""
         if not self._added:
             return ()
-        files, added = self._files(), self._numbered()
+        files, added = self._files(), self._numbered_rows()
         count = sum(rows.num_rows for rows in added)
         merged = files_to_merge([entry.index_file.row_count for entry in files], count)
         older = [self._file(files[index]).rows for index in merged]
@@ -138,10 +138,10 @@ class HiddenChangesOfBucket:
         order, last = key_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
         starts = rows.column(self.columns.valid_from)
-        least = self._least(pc.max(integer_view(starts)).as_py(), starts.type)
+        least = self._oldest_start(pc.max(integer_view(starts)).as_py(), starts.type)
         return rows.filter(pc.greater_equal(integer_view(starts), least))
 
-    def _least(self, newest: int, timestamps: pa.DataType) -> int:
+    def _oldest_start(self, newest: int, timestamps: pa.DataType) -> int:
         """Return the start of the oldest change that a merge keeps beside the newest one."""
         return max(newest - self.late_ms * _per_ms(timestamps), _INT64_MIN)
 
@@ -150,7 +150,7 @@ class HiddenChangesOfBucket:
         numbers = (_numbers(self._path(entry))[1] for entry in self._files())
         return 1 + max(numbers, default=-1)
 
-    def _numbered(self) -> list[pa.RecordBatch]:
+    def _numbered_rows(self) -> list[pa.RecordBatch]:
         """Return the added rows with sequence numbers greater than those in the files."""
         number = self._next_number
         return [numbered(rows, number + index) for index, rows in enumerate(self._added)]

@@ -94,7 +94,7 @@ class WriteConstraints:
             return ()
         entries = FileStoreScan(self.table).live(snapshot)
         self.live.begin(entries)
-        self._judge(entries)
+        self._apply_entries(entries)
         return entries
 
     def look_at(self, entries: Collection[ManifestEntry]) -> None:
@@ -104,9 +104,9 @@ class WriteConstraints:
             UnsupportedTableError: a file cannot be compacted, or its columns differ from the opened
                 table's.
         """
-        self._judge(entries)
+        self._apply_entries(entries)
 
-    def _judge(self, entries: Collection[ManifestEntry]) -> None:
+    def _apply_entries(self, entries: Collection[ManifestEntry]) -> None:
         for entry in entries:
             self.add(entry.file)
             if entry.kind is FileKind.ADD and self._compactable is not None:

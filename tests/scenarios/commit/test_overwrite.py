@@ -193,7 +193,7 @@ def test_a_stream_that_drops_partitions_itself_goes_on(tmp_path: Path) -> None:
     writer = TableWriter(table)
     for value in "abc":
         writer.write(days("mon", "tue", value=value))
-    commit = FileStoreCommit(table, writer.commit.state.history)
+    commit = FileStoreCommit(table, writer.commit.state.commit_history)
     commit.drop_partitions([partition(table, "mon")], writer.epoch - 1)
     writer.write(days("mon", "tue", value="d", keys=1))
     writer.commit.compact_due()

@@ -91,7 +91,7 @@ def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_pa
         original.commit(row(epoch, "a"))
     twin = SmallTable(original.table)
     twin.epoch = 3
-    commit = FileStoreCommit(twin.table, twin.committer.state.history)
+    commit = FileStoreCommit(twin.table, twin.committer.state.commit_history)
     old = next(iter(FileStoreScan(original.table).live(original.table.snapshots.latest())))
     new = replace(old.file, file_name="data-new-0.parquet", level=5)
     message = BucketChange(

@@ -57,8 +57,8 @@ def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: C
     several = np.flatnonzero(sizes > 1)
     if not len(several):
         return rows
-    taken = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
-    values = column.take(pa.array(changes.rows[taken]))
+    combined_indices = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
+    values = column.take(pa.array(changes.rows[combined_indices]))
     results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
     rows[several] = len(column) + np.arange(len(several))
     return pa.concat_arrays([column, results]).take(pa.array(rows, mask=rows < 0))

@@ -129,15 +129,15 @@ def fold_elements(
     several = np.flatnonzero(is_made)
     if not len(several):
         return rows
-    taken = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
+    chosen = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
     nested = NestedColumn.of_column(column)
-    indices, owners = nested.elements(changes.rows[taken])
+    indices, owners = nested.elements(changes.rows[chosen])
     number = np.cumsum(is_made) - 1
-    segments = np.repeat(number, changes.lengths)[taken]
-    late = changes.is_any(ChangeOp.ADD_OLDER)[taken]
-    rank = np.where(late, -taken - 1, taken)
+    segments = np.repeat(number, changes.lengths)[chosen]
+    late = changes.is_any(ChangeOp.ADD_OLDER)[chosen]
+    rank = np.where(late, -chosen - 1, chosen)
     elements = Elements(
-        indices, segments[owners], taken[owners], undoes[taken][owners], rank[owners]
+        indices, segments[owners], chosen[owners], undoes[chosen][owners], rank[owners]
     )
     folded = choose(nested, elements, len(several))
     rows[several] = len(column) + np.arange(len(several))

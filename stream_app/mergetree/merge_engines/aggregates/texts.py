@@ -61,10 +61,10 @@ def _join(
     is_behind[bounds[:-1]] = False
     text_indices = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
     ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has)))
-    taken = np.full(ends[-1], len(texts))
-    taken[text_indices] = rows
-    both = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
-    _, offsets, data = both.take(pa.array(taken)).buffers()
+    pieces = np.full(ends[-1], len(texts))
+    pieces[text_indices] = rows
+    texts_and_delimiter = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
+    _, offsets, data = texts_and_delimiter.take(pa.array(pieces)).buffers()
     segment_offsets = np.frombuffer(offsets, np.int32)[ends]
     validity = pa.array(has if is_text is None else is_text).buffers()[1]
     return pa.Array.from_buffers(

@@ -117,10 +117,10 @@ class AppendCompactCoordinator:
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again if there are new snapshots."""
         self.rounds.read_until(None)
-        return self._trigger()
+        return self._start_tasks()
 
-    def _trigger(self) -> int:
-        begun = self._take_plan()
+    def _start_tasks(self) -> int:
+        started = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
         is_due = self.rounds.is_due or bool(self.failures.ready())
         if self.rounds.running is None and pending and is_due:
@@ -128,14 +128,14 @@ class AppendCompactCoordinator:
             excluded = {file.file_name for unit in units for file in unit.files}
             failed = self.failures.take_ready()
             self.rounds.begin(excluded | self.failures.names(), failed)
-        return begun
+        return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
         self.rounds.read_until(bounds.last_snapshot)
-        self._trigger()
+        self._start_tasks()
         return set()
 
     def is_idle(self) -> bool:
@@ -181,7 +181,7 @@ class AppendCompactCoordinator:
 
         It also starts newly planned tasks, for callers that only wait.
         """
-        self._trigger()
+        self._start_tasks()
         results = []
         for name, running in list(self._running.items()):
             if not running.future.done():

@@ -127,7 +127,7 @@ class AppendCompactPlanner:
         if starts_anew:
             self._next, self._entries, self._subs = None, None, {}
         looked_at = _Round(self._still_live(failed))
-        has_more = self._look(looked_at, excluded)
+        has_more = self._collect(looked_at, excluded)
         by_partition = looked_at.by_partition
         for partition, names in looked_at.deleted_names.items():
             by_partition[partition] = [
@@ -160,7 +160,7 @@ class AppendCompactPlanner:
             by_partition.setdefault(partition, []).extend(live_files)
         return by_partition
 
-    def _look(self, looked_at: _Round, excluded: Collection[str]) -> bool:
+    def _collect(self, looked_at: _Round, excluded: Collection[str]) -> bool:
         """Collect small files that are new to the planner, and return whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:

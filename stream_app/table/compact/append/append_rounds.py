@@ -81,8 +81,8 @@ class AppendRounds:
         """
         if self.running is None or not self.running.done():
             return None
-        ended, self.running = self.running, None
-        error = ended.exception()
+        ended_round, self.running = self.running, None
+        error = ended_round.exception()
         if isinstance(error, UnsupportedTableError):
             raise error
         if error is not None:
@@ -93,6 +93,6 @@ class AppendRounds:
             self.is_due = self._failures < FAILURES_MAX
             return None
         self._failures = 0
-        plan = ended.result()
+        plan = ended_round.result()
         self.is_due |= plan.has_more
         return plan
