@@ -61,7 +61,7 @@ def test_transactions_and_partitions_that_come_later(bench: JobBench) -> None:
     bench.send(topic, [change(7, "new")], partition=1)
     bench.run(NATIVE)
     assert bench.rows() == {**dict.fromkeys(range(3), "b"), 7: "new"}
-    # What is gone of a partition is told, or left out.
+    # The job reports what is gone of a partition, or leaves it out.
     bench.send(topic, [change(8, "gone"), change(9, "there")], partition=1)
     admin.delete_records({TopicPartition(topic, 1): 2})
     admin.close()

@@ -189,7 +189,7 @@ def _check_page(bench: JobBench, port: int) -> None:
 
 
 def _check_metrics(bench: JobBench, port: int) -> None:
-    """What Prometheus is told over HTTP is what the running job's events say."""
+    """Prometheus gets over HTTP what the running job's events say."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     values = {
