@@ -89,7 +89,7 @@ def _ends_of_repeats(
     """Return the positions that partitions must pass whose repeats seem to be new changes.
 
     Their topic got more partitions, which have others' changes. Or the connector started again in
-    its first transaction, before which it knows no commit.
+    its first transaction, before which it has seen no commit.
 
     Args:
         changes: the changes that are new in their partitions.
