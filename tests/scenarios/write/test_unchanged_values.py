@@ -55,11 +55,14 @@ class ToastJob:
     folder: Path
     options: dict[str, Any] = field(default_factory=dict)
     executor_of: type[CompactHere] | type[CompactLater] = CompactHere
+    columns: str = COLUMNS
     executors: list[CompactExecutor] = field(default_factory=list)
     epochs: list[list[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        small = small_table(self.folder / "t", COLUMNS, ("id",), **{"bucket": 2, **self.options})
+        small = small_table(
+            self.folder / "t", self.columns, ("id",), **{"bucket": 2, **self.options}
+        )
         self.table = small.table
         self.committer = self.started()
 
@@ -167,6 +170,14 @@ def test_a_value_of_an_earlier_epoch_and_of_the_same_one(tmp_path: Path) -> None
     )  # fmt: skip
     assert job.rows() == by_content([a_row(1, "one", 5), a_row(2, "zwei", 8), a_row(3, "three", 7)])
     assert job.bad(1) == []
+
+
+def test_columns_of_the_table_may_have_the_names_of_the_marks(tmp_path: Path) -> None:
+    job = ToastJob(tmp_path, columns=f"{COLUMNS}, _UNCHANGED INT, _MESSAGE INT")
+    named = {"_UNCHANGED": 1, "_MESSAGE": 2}
+    for op, row in (("c", a_row(1, "one", 0)), ("u", a_row(1, TOASTED, 5))):
+        job.run(json.dumps({"before": None, "after": {**row, **named}, "op": op}).encode())
+    assert job.rows() == by_content([{**a_row(1, "one", 5), **named}])
 
 
 def test_the_changelog_has_whole_new_rows_and_no_old_ones(tmp_path: Path) -> None:
