@@ -56,7 +56,7 @@ def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> Buc
 def table_write(
     table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
-    """Return the writer of one task's share of an epoch; see `TableWrites`."""
+    """Return the writer of one task's share of an epoch; see `MakesTableWrite`."""
     return kind_of(table.schema).table_write(table, next_sequence_number, basis)
 
 
@@ -68,7 +68,7 @@ def bucket_writer(
     next_sequence_number: int,
     old_rows: OldRows | None = None,
 ) -> BucketWriter:
-    """Return the writer of one bucket for one epoch; see `BucketWriters`."""
+    """Return the writer of one bucket for one epoch; see `MakesBucketWriter`."""
     make = kind_of(table.schema).bucket_writer
     return make(
         table, partition, bucket, next_sequence_number=next_sequence_number, old_rows=old_rows
