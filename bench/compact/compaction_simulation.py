@@ -38,7 +38,7 @@ from stream_app.planning.compact.compaction_policy import BucketSizes, FixedRule
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.opening import create_or_open
 
 KEYS = 10**12
@@ -243,7 +243,7 @@ class Simulation:
         self.load = load
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
-        self.compactions = kind_of(table.schema).compactions(table, self.executor)
+        self.compactions = table_kind_of(table.schema).compactions(table, self.executor)
         self.compactions.restore([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds

@@ -155,9 +155,9 @@ class JobFeeds:
         return TableFeed(
             name=name,
             table_job=job,
-            format_of=lambda seen: job_pipeline(
+            format_of=lambda newest: job_pipeline(
                 self.job_tables,
-                seen,
+                newest,
                 choice=None if sources is None else sources.choice,
                 restores=True,
                 quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,

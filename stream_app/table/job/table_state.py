@@ -28,7 +28,7 @@ from stream_app.planning.compact.waiting_rows import Visibility, waiting_buckets
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.write_constraints import LiveFileCounts, WriteConstraints
 
@@ -89,7 +89,7 @@ class TableState:
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
         self.commit_history = self._begun_history()
-        self.compactions = kind_of(self.table.schema).compactions(self.table, self.executor)
+        self.compactions = table_kind_of(self.table.schema).compactions(self.table, self.executor)
 
     @property
     def live(self) -> LiveFileCounts:
