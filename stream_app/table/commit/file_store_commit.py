@@ -19,7 +19,7 @@ from stream_app.catalog.environment import Statistics
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_records import check_known
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 from stream_app.model.options.write_options import (

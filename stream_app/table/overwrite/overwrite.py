@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.bucket_options import POSTPONE_BATCH_WRITE_FIXED_BUCKET
 from stream_app.model.options.merge_options import CHANGELOG_PRODUCER
 from stream_app.model.options.write_options import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_UPGRADE
