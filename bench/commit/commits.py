@@ -21,8 +21,9 @@ from pathlib import Path
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource, SimpleStats
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.commit.commit_history import CommitHistory

@@ -29,8 +29,9 @@ from bench.commit.commits import BUCKETS, DAY, made_file
 from bench.commit.commits import new_table as new_made_up_table
 from bench.compact.compaction import random_rows
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.commit.commit_history import CommitHistory

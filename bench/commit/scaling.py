@@ -36,9 +36,11 @@ from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.message_format_registry import message_format
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
-from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.spark.session import start_session
@@ -279,7 +281,7 @@ def amplification(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), updates, options)
         if freshness is not None:
-            bucket.coordinator.adapt(PolicyBounds(freshness))
+            bucket.compactions.adapt(PolicyBounds(freshness))
         bucket.model.load = replace(updates, flush_bytes=10 * _BUCKET_BYTES)
         bucket.flush()  # the bucket as it is when the simulation begins
         bucket.model.load = updates

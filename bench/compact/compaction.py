@@ -26,7 +26,8 @@ from bench.shop.shop_changes import fresh_folder
 from bench.steps import encode, file_rows, in_turns
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema

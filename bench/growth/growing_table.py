@@ -19,8 +19,9 @@ from bench.growth.changed_rows import COLUMNS, KEYS, OLD_KEYS, partition_rows, r
 from bench.shop.shop_changes import fresh_folder
 from stream_app.clock import SystemClock
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.commit.commit_history import CommitHistory

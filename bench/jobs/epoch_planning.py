@@ -28,6 +28,9 @@ from bench.jobs.spark_baseline import bench_session
 from bench.process_time import ProcessorMeter
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.tables.job_folder_access import spark_folder_settings
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.client_options import client_options
@@ -36,9 +39,6 @@ from stream_app.kafka.librdkafka import library
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.epoch_pace import FixedPace
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream

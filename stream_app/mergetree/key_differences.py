@@ -20,7 +20,7 @@ from stream_app.mergetree.value_codes import same_values
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
-_SIDE = "_SIDE"
+_SIDE = "\0side"
 _BEFORE, _AFTER = 0, 1
 _BITS = {4: pa.int32(), 8: pa.int64()}
 

@@ -31,7 +31,7 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
     parse_data_type,
 )
-from stream_app.predicate.literal import Literal, fitted_literal
+from stream_app.predicate.literal import Literal, LiteralKind, fitted_literal
 from stream_app.predicate.predicate import Call
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
@@ -46,7 +46,7 @@ ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 
 
 def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool) -> Call:
-    texts = [literal.text for literal in literals if literal.kind == "TEXT"]
+    texts = [literal.text for literal in literals if literal.kind is LiteralKind.TEXT]
     if column.data_type.root is not TypeRoot.VARIANT or not 1 <= len(literals) <= 2:
         raise ValueError("expected a VARIANT, a 'path' and at most one 'type'")
     if len(texts) < len(literals):

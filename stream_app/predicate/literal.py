@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
@@ -47,15 +48,29 @@ _EXPONENT_MAX = 400
 _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d+))?)?"
 _ZONE = r"(?P<zone>Z|z|[+-]\d\d:\d\d)?"
+
+
+class LiteralKind(StrEnum):
+    """The kind of a literal, by its spelling."""
+
+    NUMBER = "NUMBER"
+    TEXT = "TEXT"
+    BOOLEAN = "BOOLEAN"
+    BYTES = "BYTES"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+
+
 _PATTERNS = {
-    "DATE": re.compile(_DATE),
-    "TIME": re.compile(_TIME),
-    "TIMESTAMP": re.compile(rf"{_DATE}(?:[ T]{_TIME}{_ZONE})?"),
+    LiteralKind.DATE: re.compile(_DATE),
+    LiteralKind.TIME: re.compile(_TIME),
+    LiteralKind.TIMESTAMP: re.compile(rf"{_DATE}(?:[ T]{_TIME}{_ZONE})?"),
 }
 _EXAMPLES = {
-    "DATE": "2024-02-29",
-    "TIME": "12:34:56.789",
-    "TIMESTAMP": "2024-02-29 12:34:56.789",
+    LiteralKind.DATE: "2024-02-29",
+    LiteralKind.TIME: "12:34:56.789",
+    LiteralKind.TIMESTAMP: "2024-02-29 12:34:56.789",
 }
 
 
@@ -64,11 +79,10 @@ class Literal:
     """A literal as spelled in the condition.
 
     Attributes:
-        kind: NUMBER, TEXT, BOOLEAN, BYTES, DATE, TIME or TIMESTAMP.
         text: without quotes; bytes as hexadecimal digits.
     """
 
-    kind: str
+    kind: LiteralKind
     text: str
 
 
@@ -112,17 +126,17 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
         ValueError: the type cannot hold the literal; the text says which literals it accepts.
     """
     root = data_type.root
-    if root in STRING_ROOTS and literal.kind == "TEXT":
+    if root in STRING_ROOTS and literal.kind is LiteralKind.TEXT:
         return FittedLiteral(literal.text)
-    if root in BINARY_ROOTS and literal.kind == "BYTES":
+    if root in BINARY_ROOTS and literal.kind is LiteralKind.BYTES:
         return FittedLiteral(bytes.fromhex(literal.text))
-    if root is TypeRoot.BOOLEAN and literal.kind == "BOOLEAN":
+    if root is TypeRoot.BOOLEAN and literal.kind is LiteralKind.BOOLEAN:
         return FittedLiteral(literal.text == "TRUE")
     if root in FLOAT_ROOTS:
         return FittedLiteral(_float(literal, data_type))
-    if root in INTEGER_ROOTS and literal.kind == "NUMBER":
+    if root in INTEGER_ROOTS and literal.kind is LiteralKind.NUMBER:
         return _on_grid(_number(literal.text), _integer_max(data_type))
-    if root is TypeRoot.DECIMAL and literal.kind == "NUMBER":
+    if root is TypeRoot.DECIMAL and literal.kind is LiteralKind.NUMBER:
         scaled = _number(literal.text) * 10**data_type.scale
         fitted = _on_grid(scaled, 10**data_type.precision - 1, least=1 - 10**data_type.precision)
         if isinstance(fitted.value, int):
@@ -145,8 +159,10 @@ def wanted_text(data_type: DataType) -> str:
         return "TRUE or FALSE"
     if data_type.is_nested:
         return "IS NULL or IS NOT NULL, the only tests"
-    name = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
-    return f"{name} '{_EXAMPLES[name]}'" if name in _EXAMPLES else "a number"
+    if root in TIMESTAMP_ROOTS or root.name in _EXAMPLES:
+        kind = _kind_for(root)
+        return f"{kind} '{_EXAMPLES[kind]}'"
+    return "a number"
 
 
 def _wanted(data_type: DataType) -> ValueError:
@@ -161,9 +177,9 @@ def _number(text: str) -> Fraction:
 
 
 def _float(literal: Literal, data_type: DataType) -> float:
-    if literal.kind == "NUMBER":
+    if literal.kind is LiteralKind.NUMBER:
         text = literal.text
-    elif literal.kind == "TEXT" and literal.text.lower() in _SPECIAL_FLOATS:
+    elif literal.kind is LiteralKind.TEXT and literal.text.lower() in _SPECIAL_FLOATS:
         text = _SPECIAL_FLOATS[literal.text.lower()]
     else:
         raise ValueError(
@@ -180,6 +196,11 @@ def _integer_max(data_type: DataType) -> int:
     return int(2 ** (_INTEGER_BITS[data_type.root] - 1) - 1)
 
 
+def _kind_for(root: TypeRoot) -> LiteralKind:
+    """Return the kind of the literals of a type of dates or times."""
+    return LiteralKind.TIMESTAMP if root in TIMESTAMP_ROOTS else LiteralKind(root.name)
+
+
 def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> FittedLiteral:
     floor = exact.__floor__()
     if floor < (-greatest - 1 if least is None else least):
@@ -192,29 +213,29 @@ def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> Fit
 def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     root = data_type.root
     local = root is TypeRoot.TIMESTAMP_LTZ
-    wanted = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
+    wanted = _kind_for(root)
     # A DATE means the midnight at its start; plain text is read as the column's type.
-    kind = wanted if literal.kind == "TEXT" else literal.kind
-    if kind not in _PATTERNS or (kind == "TIME") != (wanted == "TIME"):
+    kind = wanted if literal.kind is LiteralKind.TEXT else literal.kind
+    if kind not in _PATTERNS or (kind is LiteralKind.TIME) != (wanted is LiteralKind.TIME):
         raise _wanted(data_type)
     match = _PATTERNS[kind].fullmatch(literal.text)
     if not match:
         raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")
     nanos = _nanos(match, kind, local=local)
-    step = {"DATE": _DAY, "TIME": 1_000_000}.get(wanted)
+    step = {LiteralKind.DATE: _DAY, LiteralKind.TIME: 1_000_000}.get(wanted)
     if step is None:
         step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
     fitted = _on_grid(nanos / step, _integer_max(data_type))
-    if wanted == "TIMESTAMP" and isinstance(fitted.value, int):
+    if wanted is LiteralKind.TIMESTAMP and isinstance(fitted.value, int):
         return FittedLiteral(fitted.value * step, fitted.is_exact, fitted.is_beyond)
     return fitted
 
 
-def _nanos(match: re.Match[str], kind: str, *, local: bool) -> Fraction:
+def _nanos(match: re.Match[str], kind: LiteralKind, *, local: bool) -> Fraction:
     """Return nanoseconds since 1970 or since midnight, exact to the last digit of the text."""
     parts = match.groupdict()
     nanos = Fraction(0)
-    if kind != "TIME":
+    if kind is not LiteralKind.TIME:
         try:
             day = datetime.date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
         except ValueError:

@@ -41,7 +41,13 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
 )
 from stream_app.predicate.functions import ConditionFunction
-from stream_app.predicate.literal import Literal, comparison, fitted_literal, wanted_text
+from stream_app.predicate.literal import (
+    Literal,
+    LiteralKind,
+    comparison,
+    fitted_literal,
+    wanted_text,
+)
 from stream_app.predicate.predicate import (
     Always,
     And,
@@ -333,7 +339,7 @@ class _Parser(TokenCursor):
         first = self.next
         literal = self._literal(column)
         if not self.judges_columns:
-            literal = Literal("TEXT", "")  # any literal fits, and is not evaluated
+            literal = Literal(LiteralKind.TEXT, "")  # any literal fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
@@ -349,15 +355,15 @@ class _Parser(TokenCursor):
         token = self.next
         if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind == "text":
             self.index += 2
-            return Literal(token.key, _unquoted(self.tokens[self.index - 1].text))
+            return Literal(LiteralKind(token.key), _unquoted(self.tokens[self.index - 1].text))
         if token.key in ("TRUE", "FALSE"):
-            literal = Literal("BOOLEAN", token.key)
+            literal = Literal(LiteralKind.BOOLEAN, token.key)
         elif token.kind == "number":
-            literal = Literal("NUMBER", sign + token.text)
+            literal = Literal(LiteralKind.NUMBER, sign + token.text)
         elif token.kind == "text":
-            literal = Literal("TEXT", _unquoted(token.text))
+            literal = Literal(LiteralKind.TEXT, _unquoted(token.text))
         elif token.kind == "bytes":
-            literal = Literal("BYTES", token.text[2:-1])
+            literal = Literal(LiteralKind.BYTES, token.text[2:-1])
         elif token.key == "NULL":
             raise self.expected("IS NULL or IS NOT NULL (nothing compares with null)")
         else:

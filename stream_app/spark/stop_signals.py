@@ -101,7 +101,7 @@ def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> Non
     java = jvm(spark)
     stop = _Stop(stop_requested, java)
     for number in SIGNALS:
-        signal.signal(number, lambda got, _: stop.on_signal(got))
+        signal.signal(number, lambda received, _: stop.on_signal(received))
     let_java_call(spark)
     jvm_signals = java.sun.misc
     for number in SIGNALS:

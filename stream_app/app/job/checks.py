@@ -26,16 +26,16 @@ from stream_app.app.source.preflight import RECREATED_FIX, check_topics, recreat
 from stream_app.app.source.source_connection import unaskable_settings
 from stream_app.app.tables.job_folder_access import check_folders_writable, make_local
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
+from stream_app.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
+from stream_app.checkpoint.damaged_checkpoint import check_whole
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.clock import Clock
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
-from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
-from stream_app.spark.checkpoint.damaged_checkpoint import check_whole
-from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")

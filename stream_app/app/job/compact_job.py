@@ -128,7 +128,7 @@ class _Compaction:
             self._compact_continuously()
         else:
             self._compact_once()
-        seconds, coordinator = clock.steady_seconds() - began, self.table_job.committer.coordinator
+        seconds, coordinator = clock.steady_seconds() - began, self.table_job.committer.compactions
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
         self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
         self._check_stuck()
@@ -208,8 +208,8 @@ class _Compaction:
         buckets = choice.buckets(table, latest)
         committer.state.follow_with(buckets)
         if choice.is_a_choice:
-            committer.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():
+            committer.compactions.restrict({partition for partition, _ in buckets})
+        for bucket, runs in committer.compactions.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
@@ -229,7 +229,7 @@ class _Compaction:
         self.listeners.call(lambda listener: listener.idle_commit(label, report))
 
     def _check_stuck(self) -> None:
-        table, failures = self.table_job.table, self.table_job.committer.coordinator.failures
+        table, failures = self.table_job.table, self.table_job.committer.compactions.failures
         stuck = {table.paths.bucket(*bucket): error for bucket, error in failures.stuck().items()}
         if stuck:
             raise CompactionError(

@@ -22,12 +22,12 @@ from stream_app.app.config.stream_config import (
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.source_statements import evolution_of
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
@@ -155,9 +155,9 @@ class JobFeeds:
         return TableFeed(
             name=name,
             table_job=job,
-            format_of=lambda seen: job_pipeline(
+            format_of=lambda newest: job_pipeline(
                 self.job_tables,
-                seen,
+                newest,
                 choice=None if sources is None else sources.choice,
                 restores=True,
                 quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,

@@ -39,11 +39,11 @@ from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.checkpoint.border_log import BorderLog
+from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.spark.checkpoint.border_log import BorderLog
-from stream_app.spark.checkpoint.epoch_log import EpochLog
 from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.epoch.warm_up import warming_up

@@ -28,6 +28,15 @@ from stream_app.app.ops.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, open_database
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.source.relations import followed_database
+from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile, JobWarning
+from stream_app.checkpoint.load_plan import (
+    LoadPlan,
+    read_load_plan,
+    split_into_epochs,
+    write_load_plan,
+)
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.cluster_offsets import OffsetEnd
@@ -36,16 +45,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
-from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
-from stream_app.spark.checkpoint.load_plan import (
-    LoadPlan,
-    read_load_plan,
-    split_into_epochs,
-    write_load_plan,
-)
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stream_app.checkpoint.held_table import HeldTable
 from stream_app.errors import NoGoodRecordError, TablesHeldError
-from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 

@@ -16,8 +16,9 @@ from stream_app.app.tables.compaction_settings import CompactionSettings
 from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.append.append_task import sorted_requests

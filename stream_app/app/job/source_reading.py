@@ -19,19 +19,19 @@ from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.tables.job_folder_access import spark_location
+from stream_app.checkpoint.border_log import BorderLog
+from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
-from stream_app.spark.checkpoint.border_log import BorderLog
-from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_runner import JobRunner, Messages
 from stream_app.spark.epoch.range_epochs import RangeEpochs
-from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.spark.stream.epoch_pace import FixedPace, FreshPace, Pace
 from stream_app.spark.stream.json_lines_source import JsonLinesSource

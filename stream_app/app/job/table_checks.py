@@ -28,11 +28,11 @@ from stream_app.app.tables.single_table_setup import (
     open_or_create_table,
 )
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
-from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.planning.sync.named_tables import nearest_table
-from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 
 _SHOWN_MAX = 20
 

@@ -11,13 +11,13 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_of
+from stream_app.checkpoint.load_plan import read_load_plan
 from stream_app.errors import UsageError
 from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.job_state import JobState, JobWarning, read_state, state_of
-from stream_app.spark.checkpoint.load_plan import read_load_plan
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.tables.job_folder_access import not_begun_text
+from stream_app.checkpoint.held_tables import resume
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import read_state
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
-from stream_app.spark.checkpoint.held_tables import resume
-from stream_app.spark.checkpoint.job_state import read_state
-from stream_app.spark.job_folder import JobFolder
 
 
 def resume_tables(

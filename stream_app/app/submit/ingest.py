@@ -13,7 +13,7 @@ if __name__ == "__main__":
     # Until the job handles signals itself, it has nothing to clean up, and a traceback would not
     # help.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda got, _: os._exit(128 + got))
+        signal.signal(number, lambda received, _: os._exit(128 + received))
 
     from stream_app.lean_imports import lean_imports
 

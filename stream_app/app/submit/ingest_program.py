@@ -23,9 +23,9 @@ from stream_app.app.observe.watched_job import watched_job
 from stream_app.app.submit.job_parts import JobParts, job_parts
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
-from stream_app.spark.job_folder import JobFolder
 
 _LOG = logging.getLogger("stream_app")
 

@@ -34,6 +34,8 @@ from stream_app.app.tables.source_statements import renames_with
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.source_tables import of_each_origin
+from stream_app.checkpoint.held_table import is_temporary
+from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.clock import Clock
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
@@ -53,8 +55,6 @@ from stream_app.planning.sync.target_tables import (
     RefusedTable,
     decide_target,
 )
-from stream_app.spark.checkpoint.held_table import is_temporary
-from stream_app.spark.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
 from stream_app.table.file_store_table import FileStoreTable

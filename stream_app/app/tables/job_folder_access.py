@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.launch.jars import installed_spark_version
+from stream_app.checkpoint.job_folder import FolderFiles, JobFolder
 from stream_app.errors import UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
@@ -25,7 +26,6 @@ from stream_app.fileio.file_io_registry import (
     store_of,
 )
 from stream_app.fileio.local_file_io import local_path
-from stream_app.spark.job_folder import FolderFiles, JobFolder
 from stream_app.table.storage_errors import storage_errors
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from stream_app.checkpoint.job_state import JobState
 from stream_app.model.source.origin import Origin
 from stream_app.planning.sync.target_tables import (
     GhostTable,
@@ -16,7 +17,6 @@ from stream_app.planning.sync.target_tables import (
     SyncRules,
     decide_target,
 )
-from stream_app.spark.checkpoint.job_state import JobState
 
 TABLES_MAX = 1000
 """Messages may hold any number of names."""

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.job_catalog import create_job_table
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.message_format_registry import format_named
 from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.refused_rows import UndoNotice, undo_notices
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.sync.column_remarks import TableRemark
-from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")

@@ -16,6 +16,7 @@ from stream_app.app.tables.format_setup import takes_aliases
 from stream_app.app.tables.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
+from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.model.renames.ddl import parse_statements
 from stream_app.model.renames.source_renames import (
     RenameReaction,
@@ -23,7 +24,6 @@ from stream_app.model.renames.source_renames import (
     SourceRenames,
 )
 from stream_app.model.source.topic_name import cluster_and_name
-from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.schema_evolution import RenameRules, SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 

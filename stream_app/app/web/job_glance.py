@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
 from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
 from stream_app.app.text.listing import age_text
-from stream_app.spark.checkpoint.job_state import JobWarning
+from stream_app.checkpoint.job_state import JobWarning
 
 _WINDOW_S = 300
 """Seconds over which throughput is measured; a table may keep fewer epochs."""

@@ -40,11 +40,11 @@ from stream_app.app.web.unassigned_records import (
     with_refused,
 )
 from stream_app.app.web.waiting_records import WaitingRecords
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import state_of
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0

@@ -35,7 +35,7 @@ from stream_app.cdc.json_message import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped_table
-from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
@@ -241,7 +241,7 @@ def _has_whole_before(options: Mapping[str, str]) -> bool:
     )
 
 
-CANAL_JSON = DialectFormat(
+CANAL_JSON = DialectDeclaration(
     name="canal-json",
     section="canal",
     introduction='for example `canal.truncate = "ignore"`. '

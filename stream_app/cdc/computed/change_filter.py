@@ -43,7 +43,7 @@ class KnownColumns(Enum):
 
 
 Kinds = npt.NDArray[np.int8]
-_ROW = "_ROW"
+_ROW = "\0row"
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def decode_quickly(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_known_shapes(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Step 2 by the images alone; see `decoder.ValueReads`."""
         assert isinstance(group, FramedGroup)
         return decode_by_images(placed.values, group, self._settings)

@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, are_too_deep
-from stream_app.cdc.debezium.decode_in_columns import decode_by_frames
+from stream_app.cdc.debezium.decode_in_columns import decode_framed
 from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import (
@@ -107,7 +107,7 @@ def _decode_by_frames(
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    decoded = decode_by_frames(part, framed, shape, settings)
+    decoded = decode_framed(part, framed, shape, settings)
     return None if decoded is None else DecodedPart(positions, decoded)
 
 

@@ -59,7 +59,7 @@ def decode_in_columns(
     return _make_records(values, values, parsed, shape, settings)
 
 
-def decode_by_frames(
+def decode_framed(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
     """Decode as `decode_in_columns` does, with images in `framed`.

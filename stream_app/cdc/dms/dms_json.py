@@ -26,7 +26,7 @@ from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped_table
-from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
@@ -281,7 +281,7 @@ def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
     return millis_of_text(pc.coalesce(*children_of(columns[0])))
 
 
-DMS_JSON = DialectFormat(
+DMS_JSON = DialectDeclaration(
     name="aws-dms-json",
     section="dms",
     introduction='for example `dms."update-keys" = "unchanged"`. '

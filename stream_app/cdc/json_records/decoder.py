@@ -105,7 +105,7 @@ class PlacedValues:
 class ValueReads(Protocol):
     """A format's ways of reading values, in columns and one by one."""
 
-    def decode_quickly(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
+    def decode_known_shapes(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
@@ -149,7 +149,7 @@ class ShapeDecoder:
         is_undecoded: Bools = np.ones(len(placed.index), np.bool_)
         quick = None
         if not self.policy.examines_records:
-            quick = self.reads.decode_quickly(placed, self.group)  # step 2
+            quick = self.reads.decode_known_shapes(placed, self.group)  # step 2
         if quick is not None:
             self.outcome.add_records(quick.records, placed.index[quick.positions])
             suspects[quick.positions[quick.records.from_images.suspects]] = True

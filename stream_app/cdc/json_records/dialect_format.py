@@ -64,7 +64,7 @@ from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
-class ChangeFormat(ValueReads):
+class DialectDecoder(ValueReads):
     """Implements `message_format.MessageFormat`."""
 
     def __init__(
@@ -138,7 +138,7 @@ class ChangeFormat(ValueReads):
         decoder.decode(values, present)
         return outcome.decoded(self._rules.schema, {})
 
-    def decode_quickly(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_known_shapes(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Step 2, by machine code; see `decoder.ValueReads`."""
         if self._compiled is None:
             return None
@@ -237,7 +237,7 @@ def _fits_together(_check_options: CheckedOptions, _columns: RowType) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DialectFormat:
+class DialectDeclaration:
     """The parts of a format's declaration that its dialect determines.
 
     Attributes:
@@ -297,4 +297,4 @@ class DialectFormat:
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._check_options(setup.options, setup.columns)
-        return ChangeFormat(self.dialect(checked), self.section, setup, checked, self.encoding)
+        return DialectDecoder(self.dialect(checked), self.section, setup, checked, self.encoding)

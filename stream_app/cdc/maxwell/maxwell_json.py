@@ -32,7 +32,7 @@ from stream_app.cdc.json_records.changed_columns import (
 )
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped_table
-from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
@@ -172,7 +172,7 @@ def _key_names(key: Any) -> list[str]:
     return []
 
 
-MAXWELL_JSON = DialectFormat(
+MAXWELL_JSON = DialectDeclaration(
     name="maxwell-json",
     section="maxwell",
     introduction='for example `maxwell."unknown-columns" = "ignore"`. '

@@ -27,7 +27,7 @@ from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, rows_with, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.description import untyped_table
-from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import (
     COLUMN_OPTIONS,
@@ -282,7 +282,7 @@ _ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _origin_and_time)
 _TIME = pa.schema([("op_ts", pa.string())])
 
 
-OGG_JSON = DialectFormat(
+OGG_JSON = DialectDeclaration(
     name="ogg-json",
     section="ogg",
     introduction='for example `ogg."compressed-updates" = "null"`. '

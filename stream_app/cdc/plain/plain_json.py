@@ -35,7 +35,7 @@ from stream_app.cdc.json_records.dialect import (
     Table,
     Truncate,
 )
-from stream_app.cdc.json_records.dialect_format import DialectFormat
+from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, KEY_COLUMNS_OPTION, check_key_columns
@@ -169,7 +169,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return origins_of(none, none, topic, {})
 
 
-PLAIN_ROWS = DialectFormat(
+PLAIN_ROWS = DialectDeclaration(
     name="json",
     has_changes=False,
     section="json",

@@ -18,7 +18,7 @@ from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.json_message import load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.dialect_format import ChangeFormat
+from stream_app.cdc.json_records.dialect_format import DialectDecoder
 from stream_app.cdc.json_records.options import (
     MISSING_COLUMNS,
     UNKNOWN_COLUMNS,
@@ -112,7 +112,7 @@ def _format(
 ) -> MessageFormat:
     fields = {} if number == NO_SCHEMA else row_fields(connect_struct(schemas, number))
     encoding = partial(texts_and_numbers, binary=Encoding.BASE64)
-    return ChangeFormat(dialect, _NAME, setup, options, encoding, fields)
+    return DialectDecoder(dialect, _NAME, setup, options, encoding, fields)
 
 
 def plain_json_schema(registries: Registries) -> FormatDeclaration:

@@ -1,7 +1,7 @@
 """A border: the end of an epoch that no transaction crosses, and the source's progress there.
 
 `epoch_cut` makes a border at the end of each epoch, and cuts the next epoch by it.
-`spark.checkpoint.border_log` keeps it in the checkpoint.
+`checkpoint.border_log` keeps it in the checkpoint.
 """
 
 from __future__ import annotations

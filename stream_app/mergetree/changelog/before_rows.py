@@ -25,7 +25,7 @@ from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
 from stream_app.mergetree.sorted_run import sorted_run
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
-_FILE, _POSITION = "_FILE", "_POSITION"
+_FILE, _POSITION = "\0file", "\0position"
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class FullCompactionChangelog(BeforeRows):
         return WindowBefore(window.window, rows, may_change)
 
 
-_NUMBER = "_NUMBER"
+_NUMBER = "\0number"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from stream_app.mergetree.compact.picker import Picker
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.sorted_run import LevelSortedRun
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.files.compact_request import CompactRequest, CompactUnit
+from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
@@ -86,7 +87,7 @@ class CompactManager:
             return False
         return self.levels.number_of_sorted_runs() > self.stop_trigger
 
-    def due(
+    def pick_next(
         self, *, local_ms: int, full: bool = False, expects_no_flush: bool = False
     ) -> CompactRequest | None:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
@@ -146,7 +147,7 @@ class CompactManager:
         """
         if self.running is not None:
             return False
-        request = self.due(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
+        request = self.pick_next(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
         if request is None:
             return False
         self.running = RunningCompaction(request.unit, executor.submit(request))

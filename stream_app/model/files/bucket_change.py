@@ -1,12 +1,10 @@
-"""Describes the files that buckets gain and lose, and the commit that publishes these changes.
+"""Describes the files that buckets gain and lose.
 
-Source: Paimon `table/sink/CommitMessageImpl.java`, `compact/CompactResult.java`,
-`manifest/ManifestCommittable.java`.
+Source: Paimon `table/sink/CommitMessageImpl.java`, `compact/CompactResult.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
@@ -75,19 +73,3 @@ class BucketChange:
     def written_index(self) -> tuple[IndexManifestEntry, ...]:
         """The index files that are new on disk."""
         return tuple(entry for entry in self.index if entry.kind is FileKind.ADD)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestCommittable:
-    """The changes that one snapshot commits.
-
-    Attributes:
-        identifier: the epoch, which increases with each commit of a user.
-        changes: the changes of the buckets; an APPEND may have none.
-        properties: the snapshot's properties, such as source offsets.
-    """
-
-    identifier: int
-    changes: tuple[BucketChange, ...] = ()
-    watermark: int | None = None
-    properties: Mapping[str, str] | None = None

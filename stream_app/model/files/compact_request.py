@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 
 from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 
@@ -34,29 +35,6 @@ class RowOrder:
 
     strategy: OrderStrategy
     columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CompactUnit:
-    """The decision to merge files into a level, before its execution.
-
-    `reason` is a text that names the rule, for logs and for `inspect`.
-    """
-
-    output_level: int
-    files: tuple[DataFileMeta, ...]
-    reason: str
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """The levels of the sorted runs, newest first."""
-        level0 = [0 for file in self.files if file.level == 0]
-        return (*level0, *sorted({file.level for file in self.files if file.level > 0}))
-
-    @property
-    def total_size(self) -> int:
-        """The bytes of the files that the compaction reads."""
-        return sum(file.file_size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

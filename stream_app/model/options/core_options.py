@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.kind_traits import is_writable
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.near_names import unknown_name
@@ -29,7 +30,6 @@ from stream_app.model.options import (
     write_options,
 )
 from stream_app.model.options.bucket_options import BUCKET
-from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
     FORCE_LOOKUP,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from stream_app.model.changelog_producer import CHANGELOG_PRODUCERS
 from stream_app.model.merge_engine import MERGE_ENGINES
-from stream_app.model.options.changelog_producer import CHANGELOG_PRODUCERS
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,

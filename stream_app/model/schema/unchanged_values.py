@@ -6,8 +6,8 @@ the shuffle transports them, and the write buffer replaces them by the row's old
 
 from __future__ import annotations
 
-UNCHANGED = "_UNCHANGED"
+UNCHANGED = "\0unchanged"
 """STRING: names of the columns whose value was not sent, joined by `SEPARATOR`; null: all were."""
-MESSAGE = "_MESSAGE"
+MESSAGE = "\0message"
 """The record as it was read; null where `UNCHANGED` is."""
 SEPARATOR = "\0"

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
+from stream_app.model.changelog_producer import ProducerTraits
 from stream_app.model.files.data_split import StreamSplit
-from stream_app.model.options.changelog_producer import ProducerTraits
 from stream_app.model.snapshot import CommitKind, Snapshot
 
 

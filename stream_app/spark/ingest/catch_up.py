@@ -9,9 +9,9 @@ import json
 from collections.abc import Sequence
 from typing import Generic, NamedTuple
 
+from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.errors import StoppedError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.round_commits import SourceEpoch

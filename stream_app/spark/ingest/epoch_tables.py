@@ -14,18 +14,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from stream_app.errors import CheckpointError
-from stream_app.kafka.offset_ranges import begins_for
-from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.held_table import (
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.held_table import (
     CompactionWaitError,
     HeldTable,
     with_new_partitions,
 )
-from stream_app.spark.checkpoint.held_tables import HeldTables
-from stream_app.spark.checkpoint.job_state import FILE, JobStateFile, JobWarning
+from stream_app.checkpoint.held_tables import HeldTables
+from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
+from stream_app.errors import CheckpointError
+from stream_app.kafka.offset_ranges import begins_for
+from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.task_errors import readable_error
 from stream_app.table.map_in_threads import map_in_threads
 
 COMMIT_THREADS = 8
@@ -201,7 +202,8 @@ class EpochTables(ABC):
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""
-        return self.held.hold(name, error, epoch=self.newest_begun, begin=self._begin)
+        cause = readable_error(error)
+        return self.held.hold(name, cause, epoch=self.newest_begun, begin=self._begin)
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stream_app.cdc.steps.own_table import SourceChoice
-from stream_app.errors import WrongSourceError
-from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.checkpoint.source_table_names import (
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
+from stream_app.checkpoint.source_table_names import (
     SourceTableNames,
     add_source_tables_seen,
 )
+from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 SHARDS_REMEDY = (

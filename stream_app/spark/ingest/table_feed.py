@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput

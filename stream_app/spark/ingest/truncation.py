@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.checkpoint.load_plan import LoadPlan
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.load_plan import LoadPlan
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
 from stream_app.spark.epoch.epoch_plan import EpochPlan, MessagePart, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, TableOutput

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UsageError
-from stream_app.model import s3_store_options
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options import scan_options
+from stream_app.model.options import s3_store_options, scan_options
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from stream_app.checkpoint.border_log import BorderLog
 from stream_app.clock import Clock
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange, ranges_between
@@ -19,7 +20,6 @@ from stream_app.kafka.transactions.border import Border, Doubt
 from stream_app.kafka.transactions.epoch_cut import EpochCut, cut_epoch
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.border_log import BorderLog
 
 _LOG = logging.getLogger("stream_app")
 MESSAGES_MAX = 500_000

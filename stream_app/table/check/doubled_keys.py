@@ -38,13 +38,14 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import key_codes
 from stream_app.table.key_index.share_files import CodedBuckets
-from stream_app.table.key_index.table_keys import KeyFile, TableKeys
+from stream_app.table.key_index.table_keys import BUCKET_CODE, LIVES, KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
@@ -138,14 +139,15 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
         keys: the columns of the key among them.
     """
     codes = key_codes(keys.columns, keys.num_rows)
-    bucket_code, sequence = (part.column(name).to_numpy() for name in ("bucket_code", "sequence"))
+    bucket_code = part.column(BUCKET_CODE).to_numpy()
+    sequence = part.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((sequence, bucket_code, codes))
     newest = np.ones(len(order), np.bool_)
     newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(bucket_code[order]).astype(
         np.bool_
     )
     rows = order[newest]
-    rows = rows[part.column("lives").to_numpy(zero_copy_only=False)[rows]]
+    rows = rows[part.column(LIVES).to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
     pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
     _, first = np.unique(codes[pairs[:, 0]], return_index=True)
@@ -160,7 +162,7 @@ def _example(
     names: tuple[str, ...],
 ) -> str:
     values = part.slice(int(pair[0]), 1).to_pylist()[0]
-    ids = (buckets.ids[part.column("bucket_code")[int(row)].as_py()] for row in pair)
+    ids = (buckets.ids[part.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
     folders = sorted(table.paths.bucket(*bucket) for bucket in ids)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import POSTPONED, BucketId
+from stream_app.model.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit

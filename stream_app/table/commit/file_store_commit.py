@@ -19,7 +19,7 @@ from stream_app.catalog.environment import Statistics
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_records import check_known
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.merge_options import SEQUENCE_SNAPSHOT_ORDERING
 from stream_app.model.options.write_options import (
@@ -105,7 +105,7 @@ class FileStoreCommit:
                 commit's outcome cannot be determined.
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-        checked = partial(_check_base, changes, check)
+        checked = partial(_changes_after_check, changes, check)
         return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, checked))
 
     def commit_compactions(
@@ -217,7 +217,7 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        checked = partial(_check_base, changes, None)
+        checked = partial(_changes_after_check, changes, None)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, checked))
 
     def _publish(self, commit: PlannedSnapshot) -> Snapshot:
@@ -277,7 +277,7 @@ class FileStoreCommit:
         if not base_exists(snapshots, latest):
             return None  # `latest` expired during the write
         self.commit_history.note_attempt(snapshot)
-        if not _is_published(self.table, snapshot, files.statistics):
+        if not _publish_if_free(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
         stored = snapshots.write_hint_and_reread(snapshot.snapshot_id)
@@ -328,7 +328,7 @@ def _changes_of(
     return replace(changes, entries=number_entries(changes.entries, number))
 
 
-def _check_base(
+def _changes_after_check(
     changes: CommitChanges, check: BaseCheck | None, latest: Snapshot | None
 ) -> CommitChanges:
     if check is not None:
@@ -350,7 +350,7 @@ def _lost_race_error(
     )
 
 
-def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
+def _publish_if_free(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
     """Publish a snapshot; False if its number is taken."""
     snapshots = table.snapshots
     try:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_changes import CommitChanges

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import Compactions
@@ -25,7 +25,7 @@ from stream_app.table.write.write_constraints import LiveFileCounts
 
 @dataclass(slots=True)
 class CompactionPublisher:
-    """Commits the coordinator's finished compactions, and reports the outcome to the coordinator.
+    """Commits finished compactions, and reports the outcome to the coordinator.
 
     Attributes:
         live: counts the table's live files.
@@ -34,7 +34,7 @@ class CompactionPublisher:
 
     table: FileStoreTable
     commit: FileStoreCommit
-    coordinator: Compactions
+    compactions: Compactions
     live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(init=False, default_factory=list)
@@ -74,23 +74,23 @@ class CompactionPublisher:
             )
         except BaseException:
             # They may be committed in spite of the error; the next commit will see.
-            self.coordinator.doubt(finished)
+            self.compactions.doubt(finished)
             raise
         if outcome.conflict is None:
-            self.coordinator.apply(finished)
+            self.compactions.apply(finished)
             self.live.change(compaction.change for compaction in finished)
             self._reports += reports
             self.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
         at_fault = [result for result in finished if not outcome.files.isdisjoint(_files(result))]
-        self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
+        self.compactions.discard(at_fault or finished, latest, outcome.conflict)
         others = [result for result in finished if result not in at_fault]
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
         partition = self.table.paths.partition(compaction.change.partition)
-        policy = self.coordinator.policy_of(compaction.bucket)
+        policy = self.compactions.policy_of(compaction.bucket)
         return compaction_report(partition, compaction.unit, compaction.change, policy)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.errors import CommitConflictError, CommitError
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit

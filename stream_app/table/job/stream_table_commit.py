@@ -19,7 +19,8 @@ from functools import partial
 from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -95,7 +96,7 @@ class StreamTableCommit:
         self.buckets = bucket_state(table, state.commit_history, state.constraints)
         self._commit = FileStoreCommit(table, self.state.commit_history)
         self.callbacks = self._commit.callbacks
-        self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
+        self._publisher = CompactionPublisher(table, self._commit, state.compactions, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._idle_checks = IdleChecks(state)
@@ -110,9 +111,9 @@ class StreamTableCommit:
         return self.state.last_identifier
 
     @property
-    def coordinator(self) -> Compactions:
+    def compactions(self) -> Compactions:
         """The table's compactions. Only this class may change them."""
-        return self.state.coordinator
+        return self.state.compactions
 
     def follow_and_wait(self) -> int:
         """Apply other writers' commits, and wait while a bucket has too many sorted runs.
@@ -139,10 +140,10 @@ class StreamTableCommit:
         """
         if self.table.options[WRITE_ONLY]:
             return self._write_only.must_wait()
-        if self.last_identifier is None or not self.coordinator.back_pressure.over_stop_trigger():
+        if self.last_identifier is None or not self.compactions.back_pressure.over_stop_trigger():
             return False
-        self.coordinator.trigger()
-        return _is_worth_waiting(self.coordinator)
+        self.compactions.trigger()
+        return _is_worth_waiting(self.compactions)
 
     def commit_epoch(
         self,
@@ -168,8 +169,8 @@ class StreamTableCommit:
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # for buckets to which this process has not written before
-            self.coordinator.back_pressure.check_not_stuck(touched)
-        finished = self.coordinator.finished()
+            self.compactions.back_pressure.check_not_stuck(touched)
+        finished = self.compactions.finished()
         properties = {**(properties or {}), **self.buckets.properties}
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
@@ -184,7 +185,7 @@ class StreamTableCommit:
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(committable, finished)
-        self.coordinator.trigger()
+        self.compactions.trigger()
         snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
@@ -206,7 +207,7 @@ class StreamTableCommit:
         It ignores other writers' files of the newer schema, which it could not compact.
         """
         self.state.constraints.take_any_files()
-        while self.last_identifier is not None and not self.coordinator.is_idle():
+        while self.last_identifier is not None and not self.compactions.is_idle():
             if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
 
@@ -223,12 +224,12 @@ class StreamTableCommit:
 
     def publish_finished(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
-        if self.last_identifier is None or not self.coordinator.finished():
+        if self.last_identifier is None or not self.compactions.finished():
             return None
         # This shows whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
-        return self._publisher.publish(committable, self.coordinator.finished())
+        return self._publisher.publish(committable, self.compactions.finished())
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
@@ -245,13 +246,13 @@ class StreamTableCommit:
         if expects_no_flush:
             self.state.load_waiting()
         others, self.leaves_rows = OtherWriters(self.state), False
-        self.coordinator.trigger(expects_no_flush=expects_no_flush)
-        while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
+        self.compactions.trigger(expects_no_flush=expects_no_flush)
+        while _is_worth_waiting(self.compactions, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
             self.leaves_rows = others.are_too_many(snapshot)
             if not self.leaves_rows:
-                self.coordinator.trigger(expects_no_flush=expects_no_flush)
+                self.compactions.trigger(expects_no_flush=expects_no_flush)
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets fully, with retries, and return the published snapshots.
@@ -271,16 +272,16 @@ class StreamTableCommit:
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_with(buckets)
-        pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
+        pending = self.compactions.known_buckets() if buckets is None else set(buckets)
         chosen, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.coordinator.trigger_full(FullBounds(pending, last))
-            if not _is_worth_waiting(self.coordinator):
+            pending = self.compactions.trigger_full(FullBounds(pending, last))
+            if not _is_worth_waiting(self.compactions):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.dropped.taken_buckets()
-            pending |= chosen & (dropped | self.coordinator.failures.to_be_retried())
+            dropped = self.compactions.dropped.taken_buckets()
+            pending |= chosen & (dropped | self.compactions.failures.to_be_retried())
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """Return the compactions that were published since the last call."""
@@ -288,7 +289,7 @@ class StreamTableCommit:
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Return figures about the compactions. Any thread may call it."""
-        return self._publisher.metrics(self.coordinator.metrics())
+        return self._publisher.metrics(self.compactions.metrics())
 
     def _wait_for_compaction(self) -> None:
         """Wait for compactions while a bucket has too many sorted runs."""
@@ -296,10 +297,10 @@ class StreamTableCommit:
             self._publisher.tally.add_wait(self._write_only.wait())
             return
         while self.last_identifier is not None and (
-            over := self.coordinator.back_pressure.over_stop_trigger()
+            over := self.compactions.back_pressure.over_stop_trigger()
         ):
-            self.coordinator.trigger()
-            if not _is_worth_waiting(self.coordinator):
+            self.compactions.trigger()
+            if not _is_worth_waiting(self.compactions):
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             began = self.table.clock.steady_seconds()
@@ -309,14 +310,14 @@ class StreamTableCommit:
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""
-        if not self.coordinator.is_idle():
-            self.coordinator.wait_for_any()
+        if not self.compactions.is_idle():
+            self.compactions.wait_for_any()
             return self.publish_finished()
-        self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
+        self.table.clock.sleep(self.compactions.failures.seconds_until_retry() or 0.0)
         return None
 
 
-def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool:
+def _is_worth_waiting(compactions: Compactions, *, retries: bool = True) -> bool:
     """Return whether a wait can help, because a compaction runs or will be retried."""
-    will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
-    return not coordinator.is_idle() or will_be_retried
+    will_be_retried = retries and compactions.failures.seconds_until_retry() is not None
+    return not compactions.is_idle() or will_be_retried

@@ -25,7 +25,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters
+from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
 from stream_app.table.write.old_rows import OldRowsOfTable
 from stream_app.table.write.table_write import TableWrite
 
@@ -74,7 +74,7 @@ class PlacedWrite(TableWrite):
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: BucketWriters,
+        bucket_writer: MakesBucketWriter,
         indexes: KeyIndexes,
         *,
         next_sequence_number: int,

@@ -24,18 +24,17 @@ from stream_app.mergetree.key_value_batch import are_retracts
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys, key_codes
 
+HASH, BUCKET_CODE, LIVES = f"{KEY_PREFIX}HASH", f"{KEY_PREFIX}BUCKET_CODE", f"{KEY_PREFIX}LIVES"
+"""Names of system columns. No table has such a column, because Paimon reserves the prefix."""
+_AGE = f"{KEY_PREFIX}AGE"
 _SYSTEM_FIELDS = (
-    *(
-        pa.field("hash", pa.int32()),
-        pa.field("bucket_code", pa.int32()),
-        pa.field("age", pa.int64()),
-    ),
-    *(pa.field("sequence", pa.int64()), pa.field("lives", pa.bool_())),
+    *(pa.field(HASH, pa.int32()), pa.field(BUCKET_CODE, pa.int32()), pa.field(_AGE, pa.int64())),
+    *(pa.field(SEQUENCE_NUMBER, pa.int64()), pa.field(LIVES, pa.bool_())),
 )
 
 
@@ -116,7 +115,7 @@ class TableKeys:
         if not self.rule.fills_buckets:
             yield file.entry.bucket, batch
             return
-        shares = share_of(batch.column("hash").to_numpy(), self.rule.shares)
+        shares = share_of(batch.column(HASH).to_numpy(), self.rule.shares)
         for share in np.unique(shares).tolist():
             is_in_share = shares == share
             yield share, batch if is_in_share.all() else batch.filter(pa.array(is_in_share))
@@ -150,9 +149,9 @@ class TableKeys:
             the result omits deleted keys.
         """
         rows = _newest_in_each_bucket(batch, len(_SYSTEM_FIELDS))
-        lives = batch.column("lives").to_numpy(zero_copy_only=False)[rows]
+        lives = batch.column(LIVES).to_numpy(zero_copy_only=False)[rows]
         keys = self._keys(batch, rows)
-        bucket_codes = batch.column("bucket_code").to_numpy()[rows]
+        bucket_codes = batch.column(BUCKET_CODE).to_numpy()[rows]
         is_chosen = lives
         if codes_before is not None and not lives.all():
             ended = np.flatnonzero(~lives)
@@ -163,12 +162,12 @@ class TableKeys:
 
     def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
         columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(pa.array(rows))
-        return Keys(batch.column("hash").to_numpy()[rows], columns)
+        return Keys(batch.column(HASH).to_numpy()[rows], columns)
 
 
 def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
     """Return the row number of each key's live row, or else of its newest row in each bucket."""
-    hashes = batch.column("hash").to_numpy()
+    hashes = batch.column(HASH).to_numpy()
     order = np.argsort(hashes, kind="stable")
     same = hashes[order[1:]] == hashes[order[:-1]]
     repeated = np.zeros(len(order), np.bool_)
@@ -180,9 +179,9 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
     several = batch.take(pa.array(rows))
     codes = key_codes(several.columns[first_key:], len(rows))
     bucket_code, age, sequence = (
-        several.column(name).to_numpy() for name in ("bucket_code", "age", "sequence")
+        several.column(name).to_numpy() for name in (BUCKET_CODE, _AGE, SEQUENCE_NUMBER)
     )
-    lives = several.column("lives").to_numpy(zero_copy_only=False)
+    lives = several.column(LIVES).to_numpy(zero_copy_only=False)
     newest = _last_of(np.lexsort((sequence, age, bucket_code, codes)), codes, bucket_code)
     by_life = newest[np.lexsort((*(a[newest] for a in (sequence, age, lives, codes)),))]
     last = np.ones(len(by_life), np.bool_)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from stream_app.model.files.bucket_change import BucketChange, LookUp
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.storage_errors import merge_errors
 
 
@@ -25,7 +25,7 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
     """
     began = table.clock.steady_seconds()
     with merge_errors(table.paths.bucket(request.partition, request.bucket)):
-        change = kind_of(table.schema).rewrite(table, request)
+        change = table_kind_of(table.schema).rewrite(table, request)
     if table.kind.merges_by_key and table.options.looks_up:
         names = frozenset(file.file_name for file in request.above)
         look_up = LookUp(output_level=request.unit.output_level, files=names)

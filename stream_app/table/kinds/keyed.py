@@ -92,7 +92,7 @@ def _planned_compactions(
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
     due = (
-        keyed_manager(table, bucket, files).due(local_ms=local_ms, full=full)
+        keyed_manager(table, bucket, files).pick_next(local_ms=local_ms, full=full)
         for bucket, files in files_by_bucket(table, snapshot, buckets).items()
     )
     return [request for request in due if request is not None]

@@ -22,7 +22,7 @@ from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
-from stream_app.table.write.bucket_writer import BucketWriters
+from stream_app.table.write.bucket_writer import MakesBucketWriter
 from stream_app.table.write.table_write import TableWrite
 
 
@@ -46,7 +46,7 @@ class PlansCompactions(Protocol):
         ...
 
 
-class TableWrites(Protocol):
+class MakesTableWrite(Protocol):
     """Makes the writer of a task."""
 
     def __call__(
@@ -61,7 +61,7 @@ class TableWrites(Protocol):
         ...
 
 
-def write_of_counts(writers: BucketWriters) -> TableWrites:
+def write_of_counts(writers: MakesBucketWriter) -> MakesTableWrite:
     """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
@@ -87,8 +87,8 @@ class TableKind:
     """
 
     bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
-    bucket_writer: BucketWriters
-    table_write: TableWrites
+    bucket_writer: MakesBucketWriter
+    table_write: MakesTableWrite
     compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

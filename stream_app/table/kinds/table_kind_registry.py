@@ -43,21 +43,21 @@ KINDS: Mapping[KindTraits, TableKind] = {
 }
 
 
-def kind_of(schema: TableSchema) -> TableKind:
+def table_kind_of(schema: TableSchema) -> TableKind:
     """Return the kind of tables with a schema, which defines how they are written and compacted."""
     return KINDS[schema.kind]
 
 
 def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> BucketAssigner:
     """Return the assigner of new rows to partitions and buckets, for a table version."""
-    return kind_of(table.schema).bucket_assigner(table, basis)
+    return table_kind_of(table.schema).bucket_assigner(table, basis)
 
 
 def table_write(
     table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
-    """Return the writer of one task's share of an epoch; see `TableWrites`."""
-    return kind_of(table.schema).table_write(table, next_sequence_number, basis)
+    """Return the writer of one task's share of an epoch; see `MakesTableWrite`."""
+    return table_kind_of(table.schema).table_write(table, next_sequence_number, basis)
 
 
 def bucket_writer(
@@ -68,8 +68,8 @@ def bucket_writer(
     next_sequence_number: int,
     old_rows: OldRows | None = None,
 ) -> BucketWriter:
-    """Return the writer of one bucket for one epoch; see `BucketWriters`."""
-    make = kind_of(table.schema).bucket_writer
+    """Return the writer of one bucket for one epoch; see `MakesBucketWriter`."""
+    make = table_kind_of(table.schema).bucket_writer
     return make(
         table, partition, bucket, next_sequence_number=next_sequence_number, old_rows=old_rows
     )

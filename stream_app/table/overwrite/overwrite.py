@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.bucket_options import POSTPONE_BATCH_WRITE_FIXED_BUCKET
 from stream_app.model.options.merge_options import CHANGELOG_PRODUCER
 from stream_app.model.options.write_options import DYNAMIC_PARTITION_OVERWRITE, OVERWRITE_UPGRADE
@@ -32,7 +33,7 @@ from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.overwrite.given_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
@@ -127,7 +128,7 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
     empty = replace(table, schema=schema, is_emptied=True)
     kinds = pa.array(np.full(rows.num_rows, int(RowKind.INSERT), np.int8))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    kind, basis = kind_of(schema), NO_BASIS
+    kind, basis = table_kind_of(schema), NO_BASIS
     if schema.kind.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
         kind, basis = KEYED_KIND, BucketBasis(bucket_counts=_bucket_counts(table, rows))
     with kind.table_write(empty, 0, basis) as write:

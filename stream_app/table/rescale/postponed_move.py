@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER

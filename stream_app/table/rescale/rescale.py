@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileIdentity, ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_groups

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.tag_options import TAG_DEFAULT_TIME_RETAINED, TAG_TIME_EXPIRE_ENABLED
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.model.tag import Tag

@@ -36,7 +36,7 @@ class BucketWriter(Protocol):
         ...
 
 
-class BucketWriters(Protocol):
+class MakesBucketWriter(Protocol):
     """Makes bucket writers."""
 
     def __call__(

@@ -140,7 +140,7 @@ def postponed_writer(
     next_sequence_number: int,
     old_rows: OldRows | None = None,
 ) -> PostponedWriter:
-    """Return the writer of a key share; see `BucketWriters`."""
+    """Return the writer of a key share; see `MakesBucketWriter`."""
     del old_rows
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"

@@ -22,7 +22,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import merge_errors
-from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, change_of
+from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter, change_of
 
 
 class BucketIndex(Protocol):
@@ -40,7 +40,7 @@ class BucketIndex(Protocol):
         ...
 
 
-class BucketIndexes(Protocol):
+class MakesBucketIndex(Protocol):
     """Makes the indexes of buckets."""
 
     def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
@@ -54,10 +54,10 @@ class TableWrite:
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: BucketWriters,
+        bucket_writer: MakesBucketWriter,
         *,
         next_sequence_number: int,
-        bucket_index: BucketIndexes | None = None,
+        bucket_index: MakesBucketIndex | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
         """Begin a task's share.

@@ -106,7 +106,7 @@ def test_offsets_of_brokers_that_ask_for_a_login(secure_kafka: SecureKafka) -> N
         password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
         options = secure_kafka.options(listener, **password)
         cluster = asks(secure_kafka.bootstrap(listener), topic, **options)
-        cluster.timeout_s = 60.0
+        cluster.timeout_s = 180.0
         assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 1}}
         assert cluster.offsets_at(OffsetEnd.OLDEST) == {topic: {"0": 0}}
         cluster.close()
@@ -126,7 +126,7 @@ def test_a_pattern_chooses_whole_names_and_no_topic_of_kafkas_own(
     consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(0, "", -1)})
     consumer.close()
     cluster = asks(kafka_broker.bootstrap)
-    cluster.timeout_s = 60.0
+    cluster.timeout_s = 180.0
     cluster.pattern = topic
     assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 0}}
     cluster.pattern = ".*"
@@ -145,7 +145,7 @@ def test_only_the_first_question_waits_for_a_topic_that_is_gone(
 ) -> None:
     remaining, gone = new_topic(kafka_broker), new_topic(kafka_broker)
     cluster = asks(kafka_broker.bootstrap, remaining, gone)
-    cluster.timeout_s = 60.0
+    cluster.timeout_s = 180.0
     assert cluster.offsets_at(OffsetEnd.NEWEST) == {remaining: {"0": 0}, gone: {"0": 0}}
     delete_topic(kafka_broker, gone)
     seconds = []
@@ -167,7 +167,7 @@ def test_no_broker_and_a_broker_that_comes_back(tmp_path: Path) -> None:
     with broker:
         topic = new_topic(broker, partitions=3)
         cluster = asks(broker.bootstrap, topic)
-        cluster.timeout_s = 60.0
+        cluster.timeout_s = 180.0
         assert cluster.offsets_at(OffsetEnd.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
         broker.stop()
         back = threading.Timer(2, broker.start)

@@ -18,9 +18,9 @@ from stream_app.app.config.shown_job import shown_job
 from stream_app.app.web.actions import DONE, Actions
 from stream_app.app.web.job_site import JobSite
 from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.read.data_source import NAME
 from tests.support.databases.database_bench import DatabaseBench, database, same
 from tests.support.engines.stream_app_source import source

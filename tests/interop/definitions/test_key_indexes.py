@@ -15,12 +15,13 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import (
     GlobalIndexMeta,
     IndexFileMeta,
     IndexManifestEntry,
 )
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import SetOption

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -72,7 +72,7 @@ def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
         compaction__max_size_amplification_percent=10_000,
     ).table
     writer = TableWriter(table, CompactInCaller)
-    writer.commit.state.coordinator.adapt(PolicyBounds(10))
+    writer.commit.state.compactions.adapt(PolicyBounds(10))
     wanted = dict[int, str]()
     for epoch in range(40):
         keys = range(epoch % 5, 100, 5 + epoch % 3)

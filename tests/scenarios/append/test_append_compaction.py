@@ -24,7 +24,7 @@ from stream_app.table.compact.failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
-from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import (
     CompactInThreads,
@@ -243,7 +243,7 @@ def attempt(writer: TableWriter, epoch: int, changes: Sequence[Change]) -> None:
 
 def wait_for_plan(writer: TableWriter) -> None:
     """Until the planning is done and its tasks run."""
-    compactions = writer.commit.coordinator
+    compactions = writer.commit.compactions
     while compactions.metrics().unfinished == 0 and not compactions.is_idle():
         compactions.wait_for_any()
         writer.commit.commit_idle()
@@ -319,7 +319,7 @@ def test_one_compaction_can_be_listed_and_run_alone(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = a_table(tmp_path, "dt", write_only="true", **options)
-    planned = kind_of(table.schema).planned_compactions
+    planned = table_kind_of(table.schema).planned_compactions
     assert planned(table, None) == []
     writer = TableWriter(table)
     for epoch in range(6):
@@ -379,7 +379,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     latest = table.snapshots.latest()
     choice = CompactionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_with(choice)
-    compactor.coordinator.restrict({partition for partition, _ in choice})
+    compactor.compactions.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_whole(choice) != []

@@ -13,10 +13,10 @@ from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import replay_source
 from stream_app.app.ops.recorded_tables import choice_of
 from stream_app.cdc.steps.own_table import EVERY_SOURCE
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_format_registry import format_named
-from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobStateFile
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.messages.debezium_messages import messages
 from tests.support.tables.small_table import small_table

@@ -10,8 +10,9 @@ import pytest
 
 from stream_app.errors import CommitConflictError
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit

@@ -13,7 +13,7 @@ import pytest
 from stream_app.errors import CommitError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.planning.commit.live_entries import live_entries

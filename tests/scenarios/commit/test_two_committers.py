@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CommitConflictError
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
@@ -49,7 +50,7 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, se
         assert slow.committer.commit_idle() is None
         assert snapshots.latest_id() == latest
     # The levels are the table's again: what is due is found in them.
-    assert slow.committer.coordinator.back_pressure.sorted_runs() == {
+    assert slow.committer.compactions.back_pressure.sorted_runs() == {
         bucket: len(runs) for bucket, runs in _runs(slow.table).items()
     }
 

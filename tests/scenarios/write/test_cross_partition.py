@@ -22,6 +22,7 @@ from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_part
 from tests.support.jobs.evolving_job import Job
 from tests.support.jobs.table_writer import read_rows
 from tests.support.tables.snapshot_chain import check_chain
+from tests.support.tables.sound_table import found_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 WHOLE = {"replica-identity": "full", "truncate": "apply"}
@@ -164,3 +165,15 @@ def _with_files(job: Job, file_io: FaultyFileIO) -> EpochCommitter[Parts]:
     for feed in committer.tables.feeds:
         feed.table_job.table = replace(feed.table_job.table, file_io=file_io)
     return committer
+
+
+def test_key_columns_may_have_any_names(tmp_path: Path) -> None:
+    names = ("hash", "bucket_code", "age", "sequence", "lives")
+    columns = ", ".join(f"{name} BIGINT NOT NULL" for name in names) + ", p STRING, v INT"
+    table = cross_partition_table(tmp_path / "t", columns, keys=",".join(names))
+    job, key = CrossPartitionJob(table), dict.fromkeys(names, 1)
+    job.write(("+I", {**key, "p": "a", "v": 1}), ("+I", {**key, "age": 2, "p": "a", "v": 2}))
+    job.write(("+U", {**key, "p": "b", "v": 3}), ("-D", {**key, "age": 2, "p": "a", "v": 2}))
+    CrossPartitionJob(table, user="next").write(("+U", {**key, "p": "c", "v": 4}))
+    assert [(row["p"], row["v"]) for row in read_rows(table)] == [("c", 4)]
+    assert found_in(table) == []

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
+from stream_app.checkpoint.held_tables import resume
 from stream_app.errors import CheckpointError, StorageError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.held_tables import resume
 from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter

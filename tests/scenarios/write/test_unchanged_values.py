@@ -14,12 +14,13 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_format_registry import message_format
 from stream_app.model.snapshot import CommitKind
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
@@ -27,7 +28,6 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from tests.support.engines.begun_epoch import begin_epoch
@@ -55,11 +55,14 @@ class ToastJob:
     folder: Path
     options: dict[str, Any] = field(default_factory=dict)
     executor_of: type[CompactHere] | type[CompactLater] = CompactHere
+    columns: str = COLUMNS
     executors: list[CompactExecutor] = field(default_factory=list)
     epochs: list[list[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        small = small_table(self.folder / "t", COLUMNS, ("id",), **{"bucket": 2, **self.options})
+        small = small_table(
+            self.folder / "t", self.columns, ("id",), **{"bucket": 2, **self.options}
+        )
         self.table = small.table
         self.committer = self.started()
 
@@ -167,6 +170,14 @@ def test_a_value_of_an_earlier_epoch_and_of_the_same_one(tmp_path: Path) -> None
     )  # fmt: skip
     assert job.rows() == by_content([a_row(1, "one", 5), a_row(2, "zwei", 8), a_row(3, "three", 7)])
     assert job.bad(1) == []
+
+
+def test_columns_of_the_table_may_have_the_names_of_the_marks(tmp_path: Path) -> None:
+    job = ToastJob(tmp_path, columns=f"{COLUMNS}, _UNCHANGED INT, _MESSAGE INT")
+    named = {"_UNCHANGED": 1, "_MESSAGE": 2}
+    for op, row in (("c", a_row(1, "one", 0)), ("u", a_row(1, TOASTED, 5))):
+        job.run(json.dumps({"before": None, "after": {**row, **named}, "op": op}).encode())
+    assert job.rows() == by_content([{**a_row(1, "one", 5), **named}])
 
 
 def test_the_changelog_has_whole_new_rows_and_no_old_ones(tmp_path: Path) -> None:

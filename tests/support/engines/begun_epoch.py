@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from stream_app.spark.job_folder import JobFolder
+from stream_app.checkpoint.job_folder import JobFolder
 
 Ends = Mapping[str, Mapping[str, int]]
 """Topic → Kafka partition → the first offset that is not read."""

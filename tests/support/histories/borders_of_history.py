@@ -17,11 +17,11 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
+from stream_app.checkpoint.border_log import BorderLog
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.border_log import BorderLog
-from stream_app.spark.job_folder import JobFolder
 from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.histories.transaction_history import (

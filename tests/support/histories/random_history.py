@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
-from stream_app.model.files.bucket_change import ManifestCommittable
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory

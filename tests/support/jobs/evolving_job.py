@@ -13,11 +13,12 @@ from stream_app.app.cli.main import main
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_format_registry import message_format
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
@@ -25,7 +26,6 @@ from stream_app.spark.ingest.epoch_tables import StoppingTables
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table

@@ -15,11 +15,12 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobState, JobStateFile, state_of
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.job_state import JobState, JobStateFile, state_of
 from stream_app.spark.epoch.epoch_plan import EpochSettings, MessagePart
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
@@ -32,7 +33,6 @@ from stream_app.spark.ingest.epoch_tables import (
 )
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.begun_epoch import Ends, begin_epoch

@@ -17,7 +17,7 @@ CHART = "docker/helm/stream-app/Chart.yaml"
 """Helm reads a chart's version from no other file; the test below compares it."""
 HISTORY = (
     *("CHANGELOG.md", "docs/GUARANTEES.md", "docs/troubleshooting.md", "bench/releases.jsonl"),
-    "stream_app/spark/checkpoint/job_state.py",
+    "stream_app/checkpoint/job_state.py",
 )
 """They speak of a release that was, or read its files, or show a command's output."""
 

@@ -84,7 +84,9 @@ def test_paths_inside_a_table_are_built_in_filestore() -> None:
     builders = {
         dotted(name)
         for name in BELOW_APP
-        if not name.startswith(("stream_app/filestore/", "stream_app/spark/"))
+        if not name.startswith(
+            ("stream_app/filestore/", "stream_app/spark/", "stream_app/checkpoint/")
+        )
         if any(names_a_folder(node) for node in ast.walk(tree_of(name)))
     }
     assert builders == listed(bullet("Paths")) - {"filestore"}

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from stream_app.model.files.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.errors import CheckpointError
-from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.checkpoint.load_plan import (
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.load_plan import (
     FILE,
     LoadPart,
     LoadPlan,
@@ -18,7 +17,8 @@ from stream_app.spark.checkpoint.load_plan import (
     split_into_epochs,
     write_load_plan,
 )
-from stream_app.spark.job_folder import JobFolder
+from stream_app.errors import CheckpointError
+from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.load.database_rows import RowQuery
 
 BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]

@@ -38,12 +38,12 @@ from stream_app.app.ops.recorded_tables import (
 )
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable

@@ -25,10 +25,10 @@ from stream_app.app.ops.inspect.job_status import (
 from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import read_state
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-from stream_app.spark.checkpoint.job_state import read_state
-from stream_app.spark.job_folder import JobFolder
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 

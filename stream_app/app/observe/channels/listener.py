@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.job_state import JobWarning
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress

@@ -25,10 +25,10 @@ from urllib.parse import unquote, urlsplit
 
 from stream_app import __version__
 from stream_app.app.observe.channels.listener import JobListener
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.http_request import send
-from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 

@@ -42,11 +42,11 @@ from stream_app.app.ops.inspect.table_facts import newest_source_ms
 from stream_app.app.ops.load.load_progress import LoadProgress
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
+from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock, SystemClock
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress

@@ -40,6 +40,11 @@ from stream_app.app.tables.job_folder_access import checkpoint_of, probe_local
 from stream_app.app.tables.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
+from stream_app.checkpoint.checkpoint_owner import DATABASE, check_owner
+from stream_app.checkpoint.damaged_checkpoint import empty_files
+from stream_app.checkpoint.epoch_log import LOST_FIX
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import state_of
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
 from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
@@ -48,11 +53,6 @@ from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, check_owner
-from stream_app.spark.checkpoint.damaged_checkpoint import empty_files
-from stream_app.spark.checkpoint.epoch_log import LOST_FIX
-from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.opening import check_fits, open_for_altering, with_configuration
 
 _START = "start the job, and read its log"

@@ -24,13 +24,13 @@ from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
 from stream_app.cdc.source_tables import of_each_origin
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import state_of
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing, remarks_of_new
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
-from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.reader_lag import LAG_FIX, reader_lag
 from stream_app.table.opening import open_for_writing

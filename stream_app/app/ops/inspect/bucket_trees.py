@@ -26,7 +26,7 @@ from stream_app.model.files.row_group import row_total
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind_registry import kind_of
+from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.opening import open_for_writing
 
 
@@ -62,7 +62,7 @@ def planned_compactions(
         buckets: the buckets to plan for, or None for all.
         full: whether to plan a full compaction of each bucket.
     """
-    requests = kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
+    requests = table_kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
     plan = [planned_compaction(table, request) for request in requests]
     return sorted(plan, key=lambda compaction: (compaction.partition, compaction.bucket))
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.checkpoint.border_log import BorderLog
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import state_of
 from stream_app.clock import utc_text
 from stream_app.model.database.database_snapshot import DatabaseSnapshot
-from stream_app.spark.checkpoint.border_log import BorderLog
-from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.api.paimon_database import PaimonDatabase
 
 

@@ -17,14 +17,14 @@ from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, tabl
 from stream_app.app.ops.load.load_progress import LoadProgress, load_progress
 from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.refused_tables import refused_tables
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.model.job_epoch import JobEpoch, Offsets
 from stream_app.model.source.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.commit.recorded_epochs import newest_epoch
 
 READY, HELD, WAITING, EMPTY, LOADING, MISSING, UNREADABLE, REFUSED, BEHIND = (

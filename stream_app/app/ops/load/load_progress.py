@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.checkpoint.load_plan import LoadPlan, read_load_plan
-from stream_app.spark.job_folder import JobFolder
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.load_plan import LoadPlan, read_load_plan
 
 
 @dataclass(frozen=True, slots=True)

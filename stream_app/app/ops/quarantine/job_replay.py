@@ -28,14 +28,14 @@ from stream_app.app.tables.table_pipeline import (
 )
 from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import state_of
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.job_state import state_of
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 
 

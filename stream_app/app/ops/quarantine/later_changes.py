@@ -24,7 +24,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 ReadRange = Callable[[KafkaPartition, int, int], Iterator[pa.RecordBatch]]
 """Reads the messages of a partition between two offsets, excluding the second."""
 
-_ROW, _OFFSET = "_ROW", "_OFFSET"
+_ROW, _OFFSET, _OUR_OFFSET = "\0row", "\0offset", "\0our offset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class LaterChanges:
             return is_overtaken
         waiting_rows = pa.table(
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
-            [*self.primary_keys, _ROW, "_OUR_OFFSET"],
+            [*self.primary_keys, _ROW, _OUR_OFFSET],
         )
         first = pc.min(offsets).as_py() + 1
         for batch in self.read(kafka_partition, first, self.ends[kafka_partition]):
@@ -78,7 +78,7 @@ class LaterChanges:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
                 same_keys = waiting_rows.join(newest, list(self.primary_keys), join_type="inner")
                 newer = same_keys.filter(
-                    pc.greater(same_keys.column(f"{_OFFSET}_max"), same_keys.column("_OUR_OFFSET"))
+                    pc.greater(same_keys.column(f"{_OFFSET}_max"), same_keys.column(_OUR_OFFSET))
                 )
                 is_overtaken[newer.column(_ROW).to_numpy()] = True
         return is_overtaken

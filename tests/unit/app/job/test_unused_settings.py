@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.unused_settings import UnusedSettings
-from stream_app.spark.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
 

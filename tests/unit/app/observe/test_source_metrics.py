@@ -10,8 +10,8 @@ import pytest
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.source_metrics import table_lags
+from stream_app.checkpoint.held_table import HeldTable
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
-from stream_app.spark.checkpoint.held_table import HeldTable
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress

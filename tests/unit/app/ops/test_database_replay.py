@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.spark.checkpoint.held_tables import resume
+from stream_app.checkpoint.held_tables import resume
 from tests.support.databases.database_replay import replay
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf

@@ -18,11 +18,11 @@ from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.observation import Observation, Severity, guarded_observations
 from stream_app.app.ops.doctor.table_examination import database_observations
+from stream_app.checkpoint.checkpoint_owner import own_checkpoint
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint
-from stream_app.spark.checkpoint.job_state import JobStateFile
-from stream_app.spark.job_folder import JobFolder
 from tests.support.jobs.examined_job import examination_of
 from tests.support.servers.s3_server import S3Server
 from tests.support.tables.small_table import StandingClock, small_table

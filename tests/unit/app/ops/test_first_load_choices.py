@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
 from stream_app.app.source.relations import FollowedDatabase, Relation, RelationName
-from stream_app.spark.checkpoint.load_plan import LoadPart, LoadPlan
+from stream_app.checkpoint.load_plan import LoadPart, LoadPlan
 
 ORDERS, ROOT, LEAF = ("public", "orders"), ("public", "days"), ("public", "days_1")
 RELATIONS = {

@@ -23,6 +23,7 @@ from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
 from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
@@ -31,7 +32,6 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_table_commit import StreamTableCommit

@@ -17,12 +17,12 @@ from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.tables.first_message_checks import warn_of_first_messages
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.checkpoint.job_state import JobStateFile, state_of
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
 from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob

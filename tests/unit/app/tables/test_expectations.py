@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.checkpoint.job_state import state_of
 from stream_app.errors import ExpectationError
-from stream_app.spark.checkpoint.job_state import state_of
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import Message, a_row, change, creates
 

@@ -12,10 +12,10 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
+from stream_app.checkpoint.job_state import state_of
 from stream_app.errors import UsageError
 from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.planning.schema.schema_changes import DropColumn, SetOption
-from stream_app.spark.checkpoint.job_state import state_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.index_manifests import index_manifest

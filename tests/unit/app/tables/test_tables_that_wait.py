@@ -13,10 +13,10 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     shorten_reason,
 )
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.held_tables import resume
-from stream_app.spark.checkpoint.job_state import JobStateFile
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.checkpoint.held_tables import resume
+from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.spark.ingest.epoch_tables import HoldingTables
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf

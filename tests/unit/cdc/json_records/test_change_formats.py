@@ -15,7 +15,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, DriftReaction
 from stream_app.cdc.json_records.decoder import Group, PlacedValues
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER, DECODER_OPTION
-from stream_app.cdc.json_records.dialect_format import ChangeFormat
+from stream_app.cdc.json_records.dialect_format import DialectDecoder
 from stream_app.cdc.json_records.options import OnTruncate
 from stream_app.cdc.json_records.outcome import BatchOutcome
 from stream_app.cdc.message_format import FormatSetup
@@ -161,7 +161,7 @@ def _objects(value: Any) -> Iterator[Row]:
             yield from _objects(item)
 
 
-def format_of(name: str, rng: random.Random, decoder: str) -> ChangeFormat:
+def format_of(name: str, rng: random.Random, decoder: str) -> DialectDecoder:
     options = {
         "maxwell-json": {},
         "canal-json": {"truncate": "ignore"},
@@ -184,7 +184,7 @@ def format_of(name: str, rng: random.Random, decoder: str) -> ChangeFormat:
         keep_update_before=rng.random() < 0.7,
     )
     message_format = FORMATS[name].make(setup)
-    assert isinstance(message_format, ChangeFormat)
+    assert isinstance(message_format, DialectDecoder)
     return message_format
 
 
@@ -212,7 +212,7 @@ def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def one_by_one(decoder: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
+def one_by_one(decoder: DialectDecoder, messages: pa.RecordBatch) -> DecodedBatch:
     """What comes of messages that are all read by the slow path."""
     policy = ColumnPolicy(
         columns=frozenset(COLUMNS.names), unknown=DriftReaction.WARN, missing=DriftReaction.WARN
@@ -291,7 +291,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
         keep_update_before=True,
     )
     decoder = FORMATS[name].make(setup)
-    assert isinstance(decoder, ChangeFormat)
+    assert isinstance(decoder, DialectDecoder)
     rng = random.Random(name)
     texts = [json.dumps(GENERATORS[name](rng), separators=(",", ":")) for _ in range(40)]
     texts = [text.replace("1e+20", "1") for text in texts]
@@ -299,7 +299,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = decoder.decode_quickly(PlacedValues(batch.column("value"), index, batch), group)
+    part = decoder.decode_known_shapes(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
     assert len(part.positions)
 
@@ -335,5 +335,5 @@ def test_types_of_canal_that_concern_no_column_are_not_judged(decoder: str, type
     batch = a_batch(random.Random(0), [text, odd, text.replace("7}", "7.0}"), *[text] * 3])
     canal = FORMATS["canal-json"].make(setup)
     assert set(reasons_of(canal.decode(batch))) == {1}
-    assert isinstance(canal, ChangeFormat)
+    assert isinstance(canal, DialectDecoder)
     assert set(reasons_of(one_by_one(canal, batch))) == {1}

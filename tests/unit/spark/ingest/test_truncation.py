@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.spark.checkpoint.source_table_names import SourceTableNames
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.truncation import (
     first_counting_offsets,

@@ -22,7 +22,7 @@ from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.table_kind import TableKind
-from stream_app.table.kinds.table_kind_registry import KINDS, kind_of
+from stream_app.table.kinds.table_kind_registry import KINDS, table_kind_of
 
 
 def schema(
@@ -73,9 +73,9 @@ def test_partitions_are_looked_up_where_the_number_of_buckets_is_fixed() -> None
 
 
 def test_keys_of_any_partition_are_placed_by_an_index() -> None:
-    assert kind_of(schema(("id",), ("name",), bucket="-1")) is KEY_INDEXED_KIND
+    assert table_kind_of(schema(("id",), ("name",), bucket="-1")) is KEY_INDEXED_KIND
     options = {"bucket": "4", "partition-lookup": "true"}
-    assert kind_of(schema(("id",), ("name",), **options)) is KEY_INDEXED_KIND
+    assert table_kind_of(schema(("id",), ("name",), **options)) is KEY_INDEXED_KIND
 
 
 def test_every_kind_is_registered() -> None:
@@ -94,7 +94,7 @@ def test_every_kind_is_registered() -> None:
 def test_each_written_kind_has_its_own_parts(
     keys: tuple[str, ...], bucket: str, kind: TableKind
 ) -> None:
-    assert kind_of(schema(keys, bucket=bucket)) is kind
+    assert table_kind_of(schema(keys, bucket=bucket)) is kind
 
 
 @pytest.mark.parametrize("bucket", [0, -2, -3])

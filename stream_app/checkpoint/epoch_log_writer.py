@@ -14,10 +14,10 @@ import json
 import uuid
 from dataclasses import dataclass, field
 
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.kafka.next_offsets import offsets_text
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.job_folder import JobFolder
 
 EPOCHS_KEPT = 100
 """Number of epochs that the log keeps, as in Spark."""

@@ -10,11 +10,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from stream_app.checkpoint.held_table import HeldTable, next_held_state
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile, state_of
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.checkpoint.held_table import HeldTable, next_held_state
-from stream_app.spark.checkpoint.job_state import JobStateFile, state_of
-from stream_app.spark.job_folder import JobFolder
-from stream_app.spark.task_errors import readable_error
 
 
 def resume(folder: JobFolder, name: str, now_ms: int) -> None:
@@ -69,7 +68,7 @@ class HeldTables:
             epoch, begin: the first epoch and the first offsets that it lacks.
         """
         table = next_held_state(
-            readable_error(error),
+            error,
             epoch=epoch,
             begin=begin,
             now_ms=self._now_ms(),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.checkpoint.damaged_checkpoint import check_whole
 from stream_app.errors import CheckpointError
-from stream_app.spark.checkpoint.damaged_checkpoint import check_whole
 
 
 def checkpoint(folder: Path, **files: str) -> Path:

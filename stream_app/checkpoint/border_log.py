@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stream_app.cdc.transactions import POSITION_NUMBERS
+from stream_app.checkpoint.epoch_log_writer import EPOCHS_KEPT
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.kafka.transactions.border import (
     Border,
@@ -23,8 +25,6 @@ from stream_app.kafka.transactions.border import (
     PartitionState,
 )
 from stream_app.model.database.database_snapshot import SourcePosition
-from stream_app.spark.checkpoint.epoch_log_writer import EPOCHS_KEPT
-from stream_app.spark.job_folder import JobFolder
 
 FOLDER = "borders"
 

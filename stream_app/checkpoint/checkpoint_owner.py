@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import CheckpointError
-from stream_app.spark.checkpoint.job_state import JobState, JobStateFile
-from stream_app.spark.job_folder import JobFolder
 
 DATABASE = "a whole database"
 """Identity of a whole database; its tables have identities of their own."""

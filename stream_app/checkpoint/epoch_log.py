@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.job_folder import JobFolder
 
 LOST_FIX = (
     "restore the checkpoint from a backup, or give the job a new one, with "

@@ -19,14 +19,14 @@ from stream_app.app.tables.job_folder_access import (
     spark_location,
 )
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
+from stream_app.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
+from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.errors import CheckpointError
-from stream_app.spark.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
-from stream_app.spark.checkpoint.epoch_log import EpochLog
-from stream_app.spark.checkpoint.epoch_log_writer import EpochLogWriter
-from stream_app.spark.checkpoint.job_state import JobStateFile
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
-from stream_app.spark.job_folder import JobFolder
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.servers.hdfs_cluster import HdfsCluster
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server

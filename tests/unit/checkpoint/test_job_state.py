@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.errors import CheckpointError
-from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.model.source.origin import Origin
-from stream_app.spark.checkpoint.checkpoint_owner import DATABASE, own_checkpoint
-from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.job_state import (
+from stream_app.checkpoint.checkpoint_owner import DATABASE, own_checkpoint
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import (
     JobState,
     JobStateFile,
     JobWarning,
     read_state,
     state_of,
 )
-from stream_app.spark.job_folder import JobFolder
+from stream_app.errors import CheckpointError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.model.source.origin import Origin
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 
 RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"

@@ -12,8 +12,8 @@ import logging
 import re
 from pathlib import Path
 
+from stream_app.checkpoint.epoch_log import LOST_FIX
 from stream_app.errors import CheckpointError
-from stream_app.spark.checkpoint.epoch_log import LOST_FIX
 
 _LOG = logging.getLogger(__name__)
 _FINAL_NAME = re.compile(r"\.(\d+(?:\.\w+)?|metadata)\.crc")

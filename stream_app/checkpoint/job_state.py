@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
 from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.source.origin import Origin, origin_of
-from stream_app.spark.checkpoint.held_table import HeldTable
-from stream_app.spark.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
-from stream_app.spark.job_folder import JobFolder
 
 _LOG = logging.getLogger("stream_app")
 ONLY_TABLE = ""

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.job_folder import JobFolder
 
 FILE = "first_load.json"
 _VERSION = 1
