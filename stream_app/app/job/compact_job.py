@@ -26,8 +26,8 @@ from stream_app.app.observe.channels.signs_of_life import Activity
 from stream_app.app.observe.events.event_texts import report_line
 from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.ops.inspect.bucket_trees import planned_compactions
-from stream_app.app.tables.compaction_settings import CompactionSettings
-from stream_app.app.tables.single_table_setup import warn_of_ignored_options
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.single_table_setup import warn_of_ignored_options
 from stream_app.errors import CompactionError
 from stream_app.log_facts import logging_about
 from stream_app.model.bucket_id import BucketId

@@ -20,8 +20,8 @@ from stream_app.app.config.stream_config import (
     StreamConfig,
 )
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.tables.source_statements import evolution_of
-from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.app.table_setup.source_statements import evolution_of
+from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations

@@ -38,7 +38,7 @@ from stream_app.app.job.table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
-from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock

@@ -12,8 +12,8 @@ from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.job.table_checks import CheckedTable, SampledDatabase
-from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.source_statements import statements_of
+from stream_app.app.table_setup.database_tables import DatabaseTables
+from stream_app.app.table_setup.source_statements import statements_of
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochSettings

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import as_completed
 
-from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor

@@ -18,7 +18,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import source_offsets
-from stream_app.app.tables.job_folder_access import spark_location
+from stream_app.app.table_setup.job_folder_access import spark_location
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder

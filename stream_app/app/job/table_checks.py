@@ -16,13 +16,13 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
-from stream_app.app.tables.first_message_checks import (
+from stream_app.app.table_setup.first_message_checks import (
     check_first_messages,
     first_remarks,
     warn_of_first_messages,
 )
-from stream_app.app.tables.format_setup import format_setup
-from stream_app.app.tables.single_table_setup import (
+from stream_app.app.table_setup.format_setup import format_setup
+from stream_app.app.table_setup.single_table_setup import (
     column_warnings,
     configured_schema,
     open_or_create_table,

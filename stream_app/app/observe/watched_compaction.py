@@ -25,7 +25,7 @@ from stream_app.app.observe.metrics.collectors import (
 )
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
-from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.fileio.counted_file_io import StoreRequests
 from stream_app.table.job.table_job import TableJob
 

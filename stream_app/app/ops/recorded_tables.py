@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
-from stream_app.app.tables.refused_tables import refused_tables
+from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
+from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_of

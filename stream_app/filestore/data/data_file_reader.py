@@ -98,10 +98,8 @@ class DataFileReader:
             )
             with self.file_io.open_input(path) as source:
                 for start, batch in file_format.numbered_batches(source, wanted):
-                    yield (
-                        start,
-                        self._with_sequence_numbers(self._with_current_types(batch, stored), file),
-                    )
+                    rows = self._with_current_types(batch, stored)
+                    yield start, self._with_sequence_numbers(rows, file)
 
     @contextmanager
     def errors_of(self, path: str) -> Iterator[None]:

@@ -42,25 +42,28 @@ def progress_at(
             have rows of the first read to come.
         awaited: the positions that partitions must pass before they are settled.
     """
+    # 1. Choose the messages before the ends, and the changes with a position.
     messages = facts.messages
     is_inside = messages["offset"] < ends[messages["partition"]]
     inside = messages[is_inside]
     is_change = inside["kind"] == MessageKind.CHANGE
     has_position = is_change & (inside["position"][:, 0] >= 0)
-    # Of a transaction that is not counted here, more changes may come.
+    # 2. Mark the sure changes: of a transaction that is not counted here, more may come.
     uncounted = facts.ended & (~facts.begun | facts.is_old)
     is_sure = has_position.copy()
     is_sure[is_change] &= ~(
         inside["is_new"][is_change] & uncounted[inside["transaction"][is_change]]
     )
+    # 3. Find the last rows of each partition.
     is_row = is_change | np.isin(inside["kind"], (MessageKind.READ, MessageKind.UNMARKED))
     last_row, last_change = _last_rows(inside, is_row), _last_rows(inside, has_position)
     last_new = _last_rows(inside, has_position & inside["is_new"])
     repeated = _ends_of_repeats(facts, inside[has_position & inside["is_new"]])
     with_markers = set(inside["partition"][np.isin(inside["kind"], MARKERS)].tolist())
-    # The rows of a first read lie before the first change.
+    # 4. Find the partitions with later changes: rows of a first read lie before the first change.
     is_later = ~is_inside & messages["is_new"] & (messages["kind"] == MessageKind.CHANGE)
     followed = set(messages["partition"][is_later].tolist()) if newest else set()
+    # 5. Decide the position and the state of each partition.
     progress = {}
     for partition, code in facts.pending.partitions.items():
         before = facts.earlier.partition(partition)

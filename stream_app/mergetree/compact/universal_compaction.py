@@ -201,9 +201,7 @@ class EarlyFullCompaction:
     total_size: int | None = None
     incremental_size: int | None = None
 
-    def pick(
-        self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
-    ) -> CompactUnit | None:
+    def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if no rule applies."""
         max_level = num_levels - 1
         if len(runs) < 2:
@@ -297,7 +295,7 @@ def _unit_of(runs: Runs, picked: PickedRuns) -> CompactUnit:
     return _unit_of_runs(picked.output_level, runs[: picked.count], picked.reason)
 
 
-def _unit_of_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:
+def _unit_of_runs(output_level: int, runs: Runs, reason: str) -> CompactUnit:
     """Return a unit of all files of the runs, into `output_level`."""
     files = tuple(file for run in runs for file in run.run.files)
     return CompactUnit(output_level, files, reason)

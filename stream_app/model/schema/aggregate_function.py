@@ -31,19 +31,19 @@ class FunctionTraits:
         roots: the column types that the function accepts.
         unbounded: whether STRING is the only accepted text type, because results grow.
         takes_back: whether it can undo a -U or -D row.
-        divides: whether it undoes a row by a division.
+        undoes_by_division: whether it divides to undo a row, so a zero cannot be undone.
         needs_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
-        counts: whether a repeated value changes the result.
-        once_by: the column's option that prevents that.
+        counts_repeats: whether a repeated value changes the result.
+        distinct_option: the column's option that prevents that.
     """
 
     roots: frozenset[TypeRoot] = _ALL
     unbounded: bool = False
     takes_back: bool = False
-    divides: bool = False
+    undoes_by_division: bool = False
     needs_rows: bool = False
-    counts: bool = False
-    once_by: str = ""
+    counts_repeats: bool = False
+    distinct_option: str = ""
 
     def takes(self, data_type: DataType) -> bool:
         """Return whether the function can aggregate a column of this type."""
@@ -69,12 +69,14 @@ _ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoo
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
 _ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})
-_SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True, counts=True)
+_SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True, counts_repeats=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "bool_and": _TRUTHS,
     "bool_or": _TRUTHS,
-    "collect": FunctionTraits(roots=_ARRAY, takes_back=True, counts=True, once_by="distinct"),
+    "collect": FunctionTraits(
+        roots=_ARRAY, takes_back=True, counts_repeats=True, distinct_option="distinct"
+    ),
     "first_non_null_value": _FIRST,
     "first_not_null_value": _FIRST,
     "first_value": _FIRST,
@@ -82,7 +84,10 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "last_non_null_value": _KEEPS,
     "last_value": _KEEPS,
     "listagg": FunctionTraits(
-        roots=frozenset({TypeRoot.VARCHAR}), unbounded=True, counts=True, once_by="distinct"
+        roots=frozenset({TypeRoot.VARCHAR}),
+        unbounded=True,
+        counts_repeats=True,
+        distinct_option="distinct",
     ),
     "max": _ORDERED,
     "merge_map": FunctionTraits(roots=_MAP, takes_back=True),
@@ -90,10 +95,14 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "min": _ORDERED,
     "nested_partial_update": FunctionTraits(roots=_ARRAY, needs_rows=True),
     "nested_update": FunctionTraits(
-        roots=_ARRAY, needs_rows=True, takes_back=True, counts=True, once_by="nested-key"
+        roots=_ARRAY,
+        needs_rows=True,
+        takes_back=True,
+        counts_repeats=True,
+        distinct_option="nested-key",
     ),
     "primary-key": _KEEPS,
-    "product": replace(_SUMS, divides=True),
+    "product": replace(_SUMS, undoes_by_division=True),
     "rbm32": _UNIONS,
     "rbm64": _UNIONS,
     "sum": _SUMS,

@@ -67,8 +67,8 @@ class ColumnAggregate:
     @property
     def takes_each_once(self) -> bool:
         """Whether an option prevents a counting function from counting a value twice."""
-        once_by = AGGREGATE_FUNCTIONS[self.function].once_by
-        return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(once_by, False)
+        option = AGGREGATE_FUNCTIONS[self.function].distinct_option
+        return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(option, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,8 @@ class MergeRules:
         return tuple(
             name
             for name, aggregate in self.aggregates.items()
-            if AGGREGATE_FUNCTIONS[aggregate.function].counts and not aggregate.takes_each_once
+            if AGGREGATE_FUNCTIONS[aggregate.function].counts_repeats
+            and not aggregate.takes_each_once
         )
 
     @property

@@ -227,7 +227,7 @@ class RoundCommits(Generic[Messages]):
             WrongSourceError: the table cannot follow its source.
         """
         feed, counts = result.feed, result.output.counts
-        if feed.has_other_sources(result.plan, counts):
+        if feed.refuse_other_sources(result.plan, counts):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:

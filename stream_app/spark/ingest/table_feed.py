@@ -132,8 +132,8 @@ class TableFeed:
         )
         return plan
 
-    def has_other_sources(self, plan: TablePlan, counts: DecodeCounts) -> bool:
-        """Return whether rows must be written again, without those of other source tables.
+    def refuse_other_sources(self, plan: TablePlan, counts: DecodeCounts) -> bool:
+        """Refuse other source tables; return whether rows must be written again without theirs.
 
         Raises:
             WrongSourceError: there are too many records of other tables.

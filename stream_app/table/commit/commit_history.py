@@ -143,7 +143,7 @@ class CommitHistory:
                 f"for commit user {self.commit_user}",
                 where=self.table.location,
                 fix="run one job for each checkpoint; if the other one is gone, start this again: "
-                "it takes up what is in the table",
+                "it continues from the newest snapshot",
             )
 
     def _check_snapshots(self) -> None:
@@ -160,11 +160,11 @@ class CommitHistory:
                     f"one continued from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
-                    "again: it takes up what is in the table",
+                    "again: it continues from the newest snapshot",
                 )
             if snapshot.commit_kind is CommitKind.APPEND:
                 raise CommitConflictError(
                     f"an epoch is in the table already, though making it seemed to fail: {says}",
                     where=self.table.location,
-                    fix="start the job again: it takes up what is in the table",
+                    fix="start the job again: it continues from the newest snapshot",
                 )

@@ -97,12 +97,12 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
     says = "came too late" if is_beneath is False else "may or may not have been committed"
     raise LateCommitError(
-        f"{commit} {says}: it was held up while others continued to snapshot "
-        f"{newest.snapshot_id if newest else 0}, and what it was made on top of has gone",
+        f"{commit} {says}: the writer was delayed while others committed up to snapshot "
+        f"{newest.snapshot_id if newest else 0}, and the snapshot below it has expired",
         where=table.location,
-        fix="start the job again: it takes up what is in the table; of a single command look what "
-        "it did, and repeat it. If that happens often, keep snapshots for longer than a writer can "
-        "be held up ('snapshot.time-retained')",
+        fix="start the job again, which continues from the table's newest snapshot; after a single "
+        "command, check its result in the table and repeat it. If this happens often, keep "
+        "snapshots longer than a writer can be delayed ('snapshot.time-retained')",
     )
 
 

@@ -17,15 +17,9 @@ from stream_app.clock import Clock, SystemClock, local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.packed_buckets import FilesOfBucket, PackedBuckets
-from stream_app.mergetree.compact.picker import MergeTreePicker
-from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.options.compaction_options import (
-    COMPACTION_FORCE_REWRITE_ALL_FILES,
-    WRITE_ONLY,
-)
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
@@ -39,10 +33,8 @@ from stream_app.table.compact.metrics import (
     present_metrics,
     under_way,
 )
-from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.compact.rest_times import RestTimes
-from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -288,29 +280,6 @@ class CompactCoordinator:
                 yield manager.running.future
 
 
-def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket) -> CompactManager:
-    """Return the manager of a keyed bucket."""
-    options = table.options
-    return CompactManager(
-        partition=bucket[0],
-        bucket=bucket[1],
-        levels=Levels(files.files, num_levels=options.num_levels, key_of=table.key_of),
-        picker=None if options[WRITE_ONLY] else _picker(table),
-        stop_trigger=options.stop_trigger,
-        total_buckets=files.total_buckets,
-        looks_up=options.looks_up,
-        drops_deletes=table.merges_by_vectors,
-    )
-
-
-def _picker(table: FileStoreTable) -> MergeTreePicker:
-    return MergeTreePicker(
-        strategy=compact_strategy(table.options),
-        rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        must_rewrite=must_rewrite(table),
-    )
-
-
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, FilesOfBucket]:
@@ -329,24 +298,3 @@ def files_by_bucket(
         bucket: FilesOfBucket(totals.get(bucket), tuple(members))
         for bucket, members in files.items()
     }
-
-
-def must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
-    """Return a check whether a file has expired rows, or rows that deletion vectors mark."""
-    expired = has_expired_rows(table)
-    if not table.merges_by_vectors:
-        return expired
-    marked_files: dict[int, frozenset[str]] = {}
-
-    def check(file: DataFileMeta) -> bool:
-        latest = table.snapshots.latest()
-        if latest is None:
-            return expired(file)
-        if latest.snapshot_id not in marked_files:
-            marked_files.clear()
-            entries = table.manifests.read_index_manifest(latest.index_manifest)
-            names = (name for entry in entries for name in entry.index_file.data_file_names)
-            marked_files[latest.snapshot_id] = frozenset(names)
-        return file.file_name in marked_files[latest.snapshot_id] or expired(file)
-
-    return check

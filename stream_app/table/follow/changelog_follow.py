@@ -165,8 +165,8 @@ class ChangelogFollow:
             self._table,
             position.last_read,
             self._last_name,
-            fix="begin anew with all rows (latest-full), a consumer with --ignore-progress "
-            "(ignore_progress) as well, and make what was taken over since then anew",
+            fix="read all rows again (latest-full), for a consumer with --ignore-progress "
+            "(ignore_progress), and rebuild the copies that were made from these changes",
         )
 
     def _announce(self, position: StreamPosition) -> None:
@@ -198,9 +198,9 @@ class ChangelogFollow:
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
                     where=self._table.location,
-                    fix="begin at a later snapshot, or again when that is done (if an expiry was "
-                    "interrupted, finish it: stream-app expire-snapshots); a consumer that was "
-                    "there before with --ignore-progress (ignore_progress)",
+                    fix="begin at a later snapshot, or try again after the expiry (finish an "
+                    "interrupted one: stream-app expire-snapshots); an older consumer needs "
+                    "--ignore-progress (ignore_progress) for that",
                 )
             if is_rolled_back(self._table, number - 1):  # its number may be reused
                 raise UsageError(

@@ -135,9 +135,9 @@ class StreamOffsets:
         """Return the position of an offset, which must be of this table and of its history."""
         if offset["table"] != self.table.identity():
             raise CheckpointError(
-                "the checkpoint is of another table, which was at this path before",
+                "the checkpoint belongs to an earlier table at this path",
                 where=self.table.location,
-                fix="begin with a new checkpoint, and make what was read before anew",
+                fix="begin with a new checkpoint, and rebuild the copies that were made before",
             )
         position = StreamPosition(
             snapshot_id=offset["snapshot"], index=offset["index"], is_full=offset["full"]
@@ -146,7 +146,7 @@ class StreamOffsets:
             self.table,
             position.last_read,
             offset.get("after"),
-            fix="begin with a new checkpoint, and make what was read since then anew",
+            fix="begin with a new checkpoint, and rebuild the copies that were made since then",
         )
         return position
 

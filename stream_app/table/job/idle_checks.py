@@ -42,8 +42,8 @@ class IdleChecks:
             self._search_wait_s = LOOK_S
             self._search_at = self._now() + LOOK_S
 
-    def is_gathered(self, gathers_s: float) -> bool:
-        """Return whether to publish the finished compactions without an epoch.
+    def gather(self, gathers_s: float) -> bool:
+        """Wait for more finished compactions; return whether to publish them without an epoch.
 
         Args:
             gathers_s: the seconds for which they wait for other compactions and for an epoch,

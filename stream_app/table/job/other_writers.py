@@ -28,8 +28,8 @@ class OtherWriters:
     def __post_init__(self) -> None:
         self._known_id = self.state.commit_history.known_id
 
-    def are_too_many(self, published: Snapshot | None) -> bool:
-        """Return whether others commit so often that `compact_due` would not end.
+    def count_and_judge(self, published: Snapshot | None) -> bool:
+        """Count a commit of others, and return whether `compact_due` would not end beside them.
 
         Args:
             published: the snapshot that `compact_due` has just published, if any.

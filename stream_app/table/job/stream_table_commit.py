@@ -217,8 +217,8 @@ class StreamTableCommit:
         self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
-        """Publish finished compactions if `IdleChecks.is_gathered` says so, and start due ones."""
-        snapshot = self.publish_finished() if self._idle_checks.is_gathered(gathers_s) else None
+        """Publish finished compactions if `IdleChecks.gather` says so, and start due ones."""
+        snapshot = self.publish_finished() if self._idle_checks.gather(gathers_s) else None
         self._idle_checks.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
@@ -250,7 +250,7 @@ class StreamTableCommit:
         while _is_worth_waiting(self.compactions, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = others.are_too_many(snapshot)
+            self.leaves_rows = others.count_and_judge(snapshot)
             if not self.leaves_rows:
                 self.compactions.trigger(expects_no_flush=expects_no_flush)
 

@@ -110,7 +110,7 @@ def _replaced_partitions(
                     f"rows of {table.paths.partition(partition)} do not belong to the partition "
                     "that is overwritten",
                     where=table.location,
-                    fix="give its rows alone, or leave 'partition' out",
+                    fix="give only rows of this partition, or omit 'partition'",
                 )
         live = FileStoreScan(table).live(table.snapshots.latest())
         partitions = {entry.partition for entry in live}

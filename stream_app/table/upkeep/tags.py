@@ -281,7 +281,7 @@ def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -
                 f"snapshot {snapshot.snapshot_id} has the tag {tag.name!r} of a period already, "
                 f"and {name!r} would be another one",
                 where=table.location,
-                fix="give a name that is not a period's, or tag another snapshot",
+                fix="choose a name that is not a period of automatic tags, or tag another snapshot",
             )
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.tables.single_table_setup import configured_schema
-from stream_app.app.tables.table_pipeline import RowSettings
+from stream_app.app.table_setup.single_table_setup import configured_schema
+from stream_app.app.table_setup.table_pipeline import RowSettings
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
 from stream_app.clock import SystemClock

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.tables.single_table_setup import configured_schema, open_or_create_table
-from stream_app.app.tables.table_pipeline import (
+from stream_app.app.table_setup.single_table_setup import configured_schema, open_or_create_table
+from stream_app.app.table_setup.table_pipeline import (
     LEFT_OUT_BY_CHECK,
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,

@@ -13,7 +13,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.check.database_sums import summed_database
-from stream_app.app.tables.job_folder_access import open_folder
+from stream_app.app.table_setup.job_folder_access import open_folder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.errors import SourceError
 from stream_app.jdbc import parse_jdbc_url

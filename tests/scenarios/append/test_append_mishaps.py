@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.options.compaction_options import WRITE_ONLY

@@ -16,7 +16,7 @@ import pytest
 from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.observe.channels.listener import JobListener, Listeners
-from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.errors import SchemaMismatchError, UnsupportedTableError, UsageError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest

@@ -18,9 +18,9 @@ from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.source_statements import evolution_of, statements_of
-from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.app.table_setup.database_tables import DatabaseTables
+from stream_app.app.table_setup.source_statements import evolution_of, statements_of
+from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder

@@ -10,7 +10,7 @@ from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.errors import UsageError
 from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.options.core_options import option_problems

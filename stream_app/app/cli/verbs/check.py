@@ -36,7 +36,7 @@ from stream_app.app.ops.recorded_tables import (
     state_of_job,
     warnings_of,
 )
-from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError

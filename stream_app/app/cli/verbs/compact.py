@@ -20,7 +20,7 @@ from stream_app.app.ops.inspect.bucket_trees import (
     planned_compaction,
     planned_compactions,
 )
-from stream_app.app.tables.compaction_settings import CompactionSettings
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.text.listing import Listing
 
 DESCRIPTION = "Merge the files of a table's buckets, once or as a service, on Spark."

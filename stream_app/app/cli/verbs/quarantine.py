@@ -29,7 +29,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
 )
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.recorded_tables import paths_of
-from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS

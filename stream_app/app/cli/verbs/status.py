@@ -23,7 +23,7 @@ from stream_app.app.ops.inspect.job_status import (
     shorten_reason,
 )
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.tables.job_folder_access import checkpoint_of, not_begun_text
+from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import read_state

@@ -95,7 +95,7 @@ class SourceMetrics:
         """
         self._topics.setdefault((label, name), set()).update(topics)
         if source_ms is not None:
-            self._has_message_of(label, name, source_ms / 1000)
+            self._note_message_time(label, name, source_ms / 1000)
 
     def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
         """Record the source's state that the stream reports at this time."""
@@ -135,7 +135,7 @@ class SourceMetrics:
         self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
         times = [end.timestamp_ms for end in ends.values() if end.timestamp_ms is not None]
         if times:
-            self._has_message_of(label, name, max(times) / 1000)
+            self._note_message_time(label, name, max(times) / 1000)
 
     def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
         """Record a table that waits because of an error or compactions; None ends the wait."""
@@ -162,7 +162,7 @@ class SourceMetrics:
             is_committed=self._is_committed,
         )
 
-    def _has_message_of(self, label: str, name: str, time_s: float) -> None:
+    def _note_message_time(self, label: str, name: str, time_s: float) -> None:
         key = label, name
         self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
         self._newest.labels(label).set(self._newest_s[key])

@@ -16,7 +16,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.source.topic_messages import Ends
-from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
+from stream_app.app.table_setup.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice

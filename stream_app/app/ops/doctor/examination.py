@@ -35,9 +35,9 @@ from stream_app.app.ops.doctor.table_examination import (
 )
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
-from stream_app.app.tables.job_catalog import job_catalog, open_job_table
-from stream_app.app.tables.job_folder_access import checkpoint_of, probe_local
-from stream_app.app.tables.single_table_setup import changes_that_fail, configured_schema
+from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
+from stream_app.app.table_setup.job_folder_access import checkpoint_of, probe_local
+from stream_app.app.table_setup.single_table_setup import changes_that_fail, configured_schema
 from stream_app.app.text.listing import counted
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.checkpoint.checkpoint_owner import DATABASE, check_owner

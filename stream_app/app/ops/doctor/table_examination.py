@@ -19,8 +19,11 @@ from stream_app.app.ops.doctor.observation import (
 )
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
-from stream_app.app.tables.first_message_checks import snapshot_only_remarks, tables_in_messages
-from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.app.table_setup.first_message_checks import (
+    snapshot_only_remarks,
+    tables_in_messages,
+)
+from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
 from stream_app.cdc.source_tables import of_each_origin

@@ -15,8 +15,8 @@ from functools import partial
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.ops.load.load_progress import LoadProgress, load_progress
-from stream_app.app.tables.job_catalog import open_job_table
-from stream_app.app.tables.refused_tables import refused_tables
+from stream_app.app.table_setup.job_catalog import open_job_table
+from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of

@@ -30,8 +30,8 @@ from stream_app.app.ops.load.row_queries import (
 from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
 from stream_app.app.source.relations import FollowedDatabase, relation_origin
-from stream_app.app.tables.format_setup import format_setup
-from stream_app.app.tables.table_pipeline import row_settings
+from stream_app.app.table_setup.format_setup import format_setup
+from stream_app.app.table_setup.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS
 from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace

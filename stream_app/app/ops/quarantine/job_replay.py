@@ -20,8 +20,8 @@ from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.ops.quarantine.replay import Replay, as_messages
 from stream_app.app.ops.recorded_tables import splitter_for
-from stream_app.app.tables.job_catalog import open_job_table
-from stream_app.app.tables.table_pipeline import (
+from stream_app.app.table_setup.job_catalog import open_job_table
+from stream_app.app.table_setup.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,
     row_settings,

@@ -12,7 +12,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.check.database_sums import SummedDatabase
 from stream_app.app.ops.check.job_sums import JobSums
-from stream_app.app.tables.job_catalog import open_job_table
+from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import FAILED, NOT_COMPARED, UnsupportedTableError

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.tables.refused_tables import TABLES_MAX
+from stream_app.app.table_setup.refused_tables import TABLES_MAX
 from tests.support.jobs.busy_job import Busy
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import GARBAGE, creates

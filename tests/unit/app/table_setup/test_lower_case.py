@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.ops.recorded_tables import splitter_of
-from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.message_format_registry import FORMATS
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import Message, a_row, change

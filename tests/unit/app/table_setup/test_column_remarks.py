@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.tables.first_message_checks import snapshot_only_remarks, tables_in_messages
+from stream_app.app.table_setup.first_message_checks import (
+    snapshot_only_remarks,
+    tables_in_messages,
+)
 from stream_app.message_format_registry import source_facts
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import (

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
-from stream_app.app.tables.format_setup import takes_aliases
-from stream_app.app.tables.table_pipeline import row_settings
+from stream_app.app.table_setup.format_setup import takes_aliases
+from stream_app.app.table_setup.table_pipeline import row_settings
 from stream_app.cdc.ddl_messages import ddl_messages
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.checkpoint.job_state import JobStateFile

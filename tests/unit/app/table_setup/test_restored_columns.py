@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.tables.format_setup import format_setup, restored_columns
+from stream_app.app.table_setup.format_setup import format_setup, restored_columns
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.source.first_messages import log_notice
-from stream_app.app.tables.database_schemas import database_table_schema, described_sources
-from stream_app.app.tables.format_setup import format_setup
+from stream_app.app.table_setup.database_schemas import database_table_schema, described_sources
+from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.tables.format_setup import (
+from stream_app.app.table_setup.format_setup import (
     earlier_column_names,
     evolution_rules,
     format_setup,

@@ -22,16 +22,16 @@ import pyarrow as pa
 from stream_app.app.config.job_tables.applicable_rules import rules_of_new_table
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.tables.database_schemas import (
+from stream_app.app.table_setup.database_schemas import (
     NoColumnsError,
     database_table_schema,
     described_sources,
 )
-from stream_app.app.tables.job_catalog import create_job_table, open_job_table
-from stream_app.app.tables.refused_tables import with_newly_refused
-from stream_app.app.tables.single_table_setup import changes_that_fail, column_warnings
-from stream_app.app.tables.source_statements import renames_with
-from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.app.table_setup.job_catalog import create_job_table, open_job_table
+from stream_app.app.table_setup.refused_tables import with_newly_refused
+from stream_app.app.table_setup.single_table_setup import changes_that_fail, column_warnings
+from stream_app.app.table_setup.source_statements import renames_with
+from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.checkpoint.held_table import is_temporary
@@ -228,7 +228,7 @@ class DatabaseTables:
                 self._hide(origin)
             elif isinstance(decision, LeftOutTable):
                 continue
-            elif not self._is_too_many(origin, decision.name, new):
+            elif not self._refuse_for_limit(origin, decision.name, new):
                 new[decision.name][origin] = part
         return new
 
@@ -238,7 +238,7 @@ class DatabaseTables:
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
+    def _refuse_for_limit(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         names = {*self._taken.values(), *self._waiting, *new}
         limit = TableLimit(self.tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refused)):

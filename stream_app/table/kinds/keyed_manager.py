@@ -1,0 +1,63 @@
+"""Makes the compaction manager of a bucket with keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stream_app.mergetree.compact.compact_manager import CompactManager
+from stream_app.mergetree.compact.packed_buckets import FilesOfBucket
+from stream_app.mergetree.compact.picker import MergeTreePicker
+from stream_app.mergetree.levels import Levels
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.options.compaction_options import (
+    COMPACTION_FORCE_REWRITE_ALL_FILES,
+    WRITE_ONLY,
+)
+from stream_app.table.compact.record_expiry import has_expired_rows
+from stream_app.table.compact.strategy_choice import compact_strategy
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket) -> CompactManager:
+    """Return the manager of a keyed bucket."""
+    options = table.options
+    return CompactManager(
+        partition=bucket[0],
+        bucket=bucket[1],
+        levels=Levels(files.files, num_levels=options.num_levels, key_of=table.key_of),
+        picker=None if options[WRITE_ONLY] else _picker(table),
+        stop_trigger=options.stop_trigger,
+        total_buckets=files.total_buckets,
+        looks_up=options.looks_up,
+        drops_deletes=table.merges_by_vectors,
+    )
+
+
+def _picker(table: FileStoreTable) -> MergeTreePicker:
+    return MergeTreePicker(
+        strategy=compact_strategy(table.options),
+        rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
+        must_rewrite=_must_rewrite(table),
+    )
+
+
+def _must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
+    """Return a check whether a file has expired rows, or rows that deletion vectors mark."""
+    expired = has_expired_rows(table)
+    if not table.merges_by_vectors:
+        return expired
+    marked_files: dict[int, frozenset[str]] = {}
+
+    def check(file: DataFileMeta) -> bool:
+        latest = table.snapshots.latest()
+        if latest is None:
+            return expired(file)
+        if latest.snapshot_id not in marked_files:
+            marked_files.clear()
+            entries = table.manifests.read_index_manifest(latest.index_manifest)
+            names = (name for entry in entries for name in entry.index_file.data_file_names)
+            marked_files[latest.snapshot_id] = frozenset(names)
+        return file.file_name in marked_files[latest.snapshot_id] or expired(file)
+
+    return check
