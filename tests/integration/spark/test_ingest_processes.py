@@ -263,14 +263,7 @@ def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
 def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     """What `ingest --print` shows runs as it is, without the environment of run.sh."""
     running(harness, harness.topic([change(1, "a")]))
-    words = [
-        "ingest",
-        "--print",
-        "--conf",
-        str(harness.conf),
-        "--set",
-        "stream.trigger=availableNow",
-    ]
+    words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
     printed = subprocess.run(
         [sys.executable, "-P", "-m", "stream_app", *words],
         cwd=ROOT, capture_output=True, text=True, check=True,
