@@ -99,13 +99,13 @@ class ChangelogFollow:
         self._scan = StreamScan(read.table, read.row_filter)
         self._settings = settings
         self._stopped = stopped
-        self._end = following.end
+        self._end = settings.end
         self._announced: int | None = None
         self._announced_at = 0
         self._is_new = False
-        if not following.follow:
+        if not settings.follow:
             latest = self._table.snapshots.latest_id() or 0
-            self._end = latest if following.end is None else min(following.end, latest)
+            self._end = latest if settings.end is None else min(settings.end, latest)
         self._position = self._beginning()
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
