@@ -223,7 +223,7 @@ def _encode(state: JobState) -> dict[str, Any]:
         **{name: getattr(state, name) for name in _PLAIN},
         "epoch": state.epoch,
         "newest": state.newest,
-        "held": {name: asdict(waiting) for name, waiting in state.held.items()},
+        "held": {name: asdict(table) for name, table in state.held.items()},
         "source_tables": state.source_tables,
         "origins": _origin_documents(state.origins, "name"),
         "refused": _origin_documents(state.refused, "reason"),

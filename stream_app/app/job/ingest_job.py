@@ -117,15 +117,15 @@ class _IngestJob:
         """Make the job's parts, read the source, and close the parts."""
         driver_messages = self.stream.driver_messages
         driver_bytes = DRIVER_BYTES if driver_messages else 0
-        with ExitStack() as parts:
-            parts.callback(self.watched.metrics.jvm.detach)
+        with ExitStack() as closing:
+            closing.callback(self.watched.metrics.jvm.detach)
             compactions = SparkCompactionQueue(
                 self.spark, self._compactions_at_once(), driver_bytes
             )
-            parts.callback(compactions.close)
+            closing.callback(compactions.close)
             feeds = self._feeds(compactions)
-            parts.callback(feeds.close)
-            parts.callback(self.signs.begin, "Spark ends")
+            closing.callback(feeds.close)
+            closing.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             prepared = prepare_tables(self.checked, feeds, self.clock)

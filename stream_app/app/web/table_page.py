@@ -48,7 +48,11 @@ from stream_app.table.api.paimon_table import first_rows
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.follow.changelog_follow import (
+    ChangelogFollow,
+    FollowSettings,
+    changelog_batches,
+)
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
@@ -234,7 +238,7 @@ def changes_of(
 def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
     """Return the last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
     # Do not use the consumer of the table's options, because a page must not change the table.
-    following = Following(start=stream_start("default", snapshot_id=number), end=number)
+    following = FollowSettings(start=stream_start("default", snapshot_id=number), end=number)
     newest, rows, read = deque[pa.RecordBatch](), 0, 0
     with closing(changelog_batches(ChangelogFollow(StreamRead(table), following))) as batches:
         for batch in batches:

@@ -110,23 +110,23 @@ class EpochRounds(Generic[Messages]):
         return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))
 
     def _decode(
-        self, source: SourceEpoch[Messages], planned: Callable[[], EpochPlan]
+        self, source: SourceEpoch[Messages], make_plan: Callable[[], EpochPlan]
     ) -> DecodedEpoch[Messages]:
         """Decode an epoch by a plan, or by a newer one when the first is outdated.
 
         Args:
-            planned: makes the plan by the tables' current state.
+            make_plan: makes the plan by the tables' current state.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
-        plan = planned()
+        plan = make_plan()
         try:
             routed = self.runner.route(source.epoch, source.messages, plan)
         except Exception:
             # An expiry may have deleted the key index by which rows are routed.
-            again = planned()
-            if again.bases == plan.bases:
+            newer_plan = make_plan()
+            if newer_plan.bases == plan.bases:
                 raise
-            plan = again
+            plan = newer_plan
             routed = self.runner.route(source.epoch, source.messages, plan)
         return DecodedEpoch(
             source=source,
@@ -177,15 +177,15 @@ class EpochRounds(Generic[Messages]):
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded, began = epoch.decoded, self.clock.steady_seconds()
         plan, unfit = self._plan_writes(epoch)
-        waited = self.clock.steady_seconds()
+        planned_s = self.clock.steady_seconds()
         output = decoded.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
             output.slowest,
-            wait_s=waited - began,
+            wait_s=planned_s - began,
             routing_s=decoded.route_s,
-            writing_s=self.clock.steady_seconds() - waited,
+            writing_s=self.clock.steady_seconds() - planned_s,
         )
         results = []
         for index, part in plan.tables.items():
@@ -228,10 +228,12 @@ class EpochRounds(Generic[Messages]):
 
     def _decode_again(self, epoch: _EpochWork[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
-        new, uncreated = epoch.newcomers, epoch.uncreated
-        settings = self._settings_of(new, uncreated) if new and uncreated else self.settings
-        planned = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, settings)
-        return self._decode(epoch.decoded.source, planned)
+        newcomers, uncreated = epoch.newcomers, epoch.uncreated
+        settings = (
+            self._settings_of(newcomers, uncreated) if newcomers and uncreated else self.settings
+        )
+        make_plan = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, settings)
+        return self._decode(epoch.decoded.source, make_plan)
 
     def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""

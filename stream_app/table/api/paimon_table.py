@@ -30,7 +30,7 @@ from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
     ChangelogBatch,
     ChangelogFollow,
-    Following,
+    FollowSettings,
     changelog_batches,
 )
 from stream_app.table.follow.stream_read import StreamRead
@@ -209,7 +209,7 @@ class PaimonTable(ChangeableTable):
         has_start = start is not None or snapshot is not None or timestamp is not None
         millis = None if timestamp is None else millis_of(timestamp)
         begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
-        following = Following(
+        following = FollowSettings(
             start=begin if has_start else start_of_table(table.options),
             end=end,
             follow=follow,

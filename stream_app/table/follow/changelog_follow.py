@@ -55,7 +55,7 @@ class ChangelogBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
+class FollowSettings:
     """The settings of a follower.
 
     Attributes:
@@ -90,19 +90,22 @@ class ChangelogFollow:
     """
 
     def __init__(
-        self, read: StreamRead, following: Following, stopped: Callable[[], bool] = lambda: False
+        self,
+        read: StreamRead,
+        settings: FollowSettings,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._read = read
         self._scan = StreamScan(read.table, read.row_filter)
-        self._following = following
+        self._settings = settings
         self._stopped = stopped
-        self._end = following.end
+        self._end = settings.end
         self._announced: int | None = None
         self._announced_at = 0
         self._is_new = False
-        if not following.follow:
+        if not settings.follow:
             latest = self._table.snapshots.latest_id() or 0
-            self._end = latest if following.end is None else min(following.end, latest)
+            self._end = latest if settings.end is None else min(settings.end, latest)
         self._position = self._beginning()
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
@@ -127,9 +130,9 @@ class ChangelogFollow:
             self._position = step.end
             self._announce(step.end)
             if step.end == step.begin:
-                if not self._following.follow or self._stopped():
+                if not self._settings.follow or self._stopped():
                     return
-                self._table.clock.sleep(self._following.poll_seconds)
+                self._table.clock.sleep(self._settings.poll_seconds)
 
     def batches(self, step: StreamStep) -> Iterator[ChangelogBatch]:
         """Yield the rows of a step, batch by batch.
@@ -151,14 +154,14 @@ class ChangelogFollow:
         return self._read.table
 
     def _beginning(self) -> StreamPosition:
-        consumer_id = self._following.consumer_id
-        if consumer_id is not None and not self._following.ignore_progress:
-            following = self._table.consumers.next_snapshot(consumer_id)
-            self._is_new = following is None
-            if following is not None:
-                check_progress(self._table, consumer_id, following)
-                return StreamPosition(snapshot_id=following)
-        return self._scan.begin(self._following.start)
+        consumer_id = self._settings.consumer_id
+        if consumer_id is not None and not self._settings.ignore_progress:
+            next_id = self._table.consumers.next_snapshot(consumer_id)
+            self._is_new = next_id is None
+            if next_id is not None:
+                check_progress(self._table, consumer_id, next_id)
+                return StreamPosition(snapshot_id=next_id)
+        return self._scan.begin(self._settings.start)
 
     def _check_last_read(self, position: StreamPosition) -> None:
         check_still_read(
@@ -171,7 +174,7 @@ class ChangelogFollow:
 
     def _announce(self, position: StreamPosition) -> None:
         """Write the consumer's progress if it changed, or refresh it before it expires."""
-        consumer_id = self._following.consumer_id
+        consumer_id = self._settings.consumer_id
         if consumer_id is None or position.is_full:
             return
         now = self._table.clock.now_ms()

@@ -15,7 +15,7 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
     ChangelogFollow,
-    Following,
+    FollowSettings,
     changelog_batches,
 )
 from stream_app.table.follow.stream_read import StreamRead
@@ -55,7 +55,7 @@ def waiting(small: SmallTable, each_wait: Callable[[int], bool]) -> Iterator[Cha
         waits.append(None)
         return each_wait(len(waits))
 
-    how = Following(start=stream_start("from-snapshot", snapshot_id=1), follow=True)
+    how = FollowSettings(start=stream_start("from-snapshot", snapshot_id=1), follow=True)
     return changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped))
 
 
@@ -210,7 +210,9 @@ def test_an_idle_consumer_says_that_it_is_still_there(tmp_path: Path) -> None:
     )
     commit(small, "a")
     file = Path(small.path) / "consumer" / "consumer-c"
-    how = Following(start=stream_start("latest"), follow=True, consumer_id="c", poll_seconds=25)
+    how = FollowSettings(
+        start=stream_start("latest"), follow=True, consumer_id="c", poll_seconds=25
+    )
     times: list[float] = []
 
     def stopped() -> bool:

@@ -30,7 +30,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
     ChangelogFollow,
-    Following,
+    FollowSettings,
     changelog_batches,
 )
 from stream_app.table.follow.stream_read import StreamRead
@@ -110,7 +110,7 @@ class Follower:
         if begins is None:
             self.full = None
         self.changes = {n: rows for n, rows in self.changes.items() if begins and n < begins}
-        how = Following(
+        how = FollowSettings(
             start=a_start(self.table, self.mode),
             follow=True,
             consumer_id=self.mode,

@@ -15,7 +15,11 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.follow.changelog_follow import (
+    ChangelogFollow,
+    FollowSettings,
+    changelog_batches,
+)
 from stream_app.table.follow.stream_read import StreamRead
 from tests.support.files.file_operation_turns import Actor, DeadError
 from tests.support.tables.memory_table import copy_of
@@ -25,7 +29,7 @@ from tests.support.tables.unchanging_table import expire_to, versioned_table
 def follow(table: FileStoreTable) -> dict[int, list[dict[str, Any]]]:
     """All changes from the first snapshot that is there, by snapshot."""
     start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=1)
-    following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
+    following = ChangelogFollow(StreamRead(table), FollowSettings(start=start, consumer_id="c"))
     changes: dict[int, list[dict[str, Any]]] = {}
     for batch in changelog_batches(following):
         changes.setdefault(batch.snapshot_id, []).extend(batch.rows.to_pylist())

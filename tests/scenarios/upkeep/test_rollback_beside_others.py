@@ -16,7 +16,11 @@ import pytest
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.follow.changelog_follow import (
+    ChangelogFollow,
+    FollowSettings,
+    changelog_batches,
+)
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
@@ -137,7 +141,7 @@ def test_a_follower_cannot_begin_at_a_version_that_a_rollback_deletes(story: Sto
     rolling = Actor(table, go_back)
     rolling.run_to(operations_of(story, go_back).index("create_if_absent") + 1)
     start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=TAGGED)
-    following = ChangelogFollow(StreamRead(table), Following(start=start, consumer_id="c"))
+    following = ChangelogFollow(StreamRead(table), FollowSettings(start=start, consumer_id="c"))
     with pytest.raises(UsageError, match="follows one that a rollback deletes"):
         list(changelog_batches(following))
     assert table.consumers.consumers() == []

@@ -17,7 +17,7 @@ from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME, SCAN
 from stream_app.planning.read.stream_start import StartMode, StreamStart
 from stream_app.planning.read.stream_step import StreamStep
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.changelog_follow import ChangelogFollow, Following
+from stream_app.table.follow.changelog_follow import ChangelogFollow, FollowSettings
 from stream_app.table.follow.followed_snapshot import earliest_changes
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.upkeep.announcements import holding_rollbacks
@@ -94,7 +94,7 @@ class Follower:
             left[0] -= 1
             return left[0] < 0
 
-        how = Following(start=self._start(), follow=True, consumer_id=CONSUMER)
+        how = FollowSettings(start=self._start(), follow=True, consumer_id=CONSUMER)
         following = ChangelogFollow(StreamRead(table), how, stopped)
         if following._is_new:  # it was forgotten before it had asked
             self._run.progress = None

@@ -23,7 +23,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
     ChangelogFollow,
-    Following,
+    FollowSettings,
     changelog_batches,
 )
 from stream_app.table.follow.followed_snapshot import followed_snapshot
@@ -190,7 +190,7 @@ def _make_follow(
         None if columns is None else tuple(columns),
         None if args.where is None else row_filter(args.where, table.schema),
     )
-    following = Following(
+    following = FollowSettings(
         start=start,
         end=args.end,
         follow=args.follow,
