@@ -15,7 +15,7 @@ from tests.support.brokers.secure_kafka import secure_kafka
 from tests.support.engines.spark_kafka_source import spark_kafka_source
 from tests.support.engines.spark_session import spark
 from tests.support.jobs.ingest_server import ingest_server
-from tests.support.jobs.job_bench import bench
+from tests.support.jobs.job_harness import harness
 from tests.support.judges.iceberg_reader import IcebergReader
 from tests.support.judges.paimon_jars import paimon_s3_jars
 from tests.support.judges.paimon_java import PaimonJava
@@ -32,7 +32,7 @@ from tests.testbed.testbed import testbed
 
 __all__ = [
     "apicurio",
-    "bench",
+    "harness",
     "hdfs",
     "hdfs_session",
     "ingest_server",

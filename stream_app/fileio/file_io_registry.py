@@ -7,7 +7,9 @@ A new store is a folder beside `s3` that declares a `Store`, and a word in `STOR
 * `_FOREIGN`, which has the schemes of stores that stream_app does not know, for an error.
 * `model`, where a module such as `s3_store_options` declares its options.
 * `app.launch.jars`, if Spark needs jars for it: `_STORE_JARS` has them by `SparkAccess.jars`.
-* Two errors that list locations: in `local_file_io.local_path` and `app.config.values.folder`.
+* `STORE_LOCATIONS` in `local_file_io`: the locations that errors list.
+* Errors that name stores: in `atomic_create` and `app.ops.quarantine.quarantine_folder`.
+* `spark.read.source_options`, if a read may set options of the store.
 * The contract about stores in `pyproject.toml`, and an extra if the store needs packages.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.

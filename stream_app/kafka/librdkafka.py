@@ -164,7 +164,7 @@ class Library:
         except (ImportError, OSError, AttributeError) as error:
             raise LibraryMissingError(str(error)) from error
         if c.sizeof(c.c_void_p) != c.sizeof(c.c_int64):
-            raise LibraryMissingError("addresses have 64 bits only")
+            raise LibraryMissingError("this Python has 32-bit addresses; 64 are needed")
 
     def _declare(self) -> None:
         for functions, calls in ((self._free, _FREE), (self._held, _HELD)):

@@ -6,7 +6,7 @@ collects addresses and lengths of all cells, and Arrow copies the cells. It view
 memory as an array of cells and gaps in turn, and takes every second element.
 
 It reads only memory of messages that are not yet released. These are the structs, the cells that
-they point to, and the word that `message_stamps` asks for.
+they point to, and the word that `message_stamps` reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides where a job's first epoch begins, and where each epoch ends: pure.
+"""Decides where a job's first epoch begins, and where each epoch ends.
 
-Called by `spark.stream.topic_stream` with the answers that `cluster_offsets` got. The rules are
-those of Spark's Kafka source, so either reader continues the other's checkpoint.
+`spark.stream.topic_stream` calls it with the answers of `cluster_offsets`. The rules are those of
+Spark's Kafka source, so either reader continues the other's checkpoint.
 
 Source: Spark `kafka010/KafkaMicroBatchStream.scala`, `KafkaOffsetReaderAdmin.scala`.
 """

@@ -1,4 +1,4 @@
-"""Defines ranges of offsets, which tasks read, and a job's progress in its topics: pure.
+"""Defines ranges of offsets, which tasks read, and a job's progress in its topics.
 
 `next_offsets` decides where an epoch ends.
 """

@@ -312,7 +312,7 @@ class RangeReader:
             raise SourceError(
                 f"Kafka gave nothing for {waited:.0f} s",
                 where=str(progress.whole),
-                fix="Spark's tasks wait longer",
+                fix=SEE_BROKERS,
             )
         if waited > self._settings.timeout_s:
             self._give_up(progress, waited)

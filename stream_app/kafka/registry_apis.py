@@ -1,6 +1,6 @@
 """Requests a schema by its number, with the schemas to which it refers, from a registry.
 
-`schema_registry` sends the requests; this module knows their paths and answers. An address that
+`schema_registry` sends the requests; this module has their paths and answers. An address that
 ends with ``/apis/registry/v2`` or ``v3`` is Apicurio's, and any other is Confluent's.
 
 Source: Confluent's "Schema Registry API reference"; "REST API" of Apicurio Registry 2 and 3.

@@ -57,7 +57,7 @@ class ClusterClients:
         return client.consume(name, partition, pointers, wait_ms=wait_ms)
 
     def release(self, pointers: list[int]) -> None:
-        """See `KafkaClient.release`; a message knows its client."""
+        """See `KafkaClient.release`; any client releases any message."""
         next(iter(self._clients.values())).release(pointers)
 
     def known_begin(self, topic: str, partition: int) -> int:

@@ -1,7 +1,7 @@
 """Merges the overlapping files of a section into one row for each key.
 
-compact_rewriter and readers call it, so they merge by the same code. It streams, with one batch in
-memory for each run of the section.
+`compact_rewriter` and readers call it, so they merge by the same code. It streams, with one
+batch in memory for each run of the section.
 """
 
 from __future__ import annotations

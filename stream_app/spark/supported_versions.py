@@ -1,4 +1,4 @@
-"""Decides whether tests cover a version of Spark: pure."""
+"""Decides whether tests cover a version of Spark."""
 
 from __future__ import annotations
 

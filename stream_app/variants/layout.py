@@ -18,7 +18,7 @@ VARIANT_TYPE = pa.struct(
         pa.field(METADATA, pa.binary(), nullable=False),
     ]
 )
-"""A column of VARIANT in Arrow, and without the third member in files."""
+"""A column of VARIANT in Arrow. In files, a shredded column has a third member, `typed_value`."""
 
 PRIMITIVE, SHORT_TEXT, OBJECT, ARRAY = range(4)
 """The basic kinds."""

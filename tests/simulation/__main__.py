@@ -1,4 +1,4 @@
-"""./run.sh simulate: many seeds, or one seed told in full.
+"""./run.sh simulate: many seeds, or one seed with all its actions.
 
 Run anew with a fixed order of sets, without which the same seed would not give the same run.
 """

@@ -158,7 +158,7 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
             # Of anything but a commit it is a lost answer, and a failure when it is tried again.
             is_struck = fault is not FaultKind.OUTAGE or operation == "create_if_absent"
         else:
-            # After reading, the machine's death is the process's, and a failure is told above. A
+            # After reading, the machine's death is the process's, and a failure is above. A
             # dead process leaves what it changed before, whatever it has read since its turn began.
             # Upkeep leaves what it has changed before.
             fault = FaultKind.DIES_AFTER

@@ -1,4 +1,4 @@
-"""The whole configuration stays in few hands, and its two kinds of job are told apart once."""
+"""The whole configuration stays in few hands, and one place distinguishes its two kinds of job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides whether the rows of a table can be compared with those of its source: pure.
+"""Decides whether the rows of a table can be compared with those of its source.
 
-A check, a first load and a backfill ask it.
+A check, a first load and a backfill call it.
 """
 
 from __future__ import annotations

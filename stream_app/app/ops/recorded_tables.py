@@ -1,4 +1,7 @@
-"""Finds the folders of a job's tables, and the messages of each table, for `check`."""
+"""Finds the folders of a job's tables, and the messages of each table, beside the job.
+
+`check`, `backfill`, and the list and the replay of a quarantine call it.
+"""
 
 from __future__ import annotations
 

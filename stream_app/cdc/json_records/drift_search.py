@@ -103,8 +103,8 @@ def drift_in(
 
     @functools.cache
     def drift_of(row: int) -> tuple[Drift, bool]:
-        """The drift of a record read in full, and whether its bytes show all names; a blank after a
-        name hides it.
+        """Return the drift of a record read in full, and whether its bytes show all names; a blank
+        after a name hides it.
         """
         value: bytes = records.values[row].as_py()
         images = _images_in(value, images_of)

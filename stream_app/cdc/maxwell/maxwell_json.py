@@ -182,7 +182,7 @@ MAXWELL_JSON = DialectDeclaration(
     dialect=lambda _: MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=partial(  # Maxwell tells seconds
+    change_times=partial(  # Maxwell's times are in seconds
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
     ),
     has_whole_before=lambda _: True,

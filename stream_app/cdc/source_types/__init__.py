@@ -1,1 +1,1 @@
-"""Maps types of databases and of Kafka Connect to types of columns: pure."""
+"""Maps types of databases and of Kafka Connect to types of columns."""

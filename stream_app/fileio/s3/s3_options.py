@@ -231,7 +231,7 @@ def _name(key: str, short: str) -> str:
         return _NAMES[short]
     for beginning, advice in _REFUSED:
         if short.startswith(beginning):
-            raise UsageError(f"option {key!r} is not taken", fix=advice)
+            raise UsageError(f"option {key!r} is not supported", fix=advice)
     prefix = key.removesuffix(short)
     problem = unknown_name("option", key, [prefix + name for name in _NAMES])
     raise UsageError(problem, fix=f"known: {', '.join(S3_OPTIONS)}")

@@ -103,7 +103,7 @@ class DataFileReader:
 
     @contextmanager
     def errors_of(self, path: str) -> Iterator[None]:
-        """Errors about a file name its path."""
+        """Add the path of a file to the errors about it."""
         try:
             yield
         except StreamAppError as error:

@@ -150,7 +150,7 @@ class ManifestFiles:
         # An Avro file that is truncated between two blocks seems complete.
         if size is not None and size != len(data):
             raise CorruptFileError(
-                f"a manifest has {len(data)} bytes, what names it says {size}",
+                f"a manifest has {len(data)} bytes, but the file that names it says {size}",
                 where=path,
                 fix="restore the file from a backup, or roll the table back to a tag",
             )

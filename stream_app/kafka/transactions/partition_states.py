@@ -1,4 +1,4 @@
-"""Decides whether an epoch leaves each partition with the newest versions of its rows: pure.
+"""Decides whether an epoch leaves each partition with the newest versions of its rows.
 
 A connector that starts again repeats what it has sent, and takes a partition back. A first read
 brings rows without an order::
@@ -92,7 +92,7 @@ def _ends_of_repeats(
     """Return the positions that partitions must pass whose repeats seem to be new changes.
 
     Their topic got more partitions, which have others' changes. Or the connector started again in
-    its first transaction, before which it knows no commit.
+    its first transaction, before which it has seen no commit.
 
     Args:
         changes: the changes that are new in their partitions.

@@ -1,6 +1,6 @@
-"""Finds the topics of the tables that END markers count: pure.
+"""Finds the topics of the tables that END markers count.
 
-A marker's name of a table has no connector and perhaps no database. `epoch_cut` asks.
+A marker's name of a table has no connector and perhaps no database. `epoch_cut` calls this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Moves the ends of an epoch back until no transaction crosses them: pure.
+"""Moves the ends of an epoch back until no transaction crosses them.
 
 Partitions progress independently, so an end cuts each of them by itself. A cut of one may leave a
 transaction incomplete that another has in full. Here 2 is not complete, so 3 must wait in a, so 4

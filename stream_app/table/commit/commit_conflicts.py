@@ -1,7 +1,7 @@
 """Checks a commit against the table before its snapshot is made, and names the conflicting commit.
 
-file_store_commit calls it when other writers have committed since the commit was planned. The rules
-are in `conflict_detection`, `schema_conflicts` and `index_changes` of `planning.commit`.
+`file_store_commit` calls it when other writers have committed since the commit was planned. The
+rules are in `conflict_detection`, `schema_conflicts` and `index_changes` of `planning.commit`.
 
 Source: Paimon `operation/commit/ConflictDetection.java`, `operation/commit/CommitScanner.java`.
 """

@@ -1,6 +1,6 @@
 """Builds the snapshot that a commit publishes on top of the latest one.
 
-file_store_commit calls it after it has decided the changes and written the files.
+`file_store_commit` calls it after it has decided the changes and written the files.
 
 Source: Paimon `operation/FileStoreCommitImpl.java`, `Snapshot.java`.
 """

@@ -45,5 +45,5 @@ class FilePresence:
             problem = "a file is missing"
             yield Finding(kind=FindingKind.FILE_MISSING, problem=problem, where=path, fix=_RESTORE)
         elif size is not None and actual_size != size:
-            problem = f"a file has {actual_size} bytes, what names it says {size}"
+            problem = f"a file has {actual_size} bytes, but the file that names it says {size}"
             yield Finding(kind=FindingKind.FILE_SIZE, problem=problem, where=path, fix=_RESTORE)

@@ -1,4 +1,4 @@
-"""What a store's client says in, what is told of it out."""
+"""The answers of a store's client in, the errors of stream_app out."""
 
 from __future__ import annotations
 

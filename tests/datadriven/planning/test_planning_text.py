@@ -87,7 +87,7 @@ def conflict(case: Case) -> str:
     """Files that are there, or snapshots with what they changed; ``commit``, and what is to come.
 
     ``looked-up=f2,f3 output=3``: files above a level in which older rows were looked up. Each
-    conflict with what is told of it: what happened, and what to do.
+    conflict with its error: what happened, and what to do.
     """
     lines = list(case.input_lines)
     index = lines.index("commit")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.databases.database_bench import DatabaseBench, database
+from tests.support.databases.database_harness import DatabaseHarness, database
 from tests.support.messages.database_topic import Message
 
 __all__ = ["database"]
@@ -49,7 +49,7 @@ def _maxwell_ddl(sql: str) -> Message:
     [("canal-json", _canal, _canal_ddl), ("maxwell-json", _maxwell, _maxwell_ddl)],
 )
 def test_a_rename_keeps_the_values_of_the_column(
-    database: DatabaseBench, name: str, row: Any, ddl: Any
+    database: DatabaseHarness, name: str, row: Any, ddl: Any
 ) -> None:
     database.configure({"options.bucket": 1}, source={"format": name})
     database.send("orders", [row({"id": 1, "note": "one"})], is_new=True)

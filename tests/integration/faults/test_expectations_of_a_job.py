@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, Message
+from tests.support.jobs.job_harness import JobHarness, Message
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -29,36 +29,36 @@ def order(key: int, v: str | None, amount: int, before: int | None = None) -> Me
     return json.dumps({"id": key}).encode(), json.dumps(value).encode()
 
 
-def test_each_action(bench: JobBench) -> None:
-    topic = bench.topic(
+def test_each_action(harness: JobHarness) -> None:
+    topic = harness.topic(
         [order(1, "one", 5), order(2, "two", 0), order(3, None, 7), order(4, "four", 8)]
     )
-    bench.configure(
+    harness.configure(
         topic,
         table={
             "columns": "id BIGINT NOT NULL, v STRING, amount INT",
             "primary-keys": ["id"],
         },
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
         expectations=EXPECTATIONS,
     )
-    bench.run()
-    bench.send(topic, [order(1, "one", -5, before=5), order(4, "vier", 9, before=8)])
-    bench.run()
-    assert bench.rows() == {1: "one", 4: "vier"}
-    assert [bad["reason"] for bad in bench.quarantine()] == [
+    harness.run()
+    harness.send(topic, [order(1, "one", -5, before=5), order(4, "vier", 9, before=8)])
+    harness.run()
+    assert harness.rows() == {1: "one", 4: "vier"}
+    assert [bad["reason"] for bad in harness.quarantine()] == [
         "breaks the expectation 'positive': amount > 0"
     ] * 2
-    assert [event["violations"] for event in bench.events("epoch")] == [
+    assert [event["violations"] for event in harness.events("epoch")] == [
         {"positive": 1, "named": 1},
         {"positive": 1},
     ]
 
-    bench.send(topic, [order(5, "five", 5), order(6, "six", 1000)])
-    error = bench.fails()
+    harness.send(topic, [order(5, "five", 5), order(6, "six", 1000)])
+    error = harness.fails()
     assert "records that break the expectation 'sane': 1" in error
     assert f"topic {topic}, partition 0, offset 7" in error
-    assert bench.rows() == {1: "one", 4: "vier"}, "nothing of the epoch"
+    assert harness.rows() == {1: "one", 4: "vier"}, "nothing of the epoch"
 
-    bench.run("expectations.sane.action=quarantine")
-    assert bench.rows() == {1: "one", 4: "vier", 5: "five"}
+    harness.run("expectations.sane.action=quarantine")
+    assert harness.rows() == {1: "one", 4: "vier", 5: "five"}

@@ -18,7 +18,7 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, job_conf
 from tests.support.jobs.ingest_server import IngestServer
-from tests.support.jobs.job_bench import change
+from tests.support.jobs.job_harness import change
 from tests.support.judges.paimon_java import PaimonJava
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.histories.auto_cdc import Event, Version, versions_of
 from tests.support.jobs.ingest_process import IngestProcess
-from tests.support.jobs.job_bench import JobBench, Message
+from tests.support.jobs.job_harness import JobHarness, Message
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -66,27 +66,27 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
     return sorted(versions)
 
 
-def test_a_killed_job_leaves_the_versions_of_auto_cdc(bench: JobBench, seed: int) -> None:
+def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed: int) -> None:
     random = Random(seed)
     events = random_events(random, 400, 0)
     events += [Event(LATE_KEY, 1000 * at, f"late {at}") for at in (1, 3, 9, 2, 7)]
-    topic = bench.topic(map(message, events))
-    bench.configure(topic, source={"max-offsets-per-trigger": 60}, table=TABLE)
-    job = IngestProcess(bench.conf, bench.folder)
+    topic = harness.topic(map(message, events))
+    harness.configure(topic, source={"max-offsets-per-trigger": 60}, table=TABLE)
+    job = IngestProcess(harness.conf, harness.folder)
     job.start("--set", "stream.trigger=0 seconds")
     job.wait_for(lambda seen: [event for event in seen if event["event"] == "epoch"][1:])
     job.kill()
     more = random_events(random, 200, events[399].sequence + 1)
     more.append(Event(LATE_KEY, 4000, "late 4"))
-    bench.send(topic, map(message, more))
-    bench.run("stream.trigger=availableNow")
+    harness.send(topic, map(message, more))
+    harness.run("stream.trigger=availableNow")
     events += more
 
-    rows = bench.java.read(bench.table)
+    rows = harness.java.read(harness.table)
     assert shown(rows) == versions_of(events)
     # The changelog is exact: each row before is the one that was there.
     followed: dict[tuple[int, Any], dict[str, Any]] = {}
-    for plan in bench.java.changelog(bench.table):
+    for plan in harness.java.changelog(harness.table):
         for kind, row in plan.changes:
             key = row["id"], row["valid_from"]
             if kind in ("-U", "-D"):

@@ -18,8 +18,8 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, a_free_port, job_conf
 from tests.support.jobs.ingest_server import IngestServer
-from tests.support.jobs.job_bench import change
 from tests.support.jobs.job_faults import forbidden, kill_a_worker, unprivileged
+from tests.support.jobs.job_harness import change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 PER_EPOCH = 20

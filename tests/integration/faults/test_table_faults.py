@@ -16,7 +16,7 @@ from stream_app import open_table
 from stream_app.errors import CorruptFileError
 from stream_app.table.opening import open_table as open_store_table
 from tests.support.files.plain_object import plain_object
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 COMPACTING = "table.options.num-sorted-run.compaction-trigger=2"
@@ -44,91 +44,91 @@ def scrambled(whole: bytes) -> bytes:
     return whole[:quarter] + middle + whole[3 * quarter :]
 
 
-def rows(bench: JobBench) -> dict[int, str]:
-    rows = open_table(str(bench.table)).read().read_all().to_pylist()
+def rows(harness: JobHarness) -> dict[int, str]:
+    rows = open_table(str(harness.table)).read().read_all().to_pylist()
     assert len({row["id"] for row in rows}) == len(rows)
     return {row["id"]: row["v"] for row in rows}
 
 
-def a_table(bench: JobBench, *, values: str) -> str:
+def a_table(harness: JobHarness, *, values: str) -> str:
     """A job that has written an epoch for each value; the topic."""
-    topic = bench.topic()
-    bench.configure(
+    topic = harness.topic()
+    harness.configure(
         topic,
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "9"},
     )
     for value in values:
-        bench.send(topic, [change(key, value) for key in range(4)])
-        bench.run()
+        harness.send(topic, [change(key, value) for key in range(4)])
+        harness.run()
     return topic
 
 
-def test_a_truncated_newest_snapshot_stops_the_job_before_it_reads(bench: JobBench) -> None:
+def test_a_truncated_newest_snapshot_stops_the_job_before_it_reads(harness: JobHarness) -> None:
     """To continue from the snapshot before it would write an epoch twice."""
-    topic = a_table(bench, values="ab")
-    newest = bench.table / "snapshot" / "snapshot-2"
-    files = sorted(bench.table.rglob("*-*"))
-    bench.send(topic, [change(9, "z")])
+    topic = a_table(harness, values="ab")
+    newest = harness.table / "snapshot" / "snapshot-2"
+    files = sorted(harness.table.rglob("*-*"))
+    harness.send(topic, [change(9, "z")])
     for damage in (cut, lambda _: b""):
         with damaged(newest, damage):
-            error = bench.fails()
+            error = harness.fails()
             assert "snapshot" in error.splitlines()[0]
             assert f"  where: {newest}" in error
             assert "  to fix: restore the file from a backup" in error
             with pytest.raises(CorruptFileError, match="snapshot"):
-                rows(bench)
-            assert open_table(str(bench.table)).read(snapshot=1).read_all().num_rows == 4
-        assert sorted(bench.table.rglob("*-*")) == files, "nothing was written"
-    bench.run()
-    assert rows(bench) == dict.fromkeys(range(4), "b") | {9: "z"}
+                rows(harness)
+            assert open_table(str(harness.table)).read(snapshot=1).read_all().num_rows == 4
+        assert sorted(harness.table.rglob("*-*")) == files, "nothing was written"
+    harness.run()
+    assert rows(harness) == dict.fromkeys(range(4), "b") | {9: "z"}
 
 
-def test_a_damaged_manifest_stops_the_job_and_publishes_nothing(bench: JobBench) -> None:
-    topic = a_table(bench, values="ab")
-    snapshot = json.loads((bench.table / "snapshot" / "snapshot-2").read_text())
-    listed = bench.table / "manifest" / snapshot["deltaManifestList"]
+def test_a_damaged_manifest_stops_the_job_and_publishes_nothing(harness: JobHarness) -> None:
+    topic = a_table(harness, values="ab")
+    snapshot = json.loads((harness.table / "snapshot" / "snapshot-2").read_text())
+    listed = harness.table / "manifest" / snapshot["deltaManifestList"]
     # Not that of the changelog, which a commit has no need to read.
-    (meta,) = open_store_table(str(bench.table)).manifests.read_list(listed.name)
+    (meta,) = open_store_table(str(harness.table)).manifests.read_list(listed.name)
     manifest = listed.with_name(meta.file_name)
-    bench.send(topic, [change(9, "z")])
+    harness.send(topic, [change(9, "z")])
     for file in (listed, manifest):
         with damaged(file, scrambled):
-            error = bench.fails()
+            error = harness.fails()
             assert f"  where: {file}" in error
             assert "  to fix: " in error
-            assert len(list(bench.table.glob("snapshot/snapshot-*"))) == 2
-    bench.run()
-    assert rows(bench) == dict.fromkeys(range(4), "b") | {9: "z"}
+            assert len(list(harness.table.glob("snapshot/snapshot-*"))) == 2
+    harness.run()
+    assert rows(harness) == dict.fromkeys(range(4), "b") | {9: "z"}
 
 
-def test_a_damaged_data_file_stops_its_compaction_and_loses_nothing(bench: JobBench) -> None:
+def test_a_damaged_data_file_stops_its_compaction_and_loses_nothing(harness: JobHarness) -> None:
     """The job takes in what comes; nobody gets rows from the file, not even its good half."""
-    topic = a_table(bench, values="ab")
-    data = max(bench.table.glob("bucket-0/data-*"), key=lambda file: file.stat().st_mtime_ns)
+    topic = a_table(harness, values="ab")
+    data = max(harness.table.glob("bucket-0/data-*"), key=lambda file: file.stat().st_mtime_ns)
     with damaged(data, scrambled):
-        bench.send(topic, [change(9, "z")])
-        done = bench.run(COMPACTING)
+        harness.send(topic, [change(9, "z")])
+        done = harness.run(COMPACTING)
         assert "failed" in done.output
         assert str(data) in done.output
-        assert bench.snapshots()[-1] == "APPEND 2", "no compaction was published"
+        assert harness.snapshots()[-1] == "APPEND 2", "no compaction was published"
         with pytest.raises(CorruptFileError) as caught:
-            rows(bench)
+            rows(harness)
         assert caught.value.where == str(data)
         assert caught.value.fix
-    bench.send(topic, [change(10, "y")])
-    bench.run(COMPACTING)
-    assert bench.snapshots()[-1] == "COMPACT 3"
-    assert rows(bench) == dict.fromkeys(range(4), "b") | {9: "z", 10: "y"}
+    harness.send(topic, [change(10, "y")])
+    harness.run(COMPACTING)
+    assert harness.snapshots()[-1] == "COMPACT 3"
+    assert rows(harness) == dict.fromkeys(range(4), "b") | {9: "z", 10: "y"}
 
 
 def test_a_clock_that_is_set_back_wrongs_no_row_and_deletes_nothing_too_early(
-    bench: JobBench,
+    harness: JobHarness,
 ) -> None:
     """Which row wins is no matter of time. What seems to be of the future stays until it is past;
     a number that is kept at most holds all the same."""
-    topic = a_table(bench, values="abc")
+    topic = a_table(harness, values="abc")
     ahead = 2 * 60 * 60 * 1000
-    for file in bench.table.glob("snapshot/snapshot-*"):
+    for file in harness.table.glob("snapshot/snapshot-*"):
         document = plain_object(file.read_text())
         file.write_text(json.dumps({**document, "timeMillis": document["timeMillis"] + ahead}))
     retained = [
@@ -136,19 +136,19 @@ def test_a_clock_that_is_set_back_wrongs_no_row_and_deletes_nothing_too_early(
         "table.options.snapshot.time-retained=1 ms",
     ]
     for value in "de":
-        bench.send(topic, [change(key, value) for key in range(4)])
-        bench.run(*retained)
-        assert rows(bench) == dict.fromkeys(range(4), value)
+        harness.send(topic, [change(key, value) for key in range(4)])
+        harness.run(*retained)
+        assert rows(harness) == dict.fromkeys(range(4), value)
     times = [
         json.loads(file.read_text())["timeMillis"]
         for file in sorted(
-            bench.table.glob("snapshot/snapshot-*"), key=lambda file: int(file.name.split("-")[1])
+            harness.table.glob("snapshot/snapshot-*"), key=lambda file: int(file.name.split("-")[1])
         )
     ]
     assert times != sorted(times), "the table tells that time went back"
-    assert (bench.table / "snapshot" / "snapshot-1").exists()
-    bench.send(topic, [change(key, "f") for key in range(4)])
-    bench.run(*retained, "table.options.snapshot.num-retained.max=2")
-    assert rows(bench) == dict.fromkeys(range(4), "f")
-    assert not (bench.table / "snapshot" / "snapshot-1").exists()
-    assert bench.rows() == rows(bench), "Paimon reads the same"
+    assert (harness.table / "snapshot" / "snapshot-1").exists()
+    harness.send(topic, [change(key, "f") for key in range(4)])
+    harness.run(*retained, "table.options.snapshot.num-retained.max=2")
+    assert rows(harness) == dict.fromkeys(range(4), "f")
+    assert not (harness.table / "snapshot" / "snapshot-1").exists()
+    assert harness.rows() == rows(harness), "Paimon reads the same"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NO_KEY = "table.primary-keys="
@@ -14,8 +14,8 @@ TABLE = {"options.bucket": "-1", "options.changelog-producer": "none"}
 SOON = {"options.compaction.min.file-num": "3"}
 
 
-def configure(bench: JobBench, topic: str, stream: dict[str, Any], **options: str) -> None:
-    bench.configure(
+def configure(harness: JobHarness, topic: str, stream: dict[str, Any], **options: str) -> None:
+    harness.configure(
         topic,
         source={"max-offsets-per-trigger": 8},
         table={**TABLE, **SOON, **options},
@@ -29,54 +29,54 @@ def configure(bench: JobBench, topic: str, stream: dict[str, Any], **options: st
     ids=["unaware", "buckets"],
 )
 def test_a_topic_is_appended_and_compacted_over_a_restart(
-    bench: JobBench, options: dict[str, str]
+    harness: JobHarness, options: dict[str, str]
 ) -> None:
     """Three Kafka partitions, an epoch for every few messages; equal rows stay all."""
     first = [change(k % 20, "a") for k in range(40)]
-    topic = bench.topic(first, partitions=3)
-    bench.send(topic, [(b"tombstone", None)])
-    configure(bench, topic, {}, **options)
-    bench.run(NO_KEY)
-    assert rows(bench) == sorted([(k % 20, "a") for k in range(40)])
-    snapshots = bench.snapshots()
+    topic = harness.topic(first, partitions=3)
+    harness.send(topic, [(b"tombstone", None)])
+    configure(harness, topic, {}, **options)
+    harness.run(NO_KEY)
+    assert rows(harness) == sorted([(k % 20, "a") for k in range(40)])
+    snapshots = harness.snapshots()
     assert any("COMPACT" in snapshot for snapshot in snapshots)
-    bench.run(NO_KEY)
-    assert bench.snapshots() == snapshots
+    harness.run(NO_KEY)
+    assert harness.snapshots() == snapshots
 
-    bench.send(topic, [change(k, "b") for k in range(30)])
-    bench.run(NO_KEY)
+    harness.send(topic, [change(k, "b") for k in range(30)])
+    harness.run(NO_KEY)
     wanted = sorted([(k % 20, "a") for k in range(40)] + [(k, "b") for k in range(30)])
-    assert rows(bench) == wanted
-    epochs = len(bench.events("epoch"))
-    appends = [snapshot for snapshot in bench.snapshots() if "APPEND" in snapshot]
+    assert rows(harness) == wanted
+    epochs = len(harness.events("epoch"))
+    appends = [snapshot for snapshot in harness.snapshots() if "APPEND" in snapshot]
     assert appends == [f"APPEND {number}" for number in range(epochs)]
-    changes = bench.changes()
+    changes = harness.changes()
     assert {kind for kind, _, _ in changes} == {"+I"}
     assert sorted((key, value) for _, key, value in changes) == wanted
-    files = bench.java.files(bench.table)
+    files = harness.java.files(harness.table)
     assert any(file["file_source"] == "COMPACT" for file in files)
     assert {file["total_buckets"] for file in files} == {2 if options else -1}
 
 
-def rows(bench: JobBench) -> list[tuple[int, str]]:
-    return sorted((row["id"], row["v"]) for row in bench.java.read(bench.table))
+def rows(harness: JobHarness) -> list[tuple[int, str]]:
+    return sorted((row["id"], row["v"]) for row in harness.java.read(harness.table))
 
 
-def test_an_update_or_a_delete_stops_the_job_or_is_quarantined(bench: JobBench) -> None:
-    topic = bench.topic([change(1, "a"), change(1, "b", "a")])
-    configure(bench, topic, {})
-    error = bench.fails(NO_KEY)
+def test_an_update_or_a_delete_stops_the_job_or_is_quarantined(harness: JobHarness) -> None:
+    topic = harness.topic([change(1, "a"), change(1, "b", "a")])
+    configure(harness, topic, {})
+    error = harness.fails(NO_KEY)
     assert error.startswith("the record is an update, and the table has no primary key")
     assert f"  where: topic {topic}, partition 0, offset 1\n  to fix: give the table a key" in error
-    assert not bench.java.snapshots(bench.table)
+    assert not harness.java.snapshots(harness.table)
 
-    bench.send(topic, [change(1, None, "b"), change(2, "c")])
-    quarantine = str(bench.folder / "quarantine")
-    configure(bench, topic, {"quarantine": quarantine, "non-insert-records": "quarantine"})
-    bench.run(NO_KEY)
-    assert rows(bench) == [(1, "a"), (2, "c")]
-    assert [line["offset"] for line in bench.quarantine()] == [1, 2]
-    assert [line["reason"].split(",")[0] for line in bench.quarantine()] == [
+    harness.send(topic, [change(1, None, "b"), change(2, "c")])
+    quarantine = str(harness.folder / "quarantine")
+    configure(harness, topic, {"quarantine": quarantine, "non-insert-records": "quarantine"})
+    harness.run(NO_KEY)
+    assert rows(harness) == [(1, "a"), (2, "c")]
+    assert [line["offset"] for line in harness.quarantine()] == [1, 2]
+    assert [line["reason"].split(",")[0] for line in harness.quarantine()] == [
         "is an update",
         "is a delete",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, Message, change
+from tests.support.jobs.job_harness import JobHarness, Message, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NO_JSON: Message = (b"k", b"no json")
@@ -22,12 +22,12 @@ def warnings(output: str) -> list[str]:
     return [line.split(" WARNING ", 1)[1] for line in output.splitlines() if " WARNING " in line]
 
 
-def test_columns_bad_records_and_the_end(bench: JobBench) -> None:
-    topic = bench.topic([change(1, "a"), image(2, v="b", phone=1), image(3), image(4, phone=2)])
-    bench.send(topic, [NO_JSON])
-    folder = bench.folder / "quarantine"
-    bench.configure(topic, stream={"quarantine": str(folder)})
-    done = bench.run()
+def test_columns_bad_records_and_the_end(harness: JobHarness) -> None:
+    topic = harness.topic([change(1, "a"), image(2, v="b", phone=1), image(3), image(4, phone=2)])
+    harness.send(topic, [NO_JSON])
+    folder = harness.folder / "quarantine"
+    harness.configure(topic, stream={"quarantine": str(folder)})
+    done = harness.run()
     bad, phone, v = warnings(done.output)
     first = f"the first is topic {topic}, partition 0, offset"
     assert phone.startswith("column 'phone' is not in the table, so its values are left out")
@@ -38,31 +38,31 @@ def test_columns_bad_records_and_the_end(bench: JobBench) -> None:
         f"epoch 0: bad records: 1 (1 not-json), kept in {folder}/epoch-0.jsonl; {first} 4: "
         "is not JSON: Expecting value at character 0"
     )
-    (epoch,) = bench.events("epoch")
+    (epoch,) = harness.events("epoch")
     assert epoch["unknown_columns"] == {"phone": 2}
     assert epoch["missing_columns"] == {"v": 2}
     assert epoch["bad_reasons"] == {"not-json": 1}
     assert epoch["quarantine_file"] == f"{folder}/epoch-0.jsonl"
-    assert bench.rows() == {1: "a", 2: "b", 3: None, 4: None}
+    assert harness.rows() == {1: "a", 2: "b", 3: None, 4: None}
     assert "caught up with the source, epochs in this run: 1; lag 0, next" in done.output
 
-    done = bench.run()
+    done = harness.run()
     assert "caught up with the source, there was nothing new; lag 0, next offsets" in done.output
     ended = {"epochs": 0, "lag": 0, "end_offsets": {topic: {"0": 5}}}
-    assert bench.events("drained")[-1].items() >= ended.items()
+    assert harness.events("drained")[-1].items() >= ended.items()
 
-    bench.send(topic, [NO_JSON, NO_JSON])
-    error = bench.fails(code=1)
+    harness.send(topic, [NO_JSON, NO_JSON])
+    error = harness.fails(code=1)
     assert error.startswith("all 2 records of this run are bad; none is in the table\n")
     assert f"  where: stream.quarantine: {folder}\n  to fix: " in error
-    assert "there was nothing new" in bench.run().output
+    assert "there was nothing new" in harness.run().output
 
-    bench.send(topic, [change(5, "c"), image(6, v="d", phone=3)])
-    error = bench.fails("source.debezium.unknown-columns=stop")
+    harness.send(topic, [change(5, "c"), image(6, v="d", phone=3)])
+    error = harness.fails("source.debezium.unknown-columns=stop")
     assert error.startswith("the record's columns are not the table's: column 'phone' is not in")
     assert f"  where: topic {topic}, partition 0, offset 8\n  to fix: " in error
-    done = bench.run("source.debezium.unknown-columns=quarantine")
-    assert bench.events("epoch")[-1]["bad_reasons"] == {"unknown-column": 1}
+    done = harness.run("source.debezium.unknown-columns=quarantine")
+    assert harness.events("epoch")[-1]["bad_reasons"] == {"unknown-column": 1}
     assert len(warnings(done.output)) == 1
-    assert [line["offset"] for line in bench.quarantine()] == [4, 5, 6, 8]
-    assert bench.rows() == {1: "a", 2: "b", 3: None, 4: None, 5: "c"}
+    assert [line["offset"] for line in harness.quarantine()] == [4, 5, 6, 8]
+    assert harness.rows() == {1: "a", 2: "b", 3: None, 4: None, 5: "c"}

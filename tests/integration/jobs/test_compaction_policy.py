@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 EPOCHS = 8
 
 
 def test_a_job_that_chooses_its_rules_compacts_later_than_the_default_trigger(
-    bench: JobBench,
+    harness: JobHarness,
 ) -> None:
-    topic = bench.topic(change(number % 20, str(number)) for number in range(10 * EPOCHS))
-    bench.configure(topic, source={"max-offsets-per-trigger": 10}, table={"primary-keys": ["id"]})
-    done = bench.run("stream.compaction-policy=auto")
+    topic = harness.topic(change(number % 20, str(number)) for number in range(10 * EPOCHS))
+    harness.configure(topic, source={"max-offsets-per-trigger": 10}, table={"primary-keys": ["id"]})
+    done = harness.run("stream.compaction-policy=auto")
     assert "compaction policy of " in done.output
-    kinds = [kind for kind, _ in map(str.split, bench.snapshots())]
+    kinds = [kind for kind, _ in map(str.split, harness.snapshots())]
     assert kinds == ["APPEND"] * EPOCHS, "the default trigger would have compacted 5 runs"
     last = 10 * EPOCHS
-    assert bench.rows() == {number % 20: str(number) for number in range(last - 20, last)}
+    assert harness.rows() == {number % 20: str(number) for number in range(last - 20, last)}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.brokers.schema_registry import encoded, schema_registry
-from tests.support.jobs.job_bench import JobBench
+from tests.support.jobs.job_harness import JobHarness
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.messages.avro_events import ENVELOPE, a_row, event
 from tests.support.messages.debezium_messages import captured
@@ -27,49 +27,51 @@ APPENDED = {"options.bucket": "-1", "options.changelog-producer": "none"}
 CUSTOMER = "id INT NOT NULL, name STRING, balance DECIMAL(12,2), joined DATE, raw BYTES"
 
 
-def sent(bench: JobBench, file: str, topic: str, only: bytes = b"") -> str:
+def sent(harness: JobHarness, file: str, topic: str, only: bytes = b"") -> str:
     rows = captured(file, topic).to_pylist()
-    return bench.topic((row["key"], row["value"]) for row in rows if only in row["value"])
+    return harness.topic((row["key"], row["value"]) for row in rows if only in row["value"])
 
 
 def run(
-    bench: JobBench, folder: Path, topic: str, name: str, columns: str, *keys: str, **more: str
-) -> JobBench:
-    own_bench = replace(bench, folder=folder)
+    harness: JobHarness, folder: Path, topic: str, name: str, columns: str, *keys: str, **more: str
+) -> JobHarness:
+    own_harness = replace(harness, folder=folder)
     folder.mkdir()
-    own_bench.configure(
+    own_harness.configure(
         topic,
         source={"format": name, **more},
         table={"columns": columns} | ({"primary-keys": list(keys)} if keys else APPENDED),
         stream={"quarantine": str(folder / "quarantine")},
     )
-    own_bench.run(*([] if keys else ["table.primary-keys="]))
-    assert own_bench.quarantine() == []
-    return own_bench
+    own_harness.run(*([] if keys else ["table.primary-keys="]))
+    assert own_harness.quarantine() == []
+    return own_harness
 
 
-def pypaimon_rows(reader: PyPaimonReader, bench: JobBench, *names: str) -> list[tuple[Any, ...]]:
-    rows = reader.read(bench.table).to_pylist()
+def pypaimon_rows(
+    reader: PyPaimonReader, harness: JobHarness, *names: str
+) -> list[tuple[Any, ...]]:
+    rows = reader.read(harness.table).to_pylist()
     return sorted(tuple(row[name] for name in names) for row in rows)
 
 
 def test_each_format_gives_the_tables_rows(
-    bench: JobBench, pypaimon: PyPaimonReader, tmp_path: Path
+    harness: JobHarness, pypaimon: PyPaimonReader, tmp_path: Path
 ) -> None:
-    topic = sent(bench, "maxwell", "maxwell", b'"order_lines"')
-    job = run(bench, tmp_path / "maxwell", topic, "maxwell-json", LINES, "order_id", "line")
+    topic = sent(harness, "maxwell", "maxwell", b'"order_lines"')
+    job = run(harness, tmp_path / "maxwell", topic, "maxwell-json", LINES, "order_id", "line")
     assert pypaimon_rows(pypaimon, job, "order_id", "line", "qty") == [(9007199254740993, 2, 7)]
 
-    topic = sent(bench, "canal", "shop")
+    topic = sent(harness, "canal", "shop")
     more = {"canal.truncate": "ignore"}
-    job = run(bench, tmp_path / "canal", topic, "canal-json", CUSTOMER, "id", **more)
+    job = run(harness, tmp_path / "canal", topic, "canal-json", CUSTOMER, "id", **more)
     assert pypaimon_rows(pypaimon, job, "id", "name", "balance", "raw") == [
         (3, "Ada Novak", Decimal("1234.50"), None),
         (20, "李雷 🚀", Decimal("-0.01"), b"\x00\xff\x10"),
     ]
 
-    topic = sent(bench, "paimon_cdc_tests", "ogg.evolution")
-    job = run(bench, tmp_path / "ogg", topic, "ogg-json", PRODUCT, "id")
+    topic = sent(harness, "paimon_cdc_tests", "ogg.evolution")
+    job = run(harness, tmp_path / "ogg", topic, "ogg-json", PRODUCT, "id")
     after: list[tuple[Any, ...]] = [
         (102, 8.1, None, None),
         (103, 0.8, 18, None),
@@ -79,15 +81,15 @@ def test_each_format_gives_the_tables_rows(
     ]
     assert pypaimon_rows(pypaimon, job, "id", "weight", "age", "address") == after
 
-    topic = sent(bench, "paimon_cdc_tests", "dms.evolution")
-    job = run(bench, tmp_path / "dms", topic, "aws-dms-json", PRODUCT, "id")
+    topic = sent(harness, "paimon_cdc_tests", "dms.evolution")
+    job = run(harness, tmp_path / "dms", topic, "aws-dms-json", PRODUCT, "id")
     after[1:3] = [(103, None, None, None), (104, 0.75, None, None)]  # without a column
     assert pypaimon_rows(pypaimon, job, "id", "weight", "age", "address") == after
 
-    topic = bench.topic([(b'{"id":1}', b'{"v":"a"}'), (b'{"id":1}', b'{"v":"b"}')])
+    topic = harness.topic([(b'{"id":1}', b'{"v":"a"}'), (b'{"id":1}', b'{"v":"b"}')])
     columns = "id INT NOT NULL, v STRING"
     more = {"json.key-columns": "id"}
-    job = run(bench, tmp_path / "json", topic, "json", columns, "id", **more)
+    job = run(harness, tmp_path / "json", topic, "json", columns, "id", **more)
     assert pypaimon_rows(pypaimon, job, "id", "v") == [(1, "b")]
 
     with schema_registry() as registry:
@@ -98,12 +100,12 @@ def test_each_format_gives_the_tables_rows(
         events = ({**event(rng), "op": op, "before": old, "after": new} for op, old, new in changes)
         source = {"connector": "mysql", "table": "orders"}
         values = [{**message, "source": {**message["source"], **source}} for message in events]
-        topic = bench.topic((None, encoded(number, ENVELOPE, value)) for value in values)
+        topic = harness.topic((None, encoded(number, ENVELOPE, value)) for value in values)
         more = {"debezium.schema.registry.url": registry.url}
         columns = "id BIGINT NOT NULL, name STRING, amount DECIMAL(12,2)"
-        job = run(bench, tmp_path / "avro", topic, "debezium-avro", columns, "id", **more)
+        job = run(harness, tmp_path / "avro", topic, "debezium-avro", columns, "id", **more)
     assert pypaimon_rows(pypaimon, job, "id", "name", "amount") == [(2, "Ada", Decimal("4.82"))]
 
-    topic = sent(bench, "paimon_cdc_tests", "json.evolution")
-    job = run(bench, tmp_path / "append", topic, "json", "a STRING, c STRING")
+    topic = sent(harness, "paimon_cdc_tests", "json.evolution")
+    job = run(harness, tmp_path / "append", topic, "json", "a STRING, c STRING")
     assert pypaimon_rows(pypaimon, job, "a") == [("a1",), ("a2",), ("a3",), ("a4",)]

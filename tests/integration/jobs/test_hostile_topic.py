@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, Message, change
+from tests.support.jobs.job_harness import JobHarness, Message, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -50,20 +50,20 @@ def hostile() -> list[tuple[str, str | None]]:
     return messages
 
 
-def test_the_good_ones_land_and_the_bad_ones_keep_their_places(bench: JobBench) -> None:
-    topic = bench.topic(partitions=2)
+def test_the_good_ones_land_and_the_bad_ones_keep_their_places(harness: JobHarness) -> None:
+    topic = harness.topic(partitions=2)
     messages = hostile()
     good = {key: f"v{key}" for key in range(GOOD)}
     batch: list[Message] = [change(key, value) for key, value in good.items()]
     for at, (form, _) in enumerate(messages):
         batch.insert(at * 5, (b"k", form.encode()))
-    bench.send(topic, batch, partition=1)
-    bench.configure(topic, stream={"quarantine": str(bench.folder / "quarantine")})
-    bench.run()
+    harness.send(topic, batch, partition=1)
+    harness.configure(topic, stream={"quarantine": str(harness.folder / "quarantine")})
+    harness.run()
     landed = {1000 + at: value for at, (_, value) in enumerate(messages) if value is not None}
-    assert bench.rows() == {**good, **landed}
+    assert harness.rows() == {**good, **landed}
 
-    quarantined = bench.quarantine()
+    quarantined = harness.quarantine()
     bad = [form for form, value in messages if value is None]
     places = [at * 5 for at, (_, value) in enumerate(messages) if value is None]
     assert [(line["topic"], line["partition"], line["offset"]) for line in quarantined] == [
@@ -73,5 +73,5 @@ def test_the_good_ones_land_and_the_bad_ones_keep_their_places(bench: JobBench) 
     assert {line["reason"].split(":")[0] for line in quarantined} == {
         "is nested too deeply", "has the field 'v' twice", "is not JSON",
     }  # fmt: skip
-    [epoch] = bench.events("epoch")
+    [epoch] = harness.events("epoch")
     assert (epoch["bad"], epoch["decoder_errors"]) == (len(bad), 0)

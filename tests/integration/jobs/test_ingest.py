@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.normal_rows import normal_rows, sorted_rows
 from tests.support.messages.captured_tables import (
     ALL_TYPES,
@@ -62,7 +62,7 @@ CAPTURED = [
 @pytest.mark.parametrize(
     ("kind", "case"), CAPTURED, ids=[f"{case.topic}-{kind}" for kind, case in CAPTURED]
 )
-def test_captured_messages_become_rows(bench: JobBench, kind: str, case: Captured) -> None:
+def test_captured_messages_become_rows(harness: JobHarness, kind: str, case: Captured) -> None:
     """Decoding is compared with the SQL in unit tests; here what is read with what was decoded."""
     options = {"truncate": "ignore", "unchanged-values": "quarantine", **case.options}
     messages = captured(case.file, case.topic)
@@ -70,30 +70,30 @@ def test_captured_messages_become_rows(bench: JobBench, kind: str, case: Capture
     source: dict[str, Any] = {f"debezium.{key}": value for key, value in options.items()}
     topics = []
     if kind == "kafka":
-        topics = [bench.topic(partitions=3)]
+        topics = [harness.topic(partitions=3)]
         for record in messages.to_pylist():
             pair = (record["key"], record["value"])
-            bench.send(topics[0], [pair], partition=record["partition"])
+            harness.send(topics[0], [pair], partition=record["partition"])
     else:
         lines = (FIXTURES / f"{case.file}.jsonl").read_text(encoding="utf-8").splitlines()
         texts = [line for line in lines if json.loads(line)["topic"] == case.topic]
-        folder = bench.folder / "messages"
+        folder = harness.folder / "messages"
         folder.mkdir()
         (folder / "1.jsonl").write_text("\n".join(texts), encoding="utf-8")
         source |= {"kind": "files", "path": str(folder)}
-    bench.configure(
+    harness.configure(
         *topics,
         source=source,
         table={"columns": case.columns, "primary-keys": case.keys},
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
     )
-    bench.run()
-    rows = bench.java.read(bench.table)
+    harness.run()
+    rows = harness.java.read(harness.table)
     assert sorted_rows(rows) == sorted_rows(_rows(decoded.changes.rows, case.keys))
-    plans = bench.java.changelog(bench.table)
+    plans = harness.java.changelog(harness.table)
     changes = [{"_kind": kind, **row} for plan in plans for kind, row in plan.changes]
     assert sorted_rows(changes) == sorted_rows(_changes(decoded.changes.rows))
-    assert len(bench.quarantine()) == decoded.bad.num_rows
+    assert len(harness.quarantine()) == decoded.bad.num_rows
 
 
 def _changes(changes: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -110,57 +110,57 @@ def _rows(changes: pa.RecordBatch, keys: Sequence[str]) -> list[dict[str, Any]]:
     return [{k: v for k, v in change.items() if k != "_kind"} for change in remaining]
 
 
-def test_compactions_are_drained_and_a_second_run_commits_nothing(bench: JobBench) -> None:
+def test_compactions_are_drained_and_a_second_run_commits_nothing(harness: JobHarness) -> None:
     """Three partitions, an epoch for every few messages, compaction all along."""
-    topic = bench.topic(
+    topic = harness.topic(
         [change(k, "a") for k in range(30)]
         + [change(k, "b", "a") for k in range(20)]
         + [change(k, None, "b") for k in range(10)],
         partitions=3,
     )
-    bench.configure(
+    harness.configure(
         topic,
         source={"max-offsets-per-trigger": 6},
         table={"options.num-sorted-run.compaction-trigger": "3"},
     )
-    bench.run()
+    harness.run()
     rows = {k: "b" for k in range(10, 20)} | {k: "a" for k in range(20, 30)}
-    assert bench.rows() == rows
+    assert harness.rows() == rows
     by_key: dict[int, list[str]] = {}
-    for kind, key, value in bench.changes():
+    for kind, key, value in harness.changes():
         by_key.setdefault(key, []).append(kind + value)
     updated = ["+Ia", "-Ua", "+Ub"]
     assert by_key == {k: [*updated, "-Db"] for k in range(10)} | {
         k: updated if k < 20 else ["+Ia"] for k in range(10, 30)
     }
-    snapshots = bench.snapshots()
-    epochs = len(bench.events("epoch"))
+    snapshots = harness.snapshots()
+    epochs = len(harness.events("epoch"))
     assert epochs >= 10
     assert [s for s in snapshots if "APPEND" in s] == [f"APPEND {n}" for n in range(epochs)]
     assert any("COMPACT" in snapshot for snapshot in snapshots)
-    _check_drained(bench, trigger=3)
+    _check_drained(harness, trigger=3)
 
-    bench.run()
-    assert bench.snapshots() == snapshots
-    bench.send(topic, [change(99, "new")])
-    bench.run()
-    assert bench.rows() == rows | {99: "new"}
-    assert f"APPEND {epochs}" in bench.snapshots()
+    harness.run()
+    assert harness.snapshots() == snapshots
+    harness.send(topic, [change(99, "new")])
+    harness.run()
+    assert harness.rows() == rows | {99: "new"}
+    assert f"APPEND {epochs}" in harness.snapshots()
 
 
-def _check_drained(bench: JobBench, trigger: int) -> None:
+def _check_drained(harness: JobHarness, trigger: int) -> None:
     """No bucket has as many sorted runs as would begin a compaction, save one run of all."""
     runs: dict[int, set[Any]] = {}
-    for file in bench.java.files(bench.table):
+    for file in harness.java.files(harness.table):
         run = file["file_name"] if file["level"] == 0 else file["level"]
         runs.setdefault(file["bucket"], set()).add(run)
     assert all(len(of_bucket) <= trigger for of_bucket in runs.values()), runs
 
 
-def test_without_changelog_and_with_the_options_of_compaction(bench: JobBench) -> None:
+def test_without_changelog_and_with_the_options_of_compaction(harness: JobHarness) -> None:
     """changelog-producer none, prepare-commit.wait-compaction, then write-only in it."""
-    topic = bench.topic(change(k, "a") for k in range(20))
-    bench.configure(
+    topic = harness.topic(change(k, "a") for k in range(20))
+    harness.configure(
         topic,
         source={"max-offsets-per-trigger": 4},
         table={
@@ -169,46 +169,46 @@ def test_without_changelog_and_with_the_options_of_compaction(bench: JobBench) -
             "options.prepare-commit.wait-compaction": "true",
         },
     )
-    bench.run()
-    assert bench.rows() == dict.fromkeys(range(20), "a")
+    harness.run()
+    assert harness.rows() == dict.fromkeys(range(20), "a")
     # Each epoch has waited for the compactions that it began, and committed them itself.
-    assert bench.events("idle_commit") == []
-    assert all(event["compactions_running"] == 0 for event in bench.events("epoch"))
-    compacts = [s for s in bench.snapshots() if "COMPACT" in s]
+    assert harness.events("idle_commit") == []
+    assert all(event["compactions_running"] == 0 for event in harness.events("epoch"))
+    compacts = [s for s in harness.snapshots() if "COMPACT" in s]
     assert compacts
-    assert not list(bench.table.glob("bucket-*/changelog-*"))
+    assert not list(harness.table.glob("bucket-*/changelog-*"))
 
-    bench.send(topic, (change(k, "b") for k in range(20)))
-    bench.run("table.options.write-only=true")
-    assert bench.rows() == dict.fromkeys(range(20), "b")
-    assert [s for s in bench.snapshots() if "COMPACT" in s] == compacts
+    harness.send(topic, (change(k, "b") for k in range(20)))
+    harness.run("table.options.write-only=true")
+    assert harness.rows() == dict.fromkeys(range(20), "b")
+    assert [s for s in harness.snapshots() if "COMPACT" in s] == compacts
 
 
-def test_two_topics_and_a_pattern_go_into_one_table(bench: JobBench) -> None:
-    first = bench.topic([change(1, "one")], partitions=3)
-    second = bench.topic([change(2, "two")])
-    bench.configure(first, second, source={"merge-shards": True})
-    bench.run()
-    assert bench.rows() == {1: "one", 2: "two"}
-    (event,) = [event for event in bench.events("progress") if event["messages"]]
+def test_two_topics_and_a_pattern_go_into_one_table(harness: JobHarness) -> None:
+    first = harness.topic([change(1, "one")], partitions=3)
+    second = harness.topic([change(2, "two")])
+    harness.configure(first, second, source={"merge-shards": True})
+    harness.run()
+    assert harness.rows() == {1: "one", 2: "two"}
+    (event,) = [event for event in harness.events("progress") if event["messages"]]
     assert set(event["end_offsets"]) == {first, second}
 
-    bench.folder /= "pattern"
-    bench.configure(source={"topic-pattern": f"({first}|{second})", "merge-shards": True})
-    bench.run()
-    assert bench.rows() == {1: "one", 2: "two"}
+    harness.folder /= "pattern"
+    harness.configure(source={"topic-pattern": f"({first}|{second})", "merge-shards": True})
+    harness.run()
+    assert harness.rows() == {1: "one", 2: "two"}
 
 
-def test_a_table_on_hdfs_is_ingested(bench: JobBench, hdfs: HdfsCluster) -> None:
+def test_a_table_on_hdfs_is_ingested(harness: JobHarness, hdfs: HdfsCluster) -> None:
     warehouse = hdfs.new_folder()
-    topic = bench.topic([change(key, "a") for key in range(20)], partitions=2)
-    bench.configure(topic, table={"warehouse": warehouse})
-    bench.run()
-    bench.send(topic, [change(3, "b", "a"), change(4, None, "a")])
-    bench.run()
+    topic = harness.topic([change(key, "a") for key in range(20)], partitions=2)
+    harness.configure(topic, table={"warehouse": warehouse})
+    harness.run()
+    harness.send(topic, [change(3, "b", "a"), change(4, None, "a")])
+    harness.run()
     table_path = f"{warehouse}/db.db/t"
-    rows = bench.java.read(table_path)
+    rows = harness.java.read(table_path)
     wanted = (dict.fromkeys(range(20), "a") | {3: "b"}).items() - {(4, "a")}
     assert {(row["id"], row["v"]) for row in rows} == wanted
-    kinds = [snapshot["commitKind"] for snapshot in bench.java.snapshots(table_path)]
+    kinds = [snapshot["commitKind"] for snapshot in harness.java.snapshots(table_path)]
     assert kinds == ["APPEND"] * 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, Message
+from tests.support.jobs.job_harness import JobHarness, Message
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 COLUMNS = "id BIGINT NOT NULL, v BIGINT"
@@ -38,24 +38,24 @@ def change(key: int, before: int | None, after: int | None) -> Message:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_writes_a_kind_of_table(bench: JobBench, kind: str) -> None:
-    topic = bench.topic([change(1, None, 5), change(2, None, 6), change(3, None, 7)])
+def test_a_job_writes_a_kind_of_table(harness: JobHarness, kind: str) -> None:
+    topic = harness.topic([change(1, None, 5), change(2, None, 6), change(3, None, 7)])
     options = {f"options.{key}": value for key, value in KINDS[kind].items()}
-    bench.configure(topic, table={"columns": COLUMNS, "options.bucket": "1", **options})
-    bench.run()
-    bench.send(topic, [change(1, 5, 8), change(3, 7, None), change(4, None, 1)])
-    bench.run()
-    bench.send(topic, [change(1, 8, 9), change(1, 9, 2)])
-    bench.run()
-    rows = {row["id"]: row["v"] for row in bench.java.read(bench.table)}
+    harness.configure(topic, table={"columns": COLUMNS, "options.bucket": "1", **options})
+    harness.run()
+    harness.send(topic, [change(1, 5, 8), change(3, 7, None), change(4, None, 1)])
+    harness.run()
+    harness.send(topic, [change(1, 8, 9), change(1, 9, 2)])
+    harness.run()
+    rows = {row["id"]: row["v"] for row in harness.java.read(harness.table)}
     assert rows == {1: 2, 2: 6, 4: 1}
     # Compactions of two buckets may come in two snapshots of an epoch.
     epoch_of = {
         snapshot["id"]: snapshot["commitIdentifier"]
-        for snapshot in bench.java.snapshots(bench.table)
+        for snapshot in harness.java.snapshots(harness.table)
     }
     epochs: dict[int, list[tuple[str, int, int]]] = {}
-    for plan in bench.java.changelog(bench.table):
+    for plan in harness.java.changelog(harness.table):
         changes = epochs.setdefault(epoch_of[plan.snapshot], [])
         changes += [(kind, row["id"], row["v"]) for kind, row in plan.changes]
     assert [sorted(changes) for changes in epochs.values() if changes] == [
@@ -65,7 +65,7 @@ def test_a_job_writes_a_kind_of_table(bench: JobBench, kind: str) -> None:
     ]
 
 
-def test_a_key_without_the_partition_keeps_one_row(bench: JobBench) -> None:
+def test_a_key_without_the_partition_keeps_one_row(harness: JobHarness) -> None:
     """As of PostgreSQL's REPLICA IDENTITY DEFAULT: deletes know nothing but the key."""
 
     def message(key: int, op: str, after: dict[str, str] | None) -> Message:
@@ -75,21 +75,21 @@ def test_a_key_without_the_partition_keeps_one_row(bench: JobBench) -> None:
         return json.dumps({"id": key}).encode(), json.dumps(document).encode()
 
     new, paid = {"state": "new"}, {"state": "paid"}
-    topic = bench.topic([message(key, "c", new) for key in range(1, 6)])
+    topic = harness.topic([message(key, "c", new) for key in range(1, 6)])
     columns = {"columns": "id BIGINT NOT NULL, state STRING", "partition-keys": ["state"]}
-    bench.configure(
+    harness.configure(
         topic, table={**columns, "options.bucket": -1, "options.changelog-producer": "input"}
     )
-    bench.run()
+    harness.run()
     changes = [message(1, "u", paid), message(2, "d", None), message(3, "u", paid)]
     changes += [message(3, "d", None), message(1, "u", new), message(6, "c", paid)]
-    bench.send(topic, changes)
-    bench.run()
-    rows = sorted((row["id"], row["state"]) for row in bench.java.read(bench.table))
+    harness.send(topic, changes)
+    harness.run()
+    rows = sorted((row["id"], row["state"]) for row in harness.java.read(harness.table))
     assert rows == [(1, "new"), (4, "new"), (5, "new"), (6, "paid")]
     changelog = [
         sorted((kind, row["id"], row["state"]) for kind, row in plan.changes)
-        for plan in bench.java.changelog(bench.table)
+        for plan in harness.java.changelog(harness.table)
     ]
     assert [changes for changes in changelog if changes][1:] == [
         [

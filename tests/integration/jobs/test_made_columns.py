@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, Message
+from tests.support.jobs.job_harness import JobHarness, Message
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
@@ -39,9 +39,9 @@ def event(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Messag
 
 
 def test_rows_move_and_leave_as_their_columns_say(
-    bench: JobBench, pypaimon: PyPaimonReader
+    harness: JobHarness, pypaimon: PyPaimonReader
 ) -> None:
-    topic = bench.topic(
+    topic = harness.topic(
         [
             event(None, row(1, 0, "one")),
             event(None, row(2, 0, "two")),
@@ -50,14 +50,14 @@ def test_rows_move_and_leave_as_their_columns_say(
             event(None, row(5, 0, "five")),
         ]
     )
-    bench.configure(
+    harness.configure(
         topic,
         source={"debezium.replica-identity": "full"},
         table=TABLE,
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
     )
-    bench.run()
-    bench.send(
+    harness.run()
+    harness.send(
         topic,
         [
             event(row(1, 0, "one"), row(1, 1, "uno")),  # to another partition
@@ -66,21 +66,21 @@ def test_rows_move_and_leave_as_their_columns_say(
             event(row(5, 0, "five"), None),
         ],
     )
-    bench.run()
+    harness.run()
 
-    read = pypaimon.read(bench.table).sort_by("id").to_pylist()
+    read = pypaimon.read(harness.table).sort_by("id").to_pylist()
     assert [(row["id"], row["dt"], row["v"], row["short"], row["__offset"]) for row in read] == [
         (1, "20240102", "uno", "un", 5),
         (3, "20240101", "three", "th", 7),
     ]
     assert {row["__table_name"] for row in read} == {"orders"}
     assert {row["__op_ts"].timestamp() for row in read} == {NEW_YEAR_MS / 1000}
-    in_java = bench.java.read(bench.table, columns=["id", "dt", "short"])
+    in_java = harness.java.read(harness.table, columns=["id", "dt", "short"])
     assert sorted(in_java, key=lambda row: row["id"]) == [
         {"id": 1, "dt": "20240102", "short": "un"},
         {"id": 3, "dt": "20240101", "short": "th"},
     ]
-    plans = bench.java.changelog(bench.table)
+    plans = harness.java.changelog(harness.table)
     changes = [(kind, row["id"], row["dt"]) for plan in plans for kind, row in plan.changes]
     assert sorted(changes) == sorted(
         [
@@ -94,5 +94,5 @@ def test_rows_move_and_leave_as_their_columns_say(
             ("-D", 5, "20240101"),
         ]
     )
-    (bad,) = bench.quarantine()
+    (bad,) = harness.quarantine()
     assert bad["reason"] == "column 'short' (substring(v, 0, 2)): \"x\" has fewer than 2 characters"

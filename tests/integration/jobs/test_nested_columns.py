@@ -13,7 +13,7 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
 from tests.support.engines.stream_app_source import frame, rows_of, source
-from tests.support.jobs.job_bench import JobBench, Message
+from tests.support.jobs.job_harness import JobHarness, Message
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.pypaimon_reader import PyPaimonReader
@@ -44,10 +44,10 @@ def delete(key: int, **columns: Any) -> Message:
 
 
 def test_messages_become_rows_that_paimon_merges_on(
-    bench: JobBench, pypaimon: PyPaimonReader, source: SparkSession
+    harness: JobHarness, pypaimon: PyPaimonReader, source: SparkSession
 ) -> None:
     """Epochs, a writer of Paimon's in between, a new column, bad records; four readers agree."""
-    topic = bench.topic(
+    topic = harness.topic(
         [
             insert(1, tags=["a", "b"], counts={"x": 1}, items=[{"sku": 7, "name": "nut"}],
                    at={"x": 1.5, "y": 2}),
@@ -58,39 +58,39 @@ def test_messages_become_rows_that_paimon_merges_on(
             insert(4, items=[{"name": "without its number"}]),
         ]
     )  # fmt: skip
-    bench.configure(
+    harness.configure(
         topic,
         table={"columns": COLUMNS, **{f"options.{key}": text for key, text in OPTIONS.items()}},
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
     )
-    bench.run()
-    assert [line["reason"] for line in bench.quarantine()] == [
+    harness.run()
+    assert [line["reason"] for line in harness.quarantine()] == [
         "column 'tags' (ARRAY<STRING>): [[\"nested\"]] is not a value of that type",
         "column 'items' (ARRAY<ROW<`sku` INT NOT NULL, `name` STRING>>): "
         '[{"name":"without its number"}] is not a value of that type',
     ]
     theirs = {"id": 1, "tags": ["d"], "counts": [("x", 5)], "items": None, "at": None}
-    bench.java.write(bench.table, [("+I", theirs)], identifier=1)
+    harness.java.write(harness.table, [("+I", theirs)], identifier=1)
     alter_table(
-        open_table(str(bench.table)),
+        open_table(str(harness.table)),
         [AddColumn(name="more", data_type=parse_data_type("ARRAY<ROW<v INT>>"))],
     )
-    bench.send(topic, [delete(1, tags=["a"], counts={"z": 0}, items=[{"sku": 8}], at=None)])
-    bench.send(topic, [insert(2, counts={"y": None}, more=[{"v": 1}])])
-    bench.run()
+    harness.send(topic, [delete(1, tags=["a"], counts={"z": 0}, items=[{"sku": 8}], at=None)])
+    harness.send(topic, [insert(2, counts={"y": None}, more=[{"v": 1}])])
+    harness.run()
     wanted = [
         {"id": 1, "tags": ["b", "c", "d"], "counts": [("x", 5)],
          "items": [{"sku": 7, "name": "bolt"}], "at": {"x": 1.5, "y": 2.0}, "more": None},
         {"id": 2, "tags": [], "counts": [("y", None)], "items": [{"sku": 1, "name": None}],
          "at": {"x": 1.0, "y": None}, "more": [{"v": 1}]},
     ]  # fmt: skip
-    location = str(bench.table)
+    location = str(harness.table)
     assert sound_report(open_table(location)).files
-    merged = bench.java.read(location)
-    bench.java.compact(bench.table)  # PyPaimon merges, but undoes nothing
+    merged = harness.java.read(location)
+    harness.java.compact(harness.table)  # PyPaimon merges, but undoes nothing
     readers = {
         "Java": merged,
-        "PyPaimon": normal_rows(pypaimon.read(bench.table)),
+        "PyPaimon": normal_rows(pypaimon.read(harness.table)),
         "Spark": rows_of(frame(source, location), location),
     }
     for name, rows in readers.items():

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
 
 def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_reported(
-    bench: JobBench,
+    harness: JobHarness,
 ) -> None:
-    topic = bench.topic([change(1, "20260131"), change(2, "2026-01-31"), change(3, "20260201")])
-    bench.configure(
+    topic = harness.topic([change(1, "20260131"), change(2, "2026-01-31"), change(3, "20260201")])
+    harness.configure(
         topic,
         table={
             "primary-keys": ["id", "v"],
@@ -24,12 +24,12 @@ def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_repor
             "options.local-merge-buffer-size": "64 mb",
         },
     )
-    error = bench.fails()
+    error = harness.fails()
     assert error.startswith("1 records could not be decoded, 0 are allowed\n")
     assert "v=2026-01-31" in error
-    done = bench.run(f"stream.quarantine={bench.folder}/quarantine")
+    done = harness.run(f"stream.quarantine={harness.folder}/quarantine")
     warnings = [line for line in done.output.splitlines() if "does not act on" in line]
     assert len(warnings) == 1
     assert warnings[0].endswith("does not act on: local-merge-buffer-size, write.batch-size")
-    assert bench.rows() == {1: "20260131", 3: "20260201"}
-    assert [line["offset"] for line in bench.quarantine()] == [1]
+    assert harness.rows() == {1: "20260131", 3: "20260201"}
+    assert [line["offset"] for line in harness.quarantine()] == [1]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs.job_bench import JobBench, Message
+from tests.support.jobs.job_harness import JobHarness, Message
 from tests.support.messages.debezium_messages import captured
 from tests.support.messages.replica_identities import AT_THE_END, COLUMNS, FILE
 
@@ -22,53 +22,53 @@ def of_topic(name: str) -> list[Message]:
     return [(message["key"], message["value"]) for message in captured(FILE, name).to_pylist()]
 
 
-def configure(bench: JobBench, *topics: str, keys: list[str], **source: Any) -> None:
-    bench.configure(
+def configure(harness: JobHarness, *topics: str, keys: list[str], **source: Any) -> None:
+    harness.configure(
         *topics,
         source=source,
         table={"columns": COLUMNS, "primary-keys": keys},
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
     )
 
 
-def rows(bench: JobBench) -> dict[int, tuple[str, str, str]]:
-    rows = bench.java.read(bench.table)
+def rows(harness: JobHarness) -> dict[int, tuple[str, str, str]]:
+    rows = harness.java.read(harness.table)
     by_id = {row["id"]: (row["customer"], str(row["amount"]), row["dt"]) for row in rows}
     assert len(by_id) == len(rows), "an id is there twice"
     return by_id
 
 
-def test_a_primary_key_that_the_source_does_not_know(bench: JobBench) -> None:
-    topic = bench.topic(of_topic("idp.shop.orders"))
-    configure(bench, topic, keys=["dt", "id"])
-    error = bench.fails(code=2)
+def test_a_primary_key_that_the_source_does_not_know(harness: JobHarness) -> None:
+    topic = harness.topic(of_topic("idp.shop.orders"))
+    configure(harness, topic, keys=["dt", "id"])
+    error = harness.fails(code=2)
     assert "the message's key (id) lacks dt of the primary key" in error
     assert f"topic {topic}, partition 0, offset 3" in error
     assert "REPLICA IDENTITY FULL" in error
     assert "make the source's key (id) the table's primary key" in error
-    assert not bench.table.exists()
+    assert not harness.table.exists()
     # As the source comes out of the box, with its own key.
-    configure(bench, topic, keys=["id"])
-    done = bench.run()
-    assert rows(bench) == AT_THE_END
-    assert bench.quarantine() == []
+    configure(harness, topic, keys=["id"])
+    done = harness.run()
+    assert rows(harness) == AT_THE_END
+    assert harness.quarantine() == []
     assert "not certain" not in done.output
 
 
-def test_the_first_update_stops_a_job_that_was_warned(bench: JobBench) -> None:
+def test_the_first_update_stops_a_job_that_was_warned(harness: JobHarness) -> None:
     messages = of_topic("idp.shop.orders")
-    topic = bench.topic(messages[:3])
-    configure(bench, topic, keys=["dt", "id"])
-    warned = bench.run().output
+    topic = harness.topic(messages[:3])
+    configure(harness, topic, keys=["dt", "id"])
+    warned = harness.run().output
     assert "a delete or an update will not be certain" in warned
-    bench.send(topic, messages[3:])
-    error = bench.fails(code=2)
+    harness.send(topic, messages[3:])
+    error = harness.fails(code=2)
     # Several tasks read the topic, and any of them may be the first to stop.
     assert error.startswith("the record is a")
     assert "which row it changes is not certain: the message's key (id) lacks dt" in error
     assert f"topic {topic}, partition 0, offset " in error
-    bench.run("source.debezium.unproven-keys=quarantine")
-    quarantined = bench.quarantine()
+    harness.run("source.debezium.unproven-keys=quarantine")
+    quarantined = harness.quarantine()
     assert [line["offset"] for line in quarantined] == [3, 4, 5, 8]
     assert [json.loads(line["key"]) for line in quarantined] == [
         {"id": 1},
@@ -79,36 +79,36 @@ def test_the_first_update_stops_a_job_that_was_warned(bench: JobBench) -> None:
     assert all("REPLICA IDENTITY FULL" in line["reason"] for line in quarantined)
 
 
-def test_topics_of_two_tables_of_the_source(bench: JobBench) -> None:
-    orders = bench.topic(of_topic("idp.shop.orders"))
-    full = bench.topic(of_topic("idp.shop.orders_full"))
-    configure(bench, orders, full, keys=["id"])
-    error = bench.fails(code=2)
+def test_topics_of_two_tables_of_the_source(harness: JobHarness) -> None:
+    orders = harness.topic(of_topic("idp.shop.orders"))
+    full = harness.topic(of_topic("idp.shop.orders_full"))
+    configure(harness, orders, full, keys=["id"])
+    error = harness.fails(code=2)
     assert "postgres.shop.orders (in " in error
     assert "postgres.shop.orders_full (in " in error
     assert "source.merge-shards = true" in error
-    assert not bench.table.exists()
-    configure(bench, orders, full, keys=["id"], **{"merge-shards": True})
-    bench.run()
-    assert rows(bench) == AT_THE_END
+    assert not harness.table.exists()
+    configure(harness, orders, full, keys=["id"], **{"merge-shards": True})
+    harness.run()
+    assert rows(harness) == AT_THE_END
 
 
-def test_another_table_that_comes_later(bench: JobBench) -> None:
+def test_another_table_that_comes_later(harness: JobHarness) -> None:
     """Behind the messages that are looked at beforehand, and in the topic of the first."""
-    topic = bench.topic(of_topic("idp.shop.orders"))
-    configure(bench, topic, keys=["id"])
-    bench.run()
-    before = bench.snapshots()
+    topic = harness.topic(of_topic("idp.shop.orders"))
+    configure(harness, topic, keys=["id"])
+    harness.run()
+    before = harness.snapshots()
     others = of_topic("idp.shop.orders_full")
-    bench.send(
+    harness.send(
         topic, of_topic("idp.shop.orders") * 3 + others * 3 + of_topic("idp.shop.orders") * 3
     )
-    error = bench.fails(code=2)
+    error = harness.fails(code=2)
     assert "2 tables of the source: postgres.shop.orders" in error
     assert f"topic {topic}, partition 0, offset 40: postgres.shop.orders_full" in error
-    assert bench.snapshots() == before
-    bench.run("source.merge-shards=true")
-    assert rows(bench) == AT_THE_END
+    assert harness.snapshots() == before
+    harness.run("source.merge-shards=true")
+    assert rows(harness) == AT_THE_END
 
 
 def of_table(name: str, key: int, op: str = "c") -> Message:
@@ -120,40 +120,40 @@ def of_table(name: str, key: int, op: str = "c") -> Message:
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_stranger_s_truncate_in_the_first_epoch_is_quarantined(
-    bench: JobBench, alone: bool
+    harness: JobHarness, alone: bool
 ) -> None:
     strange, ours = of_table("others", 7, "t"), [of_table("orders", key) for key in range(20)]
-    first = bench.topic(ours if alone else [*ours[:9], strange, *ours[9:]])
-    topics = [first, bench.topic([strange])] if alone else [first]
-    bench.configure(
+    first = harness.topic(ours if alone else [*ours[:9], strange, *ours[9:]])
+    topics = [first, harness.topic([strange])] if alone else [first]
+    harness.configure(
         *topics,
         table={"columns": "id BIGINT, v STRING", "primary-keys": ["id"]},
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
     )
-    bench.run()
-    assert bench.rows() == {key: f"v{key}" for key in range(20)}
-    [line] = bench.quarantine()
+    harness.run()
+    assert harness.rows() == {key: f"v{key}" for key in range(20)}
+    [line] = harness.quarantine()
     assert (line["topic"], line["offset"]) == (topics[-1], 0 if alone else 9)
-    bench.send(first, [of_table("orders", 1, "t")])
-    assert "the source table was truncated" in bench.fails()
+    harness.send(first, [of_table("orders", 1, "t")])
+    assert "the source table was truncated" in harness.fails()
 
 
-def test_a_stranger_s_records_are_quarantined_and_the_job_goes_on(bench: JobBench) -> None:
-    first = bench.topic([of_table("others", 7), *(of_table("orders", key) for key in range(20))])
-    second = bench.topic([of_table("", 8)])
-    bench.configure(
+def test_a_stranger_s_records_are_quarantined_and_the_job_goes_on(harness: JobHarness) -> None:
+    first = harness.topic([of_table("others", 7), *(of_table("orders", key) for key in range(20))])
+    second = harness.topic([of_table("", 8)])
+    harness.configure(
         *(first, second),
         table={"columns": "id BIGINT, v STRING", "primary-keys": ["id"]},
-        stream={"quarantine": str(bench.folder / "quarantine")},
+        stream={"quarantine": str(harness.folder / "quarantine")},
     )
     for _ in range(2):  # the second time with what the checkpoint remembers
-        bench.run()
-        assert bench.rows() == {key: f"v{key}" for key in range(20)}
+        harness.run()
+        assert harness.rows() == {key: f"v{key}" for key in range(20)}
         more = [of_table("others", 9), of_table("others", 9, "t"), of_table("orders", 1)]
-        bench.send(first, more)
-    bench.run()
-    assert bench.rows() == {key: f"v{key}" for key in range(20)}
-    assert {(line["topic"], line["offset"]) for line in bench.quarantine()} == {
+        harness.send(first, more)
+    harness.run()
+    assert harness.rows() == {key: f"v{key}" for key in range(20)}
+    assert {(line["topic"], line["offset"]) for line in harness.quarantine()} == {
         *((first, 0), (second, 0)),
         *((first, at) for at in (21, 22, 24, 25)),
     }

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from stream_app.table.opening import open_table
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.tables.expiring_table import files_on_disk, files_that_are_named
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
 
 def test_old_snapshots_expire_and_the_job_still_knows_what_it_has_committed(
-    bench: JobBench,
+    harness: JobHarness,
 ) -> None:
-    topic = bench.topic(change(k % 10, str(k)) for k in range(18))
-    bench.configure(
+    topic = harness.topic(change(k % 10, str(k)) for k in range(18))
+    harness.configure(
         topic,
         source={"max-offsets-per-trigger": 3},
         table={
@@ -24,26 +24,26 @@ def test_old_snapshots_expire_and_the_job_still_knows_what_it_has_committed(
             "options.snapshot.num-retained.max": "2",
         },
     )
-    bench.run()
+    harness.run()
     rows = {k: str(10 + k) for k in range(8)} | {8: "8", 9: "9"}
-    assert bench.rows() == rows
-    epochs = len(bench.events("epoch"))
+    assert harness.rows() == rows
+    epochs = len(harness.events("epoch"))
     assert epochs >= 6
-    snapshots = bench.snapshots()
+    snapshots = harness.snapshots()
     assert len(snapshots) <= 3  # two, and the job's newest epoch when two compactions came after it
     # Its APPEND, or the COMPACT that was committed with it and tells the same of the job.
     assert {snapshot.split()[1] for snapshot in snapshots} >= {str(epochs - 1)}
-    table = open_table(str(bench.table))
+    table = open_table(str(harness.table))
     assert files_on_disk(table) == files_that_are_named(table)
 
-    bench.send(topic, [change(99, "new")])
-    bench.run("table.options.snapshot.expire.execution-mode=async")
-    assert bench.rows() == rows | {99: "new"}
-    assert {snapshot.split()[1] for snapshot in bench.snapshots()} >= {str(epochs)}
+    harness.send(topic, [change(99, "new")])
+    harness.run("table.options.snapshot.expire.execution-mode=async")
+    assert harness.rows() == rows | {99: "new"}
+    assert {snapshot.split()[1] for snapshot in harness.snapshots()} >= {str(epochs)}
     assert files_on_disk(table) == files_that_are_named(table)
 
-    left = len(bench.snapshots())
-    bench.run("table.options.snapshot.num-retained.max=1")  # nothing comes in
-    assert len(bench.snapshots()) == 1 < left
-    assert bench.rows() == rows | {99: "new"}
+    left = len(harness.snapshots())
+    harness.run("table.options.snapshot.num-retained.max=1")  # nothing comes in
+    assert len(harness.snapshots()) == 1 < left
+    assert harness.rows() == rows | {99: "new"}
     assert files_on_disk(table) == files_that_are_named(table)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.opening import open_table
-from tests.support.databases.database_bench import DatabaseBench, database, same
+from tests.support.databases.database_harness import DatabaseHarness, database, same
 from tests.support.jobs.ingest_process import IngestProcess, read_events
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mar
 
 
 def test_tables_are_made_and_filled_and_new_ones_are_taken(
-    database: DatabaseBench, paimon_java: PaimonJava, pypaimon: PyPaimonReader
+    database: DatabaseHarness, paimon_java: PaimonJava, pypaimon: PyPaimonReader
 ) -> None:
     mixed = [
         *creates("shop_a.orders", range(50)),
@@ -75,7 +75,7 @@ def test_tables_are_made_and_filled_and_new_ones_are_taken(
 
 
 def _first_tables_are_read_by_all(
-    database: DatabaseBench, paimon_java: PaimonJava, pypaimon: PyPaimonReader
+    database: DatabaseHarness, paimon_java: PaimonJava, pypaimon: PyPaimonReader
 ) -> None:
     customers = [row for row in rows(range(5)) if row["id"] not in (2, 3)] + [a_row(2, "changed")]
     wanted = {
@@ -98,7 +98,7 @@ def _first_tables_are_read_by_all(
     assert [reason[:12] for reason in database.quarantine()] == ["is not JSON:"]
 
 
-def _new_tables_are_taken(database: DatabaseBench, paimon_java: PaimonJava) -> None:
+def _new_tables_are_taken(database: DatabaseHarness, paimon_java: PaimonJava) -> None:
     """A table in a topic that is known, a topic that is new, and a table without news."""
     database.send("mixed", [*creates("shop_a.late", range(9)), *creates("shop_a.orders", [60])])
     database.send("c.more", creates("shop_c.more", range(30)), is_new=True)
@@ -114,7 +114,7 @@ def _new_tables_are_taken(database: DatabaseBench, paimon_java: PaimonJava) -> N
     assert len(database.quarantine()) == 1
 
 
-def test_a_run_that_stores_nothing_does_not_look_successful(database: DatabaseBench) -> None:
+def test_a_run_that_stores_nothing_does_not_look_successful(database: DatabaseHarness) -> None:
     database.send("a", creates("shop_a.orders", range(7)), is_new=True)
     database.configure({}, source={"format": "maxwell-json"})
     output = database.run(code=1).output
@@ -125,7 +125,7 @@ def test_a_run_that_stores_nothing_does_not_look_successful(database: DatabaseBe
 
 @pytest.mark.parametrize("reader", ["native", "spark"])
 def test_shards_stay_apart_when_they_are_divided(
-    database: DatabaseBench,
+    database: DatabaseHarness,
     paimon_java: PaimonJava,
     reader: str,
     request: pytest.FixtureRequest,
@@ -148,7 +148,7 @@ def test_shards_stay_apart_when_they_are_divided(
 
 
 def test_a_table_gets_the_column_that_its_source_gets(
-    database: DatabaseBench, paimon_java: PaimonJava
+    database: DatabaseHarness, paimon_java: PaimonJava
 ) -> None:
     """In the middle of an epoch, and in a table that is made in the same epoch.
 
@@ -188,7 +188,7 @@ def test_a_table_gets_the_column_that_its_source_gets(
     assert open_table(str(database.table("others"))).schemas.ids() == [0]
 
 
-def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> None:
+def test_killed_between_the_commits_of_two_tables(database: DatabaseHarness) -> None:
     """Each table gets each epoch once, whatever had been committed when the job ended."""
     names = [f"t{number}" for number in range(12)]
     database.send("all", [], is_new=True)
@@ -228,7 +228,7 @@ def test_killed_between_the_commits_of_two_tables(database: DatabaseBench) -> No
     assert between, "no kill came between two commits"
 
 
-def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: DatabaseBench) -> None:
+def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: DatabaseHarness) -> None:
     """A file lies where a bucket's folder should be; the table gets everything once it is gone."""
     database.send("all", [*creates("shop.a", range(9)), *creates("shop.b", range(9))], is_new=True)
     database.configure({"options.bucket": "1"})
@@ -265,7 +265,7 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"
 
 
-def test_what_a_job_warns_of_outlives_its_log(database: DatabaseBench) -> None:
+def test_what_a_job_warns_of_outlives_its_log(database: DatabaseHarness) -> None:
     database.send("all", [with_time_of_day("shop.orders", 1)], is_new=True)
     database.configure({}, stream={"otlp-endpoint": "http://127.0.0.1:1"})
     for _ in range(2):  # a table's own warnings stay, and each start finds the others anew
@@ -284,7 +284,7 @@ def test_what_a_job_warns_of_outlives_its_log(database: DatabaseBench) -> None:
 
 
 def test_two_jobs_share_the_tables_of_a_database(
-    database: DatabaseBench, paimon_java: PaimonJava
+    database: DatabaseHarness, paimon_java: PaimonJava
 ) -> None:
     names = [f"t{number}" for number in range(9)]
     of_one_topic, of_own_topics = names[:6], names[6:]
@@ -318,7 +318,7 @@ def test_two_jobs_share_the_tables_of_a_database(
     assert "the checkpoint was begun with stream.share = '2/2'" in done.output
 
 
-def _run_share(database: DatabaseBench, share: str) -> list[str]:
+def _run_share(database: DatabaseHarness, share: str) -> list[str]:
     """Run the job of a share to the end of the topics; its tables."""
     of_share = database.folder / f"checkpoint-{share.replace('/', '-of-')}"
     named = {f"tables.t{number}.options.bucket": 1 for number in range(9)}

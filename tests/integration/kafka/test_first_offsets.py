@@ -11,7 +11,7 @@ from kafka.admin import KafkaAdminClient
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.brokers.kafka_broker import new_topic
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NINE = 1_700_000_000_000
@@ -47,69 +47,69 @@ def group_offsets(broker: EmbeddedBroker, group: str) -> dict[tuple[str, int], i
 
 @pytest.mark.parametrize("reader", ["native", "spark"])
 def test_a_job_begins_at_a_time(
-    bench: JobBench, reader: str, request: pytest.FixtureRequest
+    harness: JobHarness, reader: str, request: pytest.FixtureRequest
 ) -> None:
     """A partition without such a message begins at its end; the time only counts once."""
     if reader == "spark":
         request.getfixturevalue("spark_kafka_source")
-    topic = timed_topic(bench.broker, range(10))
+    topic = timed_topic(harness.broker, range(10))
     # 2023-11-14T22:13:28Z is NINE and 8 s: key 8 is in partition 0, key 9 in partition 1.
     source = {"reader": reader, "starting-timestamp": "2023-11-14T22:13:28.500Z"}
-    bench.configure(topic, source=source)
-    bench.run()
-    assert bench.rows() == {9: "v9"}
-    send_timed(bench.broker, topic, range(10, 12), 2)
-    bench.run()
-    assert bench.rows() == {9: "v9", 10: "v10", 11: "v11"}
+    harness.configure(topic, source=source)
+    harness.run()
+    assert harness.rows() == {9: "v9"}
+    send_timed(harness.broker, topic, range(10, 12), 2)
+    harness.run()
+    assert harness.rows() == {9: "v9", 10: "v10", 11: "v11"}
 
 
-def test_topics_begin_at_times_of_their_own(bench: JobBench) -> None:
-    early, late = (timed_topic(bench.broker, keys) for keys in (range(6), range(6, 12)))
+def test_topics_begin_at_times_of_their_own(harness: JobHarness) -> None:
+    early, late = (timed_topic(harness.broker, keys) for keys in (range(6), range(6, 12)))
     times = {early: {"0": NINE + 4000, "1": NINE + 1000}, late: NINE + 9000}
     source = {"starting-offsets-by-timestamp": json.dumps(times), "merge-shards": True}
-    bench.configure(early, late, source=source)
-    bench.run()
-    assert sorted(bench.rows()) == [1, 3, 4, 5, 9, 10, 11]
+    harness.configure(early, late, source=source)
+    harness.run()
+    assert sorted(harness.rows()) == [1, 3, 4, 5, 9, 10, 11]
 
 
-def test_times_must_name_what_is_there(bench: JobBench) -> None:
-    topic = timed_topic(bench.broker, range(2))
+def test_times_must_name_what_is_there(harness: JobHarness) -> None:
+    topic = timed_topic(harness.broker, range(2))
     times = json.dumps({topic: {"0": NINE, "7": NINE}, "other": NINE})
-    bench.configure(topic, source={"starting-offsets-by-timestamp": times})
-    error = bench.fails()
+    harness.configure(topic, source={"starting-offsets-by-timestamp": times})
+    error = harness.fails()
     assert "source.starting-offsets-by-timestamp" in error
     for problem in (f"{topic}/1 has no time", f"{topic}/7 is not there", "other is not there"):
         assert problem in error
 
 
-def test_a_job_takes_over_from_a_consumer_group(bench: JobBench) -> None:
+def test_a_job_takes_over_from_a_consumer_group(harness: JobHarness) -> None:
     """It begins at the group's offsets, and the group then shows where the job is."""
-    topic, group = timed_topic(bench.broker, range(10)), f"group-{uuid4().hex}"
-    consumer = KafkaConsumer(bootstrap_servers=bench.broker.bootstrap, group_id=group)
+    topic, group = timed_topic(harness.broker, range(10)), f"group-{uuid4().hex}"
+    consumer = KafkaConsumer(bootstrap_servers=harness.broker.bootstrap, group_id=group)
     consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(3, "", -1)})
     consumer.close()
-    bench.configure(topic, source={"group-id": group, "starting-offsets": "latest"})
-    bench.run()
+    harness.configure(topic, source={"group-id": group, "starting-offsets": "latest"})
+    harness.run()
     # Partition 0 has 0, 2, 4, 6, 8, of which three were read; partition 1 has no offset.
-    assert sorted(bench.rows()) == [6, 8]
-    assert group_offsets(bench.broker, group) == {(topic, 0): 5, (topic, 1): 5}
-    send_timed(bench.broker, topic, range(10, 13), 2)
-    bench.run()
-    assert sorted(bench.rows()) == [6, 8, 10, 11, 12]
-    assert group_offsets(bench.broker, group) == {(topic, 0): 7, (topic, 1): 6}
+    assert sorted(harness.rows()) == [6, 8]
+    assert group_offsets(harness.broker, group) == {(topic, 0): 5, (topic, 1): 5}
+    send_timed(harness.broker, topic, range(10, 13), 2)
+    harness.run()
+    assert sorted(harness.rows()) == [6, 8, 10, 11, 12]
+    assert group_offsets(harness.broker, group) == {(topic, 0): 7, (topic, 1): 6}
 
 
-def test_a_group_with_members_holds_nothing_back(bench: JobBench) -> None:
-    topic, group = timed_topic(bench.broker, range(4)), f"group-{uuid4().hex}"
+def test_a_group_with_members_holds_nothing_back(harness: JobHarness) -> None:
+    topic, group = timed_topic(harness.broker, range(4)), f"group-{uuid4().hex}"
     member = KafkaConsumer(
-        topic, bootstrap_servers=bench.broker.bootstrap, group_id=group, enable_auto_commit=False
+        topic, bootstrap_servers=harness.broker.bootstrap, group_id=group, enable_auto_commit=False
     )
     member.poll(5000)
     try:
-        bench.configure(topic, source={"group-id": group})
-        done = bench.run()
+        harness.configure(topic, source={"group-id": group})
+        done = harness.run()
     finally:
         member.close()
-    assert sorted(bench.rows()) == [0, 1, 2, 3]
+    assert sorted(harness.rows()) == [0, 1, 2, 3]
     assert f"group {group} is behind, and the job continues" in done.output
     assert "stop the consumers that are members of the group" in done.output

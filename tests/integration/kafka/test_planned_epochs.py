@@ -21,7 +21,7 @@ from stream_app.kafka.librdkafka import library
 from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
 from tests.support.brokers.secure_kafka import SecureKafka
 from tests.support.jobs.ingest_process import a_free_port
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
@@ -34,7 +34,7 @@ def asks(bootstrap: str, *topics: str, **options: str) -> ClusterOffsets:
 
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["done", "begun"])
-def test_a_checkpoint_of_sparks_source_goes_on(bench: JobBench, is_done: bool) -> None:
+def test_a_checkpoint_of_sparks_source_goes_on(harness: JobHarness, is_done: bool) -> None:
     """A job of 0.1.0 with Spark 4.1.3's source: offsets 0 to 7 and 0 to 6 in epochs 0 to 3.
 
     Its epochs had four messages at most. Where Spark had not noted that the last one was done, the
@@ -43,60 +43,60 @@ def test_a_checkpoint_of_sparks_source_goes_on(bench: JobBench, is_done: bool) -
     with zipfile.ZipFile(FIXTURES / "spark-4.1.3.zip") as recorded:
         for name in recorded.namelist():
             place = name.replace("table/", "warehouse/db.db/t/", 1)
-            (bench.folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (bench.folder / place).write_bytes(recorded.read(name))
-    state = bench.folder / "checkpoint" / "stream_app.json"
-    stored = json.loads(state.read_text()) | {"table": str(bench.table), "topic_ids": {}}
+            (harness.folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (harness.folder / place).write_bytes(recorded.read(name))
+    state = harness.folder / "checkpoint" / "stream_app.json"
+    stored = json.loads(state.read_text()) | {"table": str(harness.table), "topic_ids": {}}
     state.write_text(json.dumps(stored))
     if not is_done:
         for name in ("3", ".3.crc"):
-            (bench.folder / "checkpoint" / "commits" / name).unlink()
-    new_topic(bench.broker, name="recorded", partitions=2)
+            (harness.folder / "checkpoint" / "commits" / name).unlink()
+    new_topic(harness.broker, name="recorded", partitions=2)
     try:
         for partition in range(2):
             old = [change(key * 2 + partition, "a") for key in range(6)]
-            produce(bench.broker, "recorded", old, partition=partition)
-        produce(bench.broker, "recorded", [change(0, "b", "a")], partition=0)
-        produce(bench.broker, "recorded", [change(1, "c", "a")], partition=1)
-        bench.configure("recorded")
-        bench.run("source.reader=native")
+            produce(harness.broker, "recorded", old, partition=partition)
+        produce(harness.broker, "recorded", [change(0, "b", "a")], partition=0)
+        produce(harness.broker, "recorded", [change(1, "c", "a")], partition=1)
+        harness.configure("recorded")
+        harness.run("source.reader=native")
     finally:
-        delete_topic(bench.broker, "recorded")
+        delete_topic(harness.broker, "recorded")
     assert not state.exists(), "job_state.json has replaced it"
-    assert bench.rows() == {**dict.fromkeys(range(12), "a"), 0: "b", 1: "c"}
-    assert bench.snapshots() == [f"APPEND {epoch}" for epoch in range(5)]
-    [*_, progress] = bench.events("progress")
+    assert harness.rows() == {**dict.fromkeys(range(12), "a"), 0: "b", 1: "c"}
+    assert harness.snapshots() == [f"APPEND {epoch}" for epoch in range(5)]
+    [*_, progress] = harness.events("progress")
     assert (progress["epoch"], progress["messages"], progress["lag"]) == (4, 1, 0)
     assert progress["end_offsets"] == {"recorded": {"0": 7, "1": 7}}
 
 
-def test_topics_that_come_partitions_that_come_and_the_newest_first(bench: JobBench) -> None:
+def test_topics_that_come_partitions_that_come_and_the_newest_first(harness: JobHarness) -> None:
     name = f"come-{uuid4().hex[:6]}"
-    new_topic(bench.broker, name=f"{name}.a")
-    bench.send(f"{name}.a", [change(1, "before the job")])
+    new_topic(harness.broker, name=f"{name}.a")
+    harness.send(f"{name}.a", [change(1, "before the job")])
     pattern = {"topic-pattern": f"{name}\\..*", "starting-offsets": "latest", "merge-shards": True}
-    bench.configure(source=pattern)
-    bench.run()
-    bench.send(f"{name}.a", [change(2, "two")])
-    new_topic(bench.broker, name=f"{name}.b")
-    bench.send(f"{name}.b", [change(3, "three")])
-    bench.run()
-    assert bench.rows() == {2: "two", 3: "three"}
-    admin = KafkaAdminClient(bootstrap_servers=bench.broker.bootstrap)
+    harness.configure(source=pattern)
+    harness.run()
+    harness.send(f"{name}.a", [change(2, "two")])
+    new_topic(harness.broker, name=f"{name}.b")
+    harness.send(f"{name}.b", [change(3, "three")])
+    harness.run()
+    assert harness.rows() == {2: "two", 3: "three"}
+    admin = KafkaAdminClient(bootstrap_servers=harness.broker.bootstrap)
     admin.create_partitions({f"{name}.a": NewPartitions(2)})
     admin.close()
-    bench.send(f"{name}.a", [change(4, "four")], partition=1)
-    bench.run()
-    assert bench.rows() == {2: "two", 3: "three", 4: "four"}
-    ends = bench.events("progress")[-1]["end_offsets"]
+    harness.send(f"{name}.a", [change(4, "four")], partition=1)
+    harness.run()
+    assert harness.rows() == {2: "two", 3: "three", 4: "four"}
+    ends = harness.events("progress")[-1]["end_offsets"]
     assert ends == {f"{name}.a": {"0": 2, "1": 1}, f"{name}.b": {"0": 1}}
     # A topic that is gone is not passed over in silence.
-    delete_topic(bench.broker, f"{name}.b")
-    assert f"{name}.b/0 is gone, which was read up to offset 1" in bench.fails()
-    bench.send(f"{name}.a", [change(5, "five")])
-    output = bench.run("source.fail-on-data-loss=false").output
+    delete_topic(harness.broker, f"{name}.b")
+    assert f"{name}.b/0 is gone, which was read up to offset 1" in harness.fails()
+    harness.send(f"{name}.a", [change(5, "five")])
+    output = harness.run("source.fail-on-data-loss=false").output
     assert f"{name}.b/0 is gone, which was read up to offset 1; going on without it" in output
-    assert bench.rows()[5] == "five"
+    assert harness.rows()[5] == "five"
 
 
 def test_offsets_of_brokers_that_ask_for_a_login(secure_kafka: SecureKafka) -> None:

@@ -17,8 +17,8 @@ from stream_app.errors import SourceError
 from stream_app.kafka.cluster_offsets import OffsetEnd
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.secure_kafka import SecureKafka
-from tests.support.databases.database_bench import DatabaseBench, database, same
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.databases.database_harness import DatabaseHarness, database, same
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.messages.database_topic import GARBAGE, Message, creates, rows
 
 __all__ = ["database"]
@@ -37,7 +37,7 @@ def send_to_eu(secure_kafka: SecureKafka, topic: str, messages: list[Message]) -
 
 
 def test_tables_of_one_name_stay_apart_through_restarts(
-    database: DatabaseBench, secure_kafka: SecureKafka
+    database: DatabaseHarness, secure_kafka: SecureKafka
 ) -> None:
     orders = database.send("orders", creates("shop.orders", range(5)), is_new=True)
     send_to_eu(secure_kafka, orders, [*creates("shop.orders", range(8), "eu"), GARBAGE])
@@ -69,11 +69,11 @@ def test_tables_of_one_name_stay_apart_through_restarts(
 
 
 def test_shards_of_two_clusters_become_one_table(
-    bench: JobBench, secure_kafka: SecureKafka
+    harness: JobHarness, secure_kafka: SecureKafka
 ) -> None:
-    ours = bench.topic([change(key, "here") for key in range(3)])
+    ours = harness.topic([change(key, "here") for key in range(3)])
     send_to_eu(secure_kafka, f"{ours}.eu", [change(key, "there") for key in range(3, 7)])
-    bench.configure(
+    harness.configure(
         ours,
         source={
             **eu_cluster(secure_kafka, topics=[f"{ours}.eu"]),
@@ -81,11 +81,11 @@ def test_shards_of_two_clusters_become_one_table(
             "group-id": f"group of {ours}",
         },
     )
-    bench.run()
-    assert bench.rows() == dict.fromkeys(range(3), "here") | dict.fromkeys(range(3, 7), "there")
+    harness.run()
+    assert harness.rows() == dict.fromkeys(range(3), "here") | dict.fromkeys(range(3, 7), "there")
     produce(secure_kafka.broker, f"{ours}.eu", [change(7, "later")])
-    bench.run()
-    assert bench.rows()[7] == "later"
+    harness.run()
+    assert harness.rows()[7] == "later"
 
 
 def a_source(secure_kafka: SecureKafka, first: str, **eu: Any) -> SourceConfig:

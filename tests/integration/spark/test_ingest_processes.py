@@ -27,7 +27,7 @@ from stream_app.model.snapshot import PACE_PROPERTY, SECONDS_PROPERTY, SOURCE_TI
 from stream_app.spark.epoch.epoch_seconds import parse_parts
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.paimon_java import PaimonError
 from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
 
@@ -35,19 +35,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mar
 
 
 @pytest.fixture
-def job(bench: JobBench) -> Iterator[IngestProcess]:
-    """The bench's job as a process; nothing is left of it afterwards."""
-    process = IngestProcess(bench.folder / "job.toml", bench.folder)
+def job(harness: JobHarness) -> Iterator[IngestProcess]:
+    """The harness's job as a process; nothing is left of it afterwards."""
+    process = IngestProcess(harness.folder / "job.toml", harness.folder)
     yield process
     if process.process is not None and process.process.poll() is None:
         process.kill()
 
 
-def running(bench: JobBench, *topics: str, **sections: Any) -> None:
+def running(harness: JobHarness, *topics: str, **sections: Any) -> None:
     """Configure a job that goes on until it is stopped."""
     sections["stream"] = {"trigger": "0 seconds", **sections.get("stream", {})}
     sections["spark"] = {"spark.driver.extraJavaOptions": fast_jvm()}
-    bench.configure(*topics, **sections)
+    harness.configure(*topics, **sections)
 
 
 def count(name: str, at_least: int = 1) -> Any:
@@ -61,13 +61,13 @@ def receiver() -> Iterator[HttpReceiver]:
 
 
 def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
-    bench: JobBench, job: IngestProcess, receiver: HttpReceiver
+    harness: JobHarness, job: IngestProcess, receiver: HttpReceiver
 ) -> None:
     """SIGTERM to the JVM alone, as a supervisor does; then to all. (Ctrl-C: test_ctrl_c.py.)"""
-    topic = bench.topic(change(k, "a") for k in range(40))
+    topic = harness.topic(change(k, "a") for k in range(40))
     port, web_port = a_free_port(), a_free_port()
     running(
-        bench,
+        harness,
         topic,
         source={"max-offsets-per-trigger": 4},
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
@@ -87,32 +87,32 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
     assert job.process is not None
     os.kill(job.process.pid, signal.SIGTERM)
     assert job.finish(60) == 0, job.log()
-    _check_ended(bench, job)
+    _check_ended(harness, job)
 
     job.start()
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 40)
-    bench.send(topic, [change(99, "last")])
+    harness.send(topic, [change(99, "last")])
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 41)
     # Nothing comes in any more: what the last epoch began is committed without one.
-    epochs = len(bench.events("epoch"))
+    epochs = len(harness.events("epoch"))
     job.wait_for(
         lambda events: [e["event"] for e in events if e["event"] != "progress"][-1] == "idle_commit"
     )
-    assert len(bench.events("epoch")) == epochs
-    idle = bench.events("idle_commit")[-1]
+    assert len(harness.events("epoch")) == epochs
+    idle = harness.events("idle_commit")[-1]
     assert (idle["compactions_running"], idle["sorted_runs"]) == (0, {"1": 1})
-    assert bench.snapshots()[-1] == f"COMPACT {epochs - 1}"
-    _check_metrics(bench, port)
-    _check_page(bench, web_port)
+    assert harness.snapshots()[-1] == f"COMPACT {epochs - 1}"
+    _check_metrics(harness, port)
+    _check_page(harness, web_port)
     assert job.stop() == 0, job.log()
     _check_sent(receiver)
     _check_log(job)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens any more"
-    _check_ended(bench, job)
-    assert bench.rows() == dict.fromkeys(range(40), "a") | {99: "last"}
+    _check_ended(harness, job)
+    assert harness.rows() == dict.fromkeys(range(40), "a") | {99: "last"}
     last = -1
-    for snapshot in bench.java.snapshots(bench.table):
+    for snapshot in harness.java.snapshots(harness.table):
         if snapshot["commitKind"] == "COMPACT":
             assert snapshot["commitIdentifier"] == last
         last = snapshot["commitIdentifier"]
@@ -159,9 +159,9 @@ def _check_log(job: IngestProcess) -> None:
     assert events[-1]["message"] == "ended"
 
 
-def _check_page(bench: JobBench, port: int) -> None:
+def _check_page(harness: JobHarness, port: int) -> None:
     """The job's page shows its table, its epochs and its compactions."""
-    epochs = len(bench.events("epoch"))
+    epochs = len(harness.events("epoch"))
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
         tables = answer.read().decode()
     assert "db.t" in tables
@@ -175,7 +175,9 @@ def _check_page(bench: JobBench, port: int) -> None:
     assert "sorted run" in page
     assert "epochs waited, since the job began" in page
     assert "0 running" in page
-    written = [snapshot.get("properties") or {} for snapshot in bench.java.snapshots(bench.table)]
+    written = [
+        snapshot.get("properties") or {} for snapshot in harness.java.snapshots(harness.table)
+    ]
     of_epochs = [properties for properties in written if SECONDS_PROPERTY in properties]
     paces = [properties[PACE_PROPERTY] for properties in of_epochs]
     assert paces[0] == "epochs of 1.0 s keep rows fresher than 2 s: none is known yet"
@@ -188,8 +190,8 @@ def _check_page(bench: JobBench, port: int) -> None:
     assert all(sum(part.values()) > part["read"] + part["decode"] > 0 for part in parts)
 
 
-def _check_metrics(bench: JobBench, port: int) -> None:
-    """What Prometheus is told over HTTP is what the running job's events say."""
+def _check_metrics(harness: JobHarness, port: int) -> None:
+    """Prometheus gets over HTTP what the running job's events say."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     values = {
@@ -201,7 +203,7 @@ def _check_metrics(bench: JobBench, port: int) -> None:
     for path in ("healthz", "readyz"):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
             assert answer.read() == b"ok\n"
-    all_events = read_events(bench.events_file)
+    all_events = read_events(harness.events_file)
     begins = [number for number, event in enumerate(all_events) if event["event"] == "started"]
     events = all_events[begins[-1] :]
     epochs = [event for event in events if event["event"] == "epoch" and not event["skipped"]]
@@ -247,21 +249,21 @@ def _check_metrics(bench: JobBench, port: int) -> None:
     assert ratio > 1
 
 
-def _check_ended(bench: JobBench, job: IngestProcess) -> None:
+def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
     """The last epoch is in the table, and no process is left behind."""
     assert job.events()[-1]["event"] == "ended", job.log()
     assert "Traceback" not in job.log()
     assert "\tat " not in job.log()
-    last = max(event["epoch"] for event in bench.events("epoch"))
-    assert f"APPEND {last}" in bench.snapshots()
+    last = max(event["epoch"] for event in harness.events("epoch"))
+    assert f"APPEND {last}" in harness.snapshots()
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(job.conf) not in listed.stdout
 
 
-def test_spark_submit_by_hand_from_another_folder(bench: JobBench) -> None:
+def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     """What `ingest --print` shows runs as it is, without the environment of run.sh."""
-    running(bench, bench.topic([change(1, "a")]))
-    words = ["ingest", "--print", "--conf", str(bench.conf), "--set", "stream.trigger=availableNow"]
+    running(harness, harness.topic([change(1, "a")]))
+    words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
     printed = subprocess.run(
         [sys.executable, "-P", "-m", "stream_app", *words],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -269,21 +271,21 @@ def test_spark_submit_by_hand_from_another_folder(bench: JobBench) -> None:
     command = shlex.split(printed.stdout)
     assert command[0].endswith("/bin/spark-submit")
     assert command[command.index(str(ROOT / "stream_app/app/submit/ingest.py")) + 1] == "--conf"
-    bare = {"PATH": "/usr/bin:/bin", "HOME": str(bench.folder)}
+    bare = {"PATH": "/usr/bin:/bin", "HOME": str(harness.folder)}
     bare |= {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
     done = subprocess.run(
         command, cwd="/", env=bare, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "epoch 0: 1 messages, 1 changes" in done.stdout + done.stderr
-    assert bench.rows() == {1: "a"}
+    assert harness.rows() == {1: "a"}
 
 
-def test_a_second_job_with_the_same_checkpoint(bench: JobBench, job: IngestProcess) -> None:
+def test_a_second_job_with_the_same_checkpoint(harness: JobHarness, job: IngestProcess) -> None:
     """One of them, or each, ends with a clear error; nothing is lost or doubled."""
-    topic = bench.topic([change(0, "a")])
-    running(bench, topic, source={"max-offsets-per-trigger": 5})
-    second = IngestProcess(bench.conf, bench.folder / "second")
+    topic = harness.topic([change(0, "a")])
+    running(harness, topic, source={"max-offsets-per-trigger": 5})
+    second = IngestProcess(harness.conf, harness.folder / "second")
     second.folder.mkdir()
     job.start()
     job.wait_for(count("epoch"))
@@ -295,29 +297,29 @@ def test_a_second_job_with_the_same_checkpoint(bench: JobBench, job: IngestProce
         while all(job.process and job.process.poll() is None for job in jobs):
             assert time.monotonic() < deadline, job.log() + second.log()
             if second.events():  # until it has begun, epochs would only take the cores from it
-                bench.send(topic, [change(number, "a")])
+                harness.send(topic, [change(number, "a")])
                 number += 1
             time.sleep(0.1)
         (loser,) = [job for job in jobs if job.process and job.process.poll() is not None]
         (winner,) = [job for job in jobs if job is not loser]
         assert_ended_by_another(loser)
-        bench.send(topic, [change(number, "last")])
-        winner.wait_for(lambda _: is_there(bench, number) or has_ended(winner), every=0.3)
+        harness.send(topic, [change(number, "last")])
+        winner.wait_for(lambda _: is_there(harness, number) or has_ended(winner), every=0.3)
         if has_ended(winner):  # each has seen what the other committed
             assert_ended_by_another(winner)
             winner.start()
-            winner.wait_for(lambda _: is_there(bench, number), every=0.3)
+            winner.wait_for(lambda _: is_there(harness, number), every=0.3)
         assert winner.stop() == 0, winner.log()
     finally:
         if second.process is not None and second.process.poll() is None:
             second.kill()
     expected = dict.fromkeys(range(number), "a") | {number: "last"}
-    assert bench.rows() == expected
-    assert sorted(bench.changes()) == sorted(("+I", key, v) for key, v in expected.items())
+    assert harness.rows() == expected
+    assert sorted(harness.changes()) == sorted(("+I", key, v) for key, v in expected.items())
 
 
-def is_there(bench: JobBench, number: int) -> bool:
-    return bench.rows().get(number) == "last"
+def is_there(harness: JobHarness, number: int) -> bool:
+    return harness.rows().get(number) == "last"
 
 
 def has_ended(job: IngestProcess) -> bool:
@@ -331,7 +333,9 @@ def assert_ended_by_another(job: IngestProcess) -> None:
     assert "Traceback" not in error
 
 
-def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: IngestProcess) -> None:
+def test_paimon_writes_before_during_and_after_the_job(
+    harness: JobHarness, job: IngestProcess
+) -> None:
     """Its table with data in levels goes on, its commits come between, and Java continues it.
 
     A service of lineage that is away is a warning of the job.
@@ -342,14 +346,14 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
         "changelog-producer": "input",
         "num-sorted-run.compaction-trigger": "3",
     }
-    bench.java.create(bench.table, columns, primary_keys=["id"], options=options)
+    harness.java.create(harness.table, columns, primary_keys=["id"], options=options)
     for identifier in range(5):
-        _write(bench, range(100), f"java {identifier}", identifier)
-    assert {file["level"] for file in bench.java.files(bench.table)} - {0}
+        _write(harness, range(100), f"java {identifier}", identifier)
+    assert {file["level"] for file in harness.java.files(harness.table)} - {0}
 
-    topic = bench.topic(change(k, "job") for k in range(50))
+    topic = harness.topic(change(k, "job") for k in range(50))
     running(
-        bench,
+        harness,
         topic,
         source={"max-offsets-per-trigger": 25},
         stream={"openlineage-url": "http://127.0.0.1:1"},
@@ -358,10 +362,10 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
     job.start()
     job.wait_for(count("epoch"))
     for identifier in range(5, 15):  # other keys of the same buckets
-        _write(bench, range(200, 220), f"java {identifier}", identifier)
-        bench.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
+        _write(harness, range(200, 220), f"java {identifier}", identifier)
+        harness.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 150)
-    checkpoint = JobFolder(str(bench.folder / "checkpoint"), LocalFileIO())
+    checkpoint = JobFolder(str(harness.folder / "checkpoint"), LocalFileIO())
     job.wait_for(lambda _: state_of(checkpoint).warnings)  # the client tries for seconds
     assert job.stop() == 0, job.log()
     [warning] = state_of(checkpoint).warnings
@@ -373,20 +377,20 @@ def test_paimon_writes_before_during_and_after_the_job(bench: JobBench, job: Ing
         | dict.fromkeys(range(60, 100), "java 4")
         | dict.fromkeys(range(200, 220), "java 14")
     )
-    assert bench.rows() == expected
-    from_job = [change for change in bench.changes() if change[2].startswith("job")]
+    assert harness.rows() == expected
+    from_job = [change for change in harness.changes() if change[2].startswith("job")]
     assert len(from_job) == 150
 
-    bench.java.compact(bench.table)
-    assert bench.rows() == expected
-    _write(bench, range(10), "java again", 15)
-    assert bench.rows() == expected | dict.fromkeys(range(10), "java again")
+    harness.java.compact(harness.table)
+    assert harness.rows() == expected
+    _write(harness, range(10), "java again", 15)
+    assert harness.rows() == expected | dict.fromkeys(range(10), "java again")
 
 
-def _write(bench: JobBench, keys: Sequence[int], value: str, identifier: int) -> None:
+def _write(harness: JobHarness, keys: Sequence[int], value: str, identifier: int) -> None:
     rows = [("+I", {"id": key, "v": value}) for key in keys]
     try:
-        bench.java.write(bench.table, rows, identifier=identifier)
+        harness.java.write(harness.table, rows, identifier=identifier)
     except PaimonError as error:
         # Its rows are in; it lost the compaction to the job, and says so, where the job continues.
         if "Conflicts during commits are normal" not in str(error):

@@ -22,9 +22,9 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.read.data_source import NAME
-from tests.support.databases.database_bench import DatabaseBench, database, same
+from tests.support.databases.database_harness import DatabaseHarness, database, same
 from tests.support.engines.stream_app_source import source
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.named_table import NamedTable
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.messages.database_topic import a_row, creates, rows
@@ -68,8 +68,8 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]
     return options
 
 
-def configure(bench: JobBench, catalog: Mapping[str, str], topic: str, **table: str) -> None:
-    bench.configure(
+def configure(harness: JobHarness, catalog: Mapping[str, str], topic: str, **table: str) -> None:
+    harness.configure(
         topic,
         source=EVOLVING,
         table={"warehouse": catalog["warehouse"], **table},
@@ -100,41 +100,41 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_a_job_works_in_a_catalog(
-    bench: JobBench,
+    harness: JobHarness,
     catalog: Mapping[str, str],
     source: SparkSession,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     theirs = NamedTable(catalog=catalog, database="db", table="t")
-    topic = bench.topic([change(1, "a"), change(2, "b")])
-    configure(bench, catalog, topic)
-    bench.run()
-    tables = bench.java.list_tables(catalog)
+    topic = harness.topic([change(1, "a"), change(2, "b")])
+    configure(harness, catalog, topic)
+    harness.run()
+    tables = harness.java.list_tables(catalog)
     assert {name: tables[name] for name in tables if name != "default"} == {"db": ["t"]}
     assert catalog_of(catalog, SystemClock()).list_tables("db") == ["t"]
-    printed(capsys, "check", "--conf", str(bench.conf))
+    printed(capsys, "check", "--conf", str(harness.conf))
 
     # Another run goes on, and the catalog has the column that it adds.
-    bench.send(topic, [change(1, "c", "a"), change(2, None, "b"), with_note(3)])
-    bench.run()
-    names = [name for name, _ in bench.java.types(theirs)]
+    harness.send(topic, [change(1, "c", "a"), change(2, None, "b"), with_note(3)])
+    harness.run()
+    names = [name for name, _ in harness.java.types(theirs)]
     assert names == ["id", "v", "note"]
     wanted: list[dict[str, Any]] = [
         {"id": 1, "v": "c", "note": None},
         {"id": 3, "v": "n", "note": 3},
     ]
-    assert sorted(bench.java.read(theirs), key=lambda row: row["id"]) == wanted
+    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == wanted
 
     # Java commits through the catalog, and the job continues behind it.
     row = {"id": 4, "v": "java", "note": 4}
-    bench.java.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
-    bench.send(topic, [change(5, "e")])
-    bench.run()
+    harness.java.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
+    harness.send(topic, [change(5, "e")])
+    harness.run()
     wanted += [row, {"id": 5, "v": "e", "note": None}]
-    assert sorted(bench.java.read(theirs), key=lambda row: row["id"]) == wanted
+    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == wanted
 
     # The commands, by the table's name.
-    compacted = bench.server.compact(Path("t"), "--conf", str(bench.conf), "--full")
+    compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf), "--full")
     assert compacted.code == 0, compacted.output
     lines = printed(capsys, "read", "lake.db.t", "--format", "jsonl").splitlines()
     assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == wanted
@@ -142,20 +142,20 @@ def test_a_job_works_in_a_catalog(
     assert len(changes.splitlines()) == 8
     assert "db.db/t" in printed(capsys, "inspect", "lake.db.t")
     printed(capsys, "check", "lake.db.t")
-    assert "db.t" in printed(capsys, "status", "--conf", str(bench.conf))
-    printed(capsys, "doctor", "--conf", str(bench.conf))
+    assert "db.t" in printed(capsys, "status", "--conf", str(harness.conf))
+    printed(capsys, "doctor", "--conf", str(harness.conf))
 
     # Spark, which gets a token by reference.
     reader_options = {f"catalog.{key}": value for key, value in catalog.items()}
     if "token" in catalog:
-        (bench.folder / "token").write_text(catalog["token"])
-        reader_options["catalog.token"] = f"${{file:{bench.folder}/token}}"
+        (harness.folder / "token").write_text(catalog["token"])
+        reader_options["catalog.token"] = f"${{file:{harness.folder}/token}}"
     frame = source.read.format(NAME).options(**reader_options).load("db.t")
     assert frame.where("id > 3").count() == 2
 
     # The page, whose compaction is a process that gets the catalog by its environment.
     if "token" in catalog:
-        config = load_config(bench.conf, (), os.environ)
+        config = load_config(harness.conf, (), os.environ)
         checkpoint = JobFolder(config.stream.checkpoint, LocalFileIO())
         actions = Actions(JobSite(shown_job(config), checkpoint, SystemClock()), patience_s=120)
         ended = actions.begin("db.t", {"action": "compact"})
@@ -163,21 +163,23 @@ def test_a_job_works_in_a_catalog(
 
 
 def test_a_table_with_another_schema_is_refused(
-    bench: JobBench, catalog: Mapping[str, str]
+    harness: JobHarness, catalog: Mapping[str, str]
 ) -> None:
     theirs = NamedTable(catalog=catalog, database="db", table="t")
-    bench.java.create(theirs, [("k", "INT NOT NULL")], primary_keys=["k"], options={"bucket": "1"})
-    topic = bench.topic([change(1, "a")])
-    configure(bench, catalog, topic)
-    error = bench.fails()
+    harness.java.create(
+        theirs, [("k", "INT NOT NULL")], primary_keys=["k"], options={"bucket": "1"}
+    )
+    topic = harness.topic([change(1, "a")])
+    configure(harness, catalog, topic)
+    error = harness.fails()
     assert "primary key" in error or "column" in error, error
     assert "to fix:" in error
-    assert bench.java.snapshots(theirs) == []
+    assert harness.java.snapshots(theirs) == []
 
 
 @pytest.mark.parametrize("catalog", ["jdbc", "hive"], indirect=True)
 def test_a_whole_database_is_in_a_catalog(
-    database: DatabaseBench,
+    database: DatabaseHarness,
     catalog: Mapping[str, str],
     paimon_java: PaimonJava,
     capsys: pytest.CaptureFixture[str],

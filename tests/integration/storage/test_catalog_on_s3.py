@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from stream_app.fileio.file_io_registry import file_io_of
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.named_table import NamedTable
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -33,22 +33,22 @@ ICEBERG = {
     [("table-location", "db.db/t/metadata"), ("hadoop-catalog", "iceberg/db/t/metadata")],
 )
 def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
-    bench: JobBench, s3: S3Server, java_on_s3: PaimonJava, storage: str, metadata: str
+    harness: JobHarness, s3: S3Server, java_on_s3: PaimonJava, storage: str, metadata: str
 ) -> None:
     warehouse = f"s3://{s3.new_bucket()}/warehouse"
-    catalog = {"metastore": "jdbc", "uri": f"jdbc:sqlite:{bench.folder}/catalog.db"}
-    topic = bench.topic([change(key, f"v{key}") for key in range(300)])
+    catalog = {"metastore": "jdbc", "uri": f"jdbc:sqlite:{harness.folder}/catalog.db"}
+    topic = harness.topic([change(key, f"v{key}") for key in range(300)])
     options = {**ICEBERG, "metadata.iceberg.storage": storage}
-    bench.configure(
+    harness.configure(
         topic,
         table={"warehouse": warehouse, **{f"options.{k}": v for k, v in options.items()}},
         catalog=catalog,
         **{"file-system": s3.options},
     )
-    bench.run()
-    bench.send(topic, [change(1, "new", "v1"), change(2, None, "v2"), change(1000, "late")])
-    bench.run()
-    compacted = bench.server.compact(Path("t"), "--conf", str(bench.conf))
+    harness.run()
+    harness.send(topic, [change(1, "new", "v1"), change(2, None, "v2"), change(1000, "late")])
+    harness.run()
+    compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
     assert compacted.code == 0, compacted.output
 
     wanted = {key: f"v{key}" for key in range(300) if key != 2} | {1: "new", 1000: "late"}
@@ -64,9 +64,9 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     # Java commits under the catalog's lock, and the job continues behind it.
     row = {"id": 2000, "v": "java"}
     java_on_s3.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
-    bench.send(topic, [change(2001, "after")])
-    bench.run()
-    compacted = bench.server.compact(Path("t"), "--conf", str(bench.conf))
+    harness.send(topic, [change(2001, "after")])
+    harness.run()
+    compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
     assert compacted.code == 0, compacted.output
     wanted |= {2000: "java", 2001: "after"}
     assert by_id(java_on_s3.read(theirs)) == wanted

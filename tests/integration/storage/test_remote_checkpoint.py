@@ -22,7 +22,7 @@ from stream_app.table.opening import open_table
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, job_conf
 from tests.support.jobs.ingest_server import IngestServer
-from tests.support.jobs.job_bench import change
+from tests.support.jobs.job_harness import change
 from tests.support.jobs.table_writer import read_changes, read_rows
 from tests.support.servers.hdfs_cluster import HdfsCluster
 from tests.support.servers.s3_server import S3Server

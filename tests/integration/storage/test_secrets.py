@@ -39,7 +39,7 @@ from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.examined_job import examination_of
 from tests.support.jobs.ingest_process import job_conf
 from tests.support.jobs.ingest_server import Finished, IngestServer
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.jobs.table_writer import CompactLater, TableWriter
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -149,55 +149,57 @@ def test_plans_and_sources_hide_secrets(spark: SparkSession, secure_kafka: Secur
 
 
 @pytest.fixture
-def secure_bench(
+def secure_harness(
     tmp_path: Path,
     secure_kafka: SecureKafka,
     ingest_server: IngestServer,
     paimon_java: PaimonJava,
-) -> JobBench:
-    return JobBench(tmp_path, secure_kafka.broker, ingest_server, paimon_java)
+) -> JobHarness:
+    return JobHarness(tmp_path, secure_kafka.broker, ingest_server, paimon_java)
 
 
 @pytest.mark.spark
 @pytest.mark.java
 @pytest.mark.parametrize("listener", [*LISTENERS, "OAUTH"])
 def test_a_topic_is_ingested_from_a_broker_that_asks(
-    secure_bench: JobBench, secure_kafka: SecureKafka, listener: str
+    secure_harness: JobHarness, secure_kafka: SecureKafka, listener: str
 ) -> None:
-    topic = secure_bench.topic(ROWS)
+    topic = secure_harness.topic(ROWS)
     # Kafka's unsecured tokens are put together without quoting what stands in them.
     password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
     options = secure_kafka.options(listener, **password)
     if listener != "TLS":
         # From a file, as an operator would give it.
-        login = secure_bench.folder / "login"
+        login = secure_harness.folder / "login"
         login.write_text(options["sasl.jaas.config"] + "\n")
         options["sasl.jaas.config"] = f"${{file:{login}}}"
-    secure_bench.configure(
+    secure_harness.configure(
         topic,
         source={
             "bootstrap-servers": secure_kafka.bootstrap(listener),
             **{f"kafka.{key}": value for key, value in options.items()},
         },
     )
-    done = secure_bench.run()
-    assert secure_bench.rows() == {1: "c", 2: "b"}
+    done = secure_harness.run()
+    assert secure_harness.rows() == {1: "c", 2: "b"}
     assert ("the topics are not checked" in done.output) == (listener == "OAUTH")
     if listener != "TLS":
         login.unlink()
-    assert_nobody_sees([PASSWORD, PASSWORD[:10]], done.output, secure_bench.folder)
+    assert_nobody_sees([PASSWORD, PASSWORD[:10]], done.output, secure_harness.folder)
 
 
 @pytest.mark.spark
 @pytest.mark.java
-def test_errors_about_a_password_hide_it(secure_bench: JobBench, secure_kafka: SecureKafka) -> None:
+def test_errors_about_a_password_hide_it(
+    secure_harness: JobHarness, secure_kafka: SecureKafka
+) -> None:
     """Also by what Spark and Kafka's client say: the check of the topics is left out here."""
-    topic = secure_bench.topic(ROWS)
+    topic = secure_harness.topic(ROWS)
     wrong = "not-the-password-of-alice"
     options = secure_kafka.options("SCRAM512", wrong)
     options["ssl.truststore.type"] = "PKCS12"  # so that the check does not come first
     options["ssl.truststore.password"] = "known-trust-password"
-    secure_bench.configure(
+    secure_harness.configure(
         topic,
         source={
             "bootstrap-servers": secure_kafka.bootstrap("SCRAM512"),
@@ -205,20 +207,20 @@ def test_errors_about_a_password_hide_it(secure_bench: JobBench, secure_kafka: S
         },
     )
     secrets = [wrong, "known-trust-password"]
-    done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
+    done = secure_harness.server.run(secure_harness.conf, events=secure_harness.events_file)
     assert done.code == 2
     assert "the topics are not checked" in done.output
-    assert_nobody_sees(secrets, done.output, secure_bench.events_file)
+    assert_nobody_sees(secrets, done.output, secure_harness.events_file)
 
 
 @pytest.mark.spark
 @pytest.mark.java
 def test_a_login_that_fails_in_java_is_reported(
-    secure_bench: JobBench, secure_kafka: SecureKafka
+    secure_harness: JobHarness, secure_kafka: SecureKafka
 ) -> None:
     """Kerberos without a ticket, which no check comes before."""
-    secure_bench.configure(
-        secure_bench.topic(ROWS),
+    secure_harness.configure(
+        secure_harness.topic(ROWS),
         source={
             "bootstrap-servers": secure_kafka.bootstrap("PLAIN"),
             "kafka.security.protocol": "SASL_PLAINTEXT",
@@ -227,38 +229,38 @@ def test_a_login_that_fails_in_java_is_reported(
             'useTicketCache=true password="known-pass";',
         },
     )
-    done = secure_bench.server.run(secure_bench.conf, events=secure_bench.events_file)
+    done = secure_harness.server.run(secure_harness.conf, events=secure_harness.events_file)
     assert done.code == 2
     assert "because: Failed to create new KafkaAdminClient; " in done.error
     assert "sasl.jaas.config there, and the ticket" in done.error
-    assert_nobody_sees(["known-pass"], done.output, secure_bench.events_file)
+    assert_nobody_sees(["known-pass"], done.output, secure_harness.events_file)
 
 
-def ingest_to_s3(bench: JobBench, s3: S3Server, bucket: str) -> Finished:
-    key_file = bench.folder / "key"
+def ingest_to_s3(harness: JobHarness, s3: S3Server, bucket: str) -> Finished:
+    key_file = harness.folder / "key"
     key_file.write_text(SECRET_KEY + "\n")
     options = {**s3.options, "s3.secret-key": f"${{file:{key_file}}}"}
-    bench.configure(
-        bench.topic(ROWS),
+    harness.configure(
+        harness.topic(ROWS),
         table={
             "warehouse": f"s3://{bucket}/warehouse",
             "options.num-sorted-run.compaction-trigger": "2",
         },
         **{"file-system": options},
     )
-    return bench.run()
+    return harness.run()
 
 
 @pytest.mark.spark
 @pytest.mark.java
 def test_a_topic_is_ingested_into_a_table_on_s3(
-    bench: JobBench, s3: S3Server, tmp_path: Path
+    harness: JobHarness, s3: S3Server, tmp_path: Path
 ) -> None:
     bucket = s3.new_bucket()
-    done = ingest_to_s3(bench, s3, bucket)
-    s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", bench.table)
-    assert bench.rows() == {1: "c", 2: "b"}
-    assert sorted(bench.changes()) == [
+    done = ingest_to_s3(harness, s3, bucket)
+    s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", harness.table)
+    assert harness.rows() == {1: "c", 2: "b"}
+    assert sorted(harness.changes()) == [
         ("+I", 1, "a"),
         ("+I", 2, "b"),
         ("+U", 1, "c"),
@@ -272,7 +274,7 @@ def test_a_topic_is_ingested_into_a_table_on_s3(
 @pytest.mark.spark
 @pytest.mark.java
 def test_keys_that_are_replaced_under_way_are_followed(
-    bench: JobBench, s3: S3Server, tmp_path: Path
+    harness: JobHarness, s3: S3Server, tmp_path: Path
 ) -> None:
     """With each snapshot the store takes other keys, which stand in files by then."""
     keys = tmp_path / "keys"
@@ -293,8 +295,8 @@ def test_keys_that_are_replaced_under_way_are_followed(
     bucket = s3.new_bucket()
     replace()
     s3.before = watch
-    bench.configure(
-        bench.topic(ROWS),
+    harness.configure(
+        harness.topic(ROWS),
         source={"max-offsets-per-trigger": 1},
         table={
             "warehouse": f"s3://{bucket}/warehouse",
@@ -309,12 +311,12 @@ def test_keys_that_are_replaced_under_way_are_followed(
             }
         },
     )
-    done = bench.run()
+    done = harness.run()
     assert rounds >= 4, "an epoch for each message, and compactions"
-    s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", bench.table)
-    assert bench.rows() == {1: "c", 2: "b"}
+    s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", harness.table)
+    assert harness.rows() == {1: "c", 2: "b"}
     secrets = [f"known-{name}-" for name in ("access", "secret", "token")]
-    assert_nobody_sees(secrets, done.output, bench.events_file)
+    assert_nobody_sees(secrets, done.output, harness.events_file)
 
 
 @pytest.mark.spark

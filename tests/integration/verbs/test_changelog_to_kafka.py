@@ -17,7 +17,7 @@ import stream_app
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import SourceError, UsageError
 from tests.support.brokers.kafka_broker import consume, count, new_topic
-from tests.support.jobs.job_bench import JobBench
+from tests.support.jobs.job_harness import JobHarness
 from tests.support.tables.small_table import SmallTable, small_table
 from tests.support.verbs.command import COMMAND, REPO
 
@@ -48,7 +48,7 @@ def followed(small: SmallTable, place: str) -> subprocess.Popen[str]:
 @pytest.mark.spark
 @pytest.mark.java
 @pytest.mark.slow
-def test_killed_resumed_and_read_back(bench: JobBench, tmp_path: Path) -> None:
+def test_killed_resumed_and_read_back(harness: JobHarness, tmp_path: Path) -> None:
     """Nothing is missing after SIGKILL amid a snapshot; the job makes the same table of it."""
     small = small_table(
         tmp_path / "shop.db" / "t", "id BIGINT NOT NULL, v STRING, d DECIMAL(9,2), at TIMESTAMP(3)",
@@ -56,12 +56,12 @@ def test_killed_resumed_and_read_back(bench: JobBench, tmp_path: Path) -> None:
     )  # fmt: skip
     small.commit(("+I", {"id": 1, "v": "a"}), ("+I", {"id": 2, "v": "gone"}))
     small.commit(*(("+I", {"id": key, "v": f"row {key}"}) for key in range(10, 10 + ROWS)))
-    topic = new_topic(bench.broker, partitions=3)
-    consumers, place = small.table.consumers, f"{bench.broker.bootstrap}/{topic}"
+    topic = new_topic(harness.broker, partitions=3)
+    consumers, place = small.table.consumers, f"{harness.broker.bootstrap}/{topic}"
 
     process = followed(small, place)
     until(lambda: consumers.next_snapshot("mirror") == 2, process)
-    until(lambda: count(bench.broker, topic) > 2, process)
+    until(lambda: count(harness.broker, topic) > 2, process)
     process.kill()
     process.communicate()
     assert consumers.next_snapshot("mirror") == 2, "killed amid the snapshot"
@@ -76,7 +76,7 @@ def test_killed_resumed_and_read_back(bench: JobBench, tmp_path: Path) -> None:
     assert process.wait(60) == 0, process.communicate()
     assert process.communicate() == ("", "")
 
-    records = consume(bench.broker, topic, count=10**9, timeout_ms=1000)
+    records = consume(harness.broker, topic, count=10**9, timeout_ms=1000)
     changes = {
         (message["source"]["snapshot_id"], json.loads(key or b"")["id"], message["op"])
         for _, _, key, value in records
@@ -87,9 +87,9 @@ def test_killed_resumed_and_read_back(bench: JobBench, tmp_path: Path) -> None:
     assert len(records) >= len(changes)
 
     columns = "id BIGINT NOT NULL, v STRING, d DECIMAL(9,2), at TIMESTAMP(3)"
-    bench.configure(topic, source=READING, table={"columns": columns})
-    bench.run()
-    table_rows = stream_app.open_table(bench.table).read().read_all().sort_by("id")
+    harness.configure(topic, source=READING, table={"columns": columns})
+    harness.run()
+    table_rows = stream_app.open_table(harness.table).read().read_all().sort_by("id")
     assert table_rows == stream_app.open_table(small.path).read().read_all().sort_by("id")
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stream_app.app.cli.main import main
-from tests.support.jobs.job_bench import JobBench, Message, change
+from tests.support.jobs.job_harness import JobHarness, Message, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -25,9 +25,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 
 
 def test_records_are_replayed_once_and_never_over_a_newer_change(
-    bench: JobBench, capsys: pytest.CaptureFixture[str]
+    harness: JobHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    topic = bench.topic(
+    topic = harness.topic(
         [
             flattened(1, "old"),
             flattened(2, "two"),
@@ -39,12 +39,12 @@ def test_records_are_replayed_once_and_never_over_a_newer_change(
         ]
     )
     strict = {"debezium.unknown-columns": "quarantine"}
-    folder = str(bench.folder / "quarantine")
-    bench.configure(topic, source=strict, stream={"quarantine": folder})
-    bench.run()
-    assert bench.rows() == {1: "new", 4: "four"}
+    folder = str(harness.folder / "quarantine")
+    harness.configure(topic, source=strict, stream={"quarantine": folder})
+    harness.run()
+    assert harness.rows() == {1: "new", 4: "four"}
 
-    conf = ["--conf", str(bench.conf)]
+    conf = ["--conf", str(harness.conf)]
     listed = [json.loads(line) for line in run(capsys, "list", *conf, "--format", "jsonl")]
     assert [(line["reason"], line["records"], line["offsets"]) for line in listed] == [
         ("not-json", 1, "5..5"),
@@ -56,21 +56,21 @@ def test_records_are_replayed_once_and_never_over_a_newer_change(
     printed = run(capsys, "replay", *conf, "--reason", "unknown-column")
     assert [line.split(":")[0] for line in printed] == [*["still bad"] * 3, "nothing to do"]
 
-    bench.configure(topic, stream={"quarantine": folder})
+    harness.configure(topic, stream={"quarantine": folder})
     printed = run(capsys, "replay", *conf, "--all")
     assert printed[-1] == "replayed 1 record: 1 changes in snapshot 2"
     assert printed[-2].startswith(
         "2 records: a newer change of their row is in the table; the first"
     )
-    assert bench.rows() == {1: "new", 2: "two", 4: "four"}
-    assert ("+I", 2, "two") in bench.changes()
+    assert harness.rows() == {1: "new", 2: "two", 4: "four"}
+    assert ("+I", 2, "two") in harness.changes()
 
     assert run(capsys, "replay", *conf, "--all")[-1] == "nothing to do"
-    assert bench.snapshots() == ["APPEND 0", "APPEND 0"]
+    assert harness.snapshots() == ["APPEND 0", "APPEND 0"]
     assert run(capsys, "drop", *conf, "--all")[-1] == "dropped 1 record"
     assert run(capsys, "list", *conf) == [f"no record waits in {folder}"]
 
     # The job continues behind it.
-    bench.send(topic, [change(2, "second")])
-    bench.run()
-    assert bench.rows() == {1: "new", 2: "second", 4: "four"}
+    harness.send(topic, [change(2, "second")])
+    harness.run()
+    assert harness.rows() == {1: "new", 2: "second", 4: "four"}

@@ -7,7 +7,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.table.opening import open_table
 from stream_app.table.versions.row_sum_records import record_below
-from tests.support.jobs.job_bench import JobBench, change
+from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java]
 
@@ -15,20 +15,20 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java]
 @pytest.mark.parametrize("producer", ["input", "lookup"])
 @pytest.mark.parametrize("driver_messages", [0, 5000])
 def test_the_checksum_follows_each_epoch(
-    bench: JobBench, capsys: pytest.CaptureFixture[str], producer: str, driver_messages: int
+    harness: JobHarness, capsys: pytest.CaptureFixture[str], producer: str, driver_messages: int
 ) -> None:
-    topic = bench.topic(change(key, "a") for key in range(20))
+    topic = harness.topic(change(key, "a") for key in range(20))
     options = {
         "options.changelog-producer": producer,
         "options.stream-app.row-checksum": "true",
     }
     stream = {"driver-messages": driver_messages}
-    bench.configure(topic, table=options, stream=stream)
-    bench.run()
-    bench.send(topic, [change(1, "b", "a"), change(2, None, "a"), change(99, "z")])
-    bench.run()
-    table = open_table(str(bench.table))
+    harness.configure(topic, table=options, stream=stream)
+    harness.run()
+    harness.send(topic, [change(1, "b", "a"), change(2, None, "a"), change(99, "z")])
+    harness.run()
+    table = open_table(str(harness.table))
     record = record_below(table, table.snapshots.latest())
-    assert (record.is_whole, record.total.rows) == (True, len(bench.rows()))
+    assert (record.is_whole, record.total.rows) == (True, len(harness.rows()))
     capsys.readouterr()
-    assert main(["check", str(bench.table)]) == 0, capsys.readouterr().out
+    assert main(["check", str(harness.table)]) == 0, capsys.readouterr().out

@@ -366,7 +366,7 @@ def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [UNAWARE, BUCKETED], ids=["unaware", "buckets"])
 def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Beside a write-only job, and only in the partition that it is told."""
+    """Beside a write-only job, and only in the chosen partition."""
     table = a_table(tmp_path, "dt", write_only="true", compaction__min__file_num=3, **options)
     writer = TableWriter(table, CompactInThreads)
     for epoch in range(6):

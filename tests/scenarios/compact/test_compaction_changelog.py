@@ -1,4 +1,4 @@
-"""Changelogs of compactions: when an epoch's changes are told, and what a lost race leaves."""
+"""Changelogs of compactions: when they have an epoch's changes, and what a lost race leaves."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_full_compactions_give_the_changes_of_several_epochs(tmp_path: Path) -> 
 
 
 def test_a_table_without_a_changelog_begins_one(tmp_path: Path) -> None:
-    """Rows of level 0 from before are told too: nobody has told them."""
+    """The changelog has earlier rows of level 0 too, because no changelog had them."""
     quiet = a_table(tmp_path, "none")
     StreamTableCommit(quiet, "job", CompactHere(quiet)).commit_epoch(
         0, write_changes(quiet, FIRST, 0)

@@ -106,7 +106,7 @@ def test_a_job_stores_messages_again_on_request(tmp_path: Path) -> None:
 def test_of_a_database_the_tables_that_count_twice_are_held(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others continue; a resumed one is held again, until the job is told to store them."""
+    """The others continue; a resumed one is held again, until the operator allows them."""
     tables, runner = after_a_loss(tmp_path), EpochHere()
     before = contents(tables)
     committer = tables.started(runner, holds_tables=True)

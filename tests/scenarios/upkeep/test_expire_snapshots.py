@@ -1,6 +1,6 @@
 """Random histories of which old versions expire: what stays reads as ever, nothing is left over.
 
-What must lie on disk is told by tests.support.tables.expiring_table, from the files that are named.
+`tests.support.tables.expiring_table` derives what must lie on disk from the files that are named.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_options_of_tags_that_do_not_fit_are_refused_when_the_job_starts(tmp_pat
 
 @dataclass(frozen=True)
 class RefusingFileIO(LocalFileIO):
-    """Deletes nothing as long as it is told so."""
+    """Deletes nothing as long as the test says so."""
 
     refuses: list[bool] = field(default_factory=lambda: [True])
 

@@ -250,7 +250,7 @@ def test_columns_that_are_narrowed_or_dropped_stay(
     warnings = [
         record.message for record in caplog.records if "stays BIGINT" in record.getMessage()
     ]
-    assert len(warnings) == 1, "each is told once"
+    assert len(warnings) == 1, "the job warns of each once"
 
 
 def test_a_narrowed_column_stops_the_job_if_wanted(tmp_path: Path) -> None:

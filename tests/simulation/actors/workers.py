@@ -1,7 +1,7 @@
 """The processes that work on the table: jobs with their checkpoints, a compactor, a reader.
 
-Each action runs production code in a thread of its own. What it may raise after a fault is told
-here; anything else is a finding.
+Each action runs production code in a thread of its own. This module lists
+what it may raise after a fault; anything else is a finding.
 """
 
 from __future__ import annotations

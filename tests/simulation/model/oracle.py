@@ -157,7 +157,7 @@ class Oracle:
                 for batch in stream()
                 for row in batch.to_pylist()
             ]
-            # After a TRUNCATE a key may have another dynamic bucket: its delete is told apart.
+            # After a TRUNCATE a key may have another dynamic bucket: its delete stands apart.
             changes.sort(key=lambda change: change[0] != "-D")
             rows = replayed(self.rules, self.time.rows[ids[0]], changes, merge=deduplicate)
             demand(rows == self.time.rows[ids[-1]], f"diff from {ids[0]} to {ids[-1]}: {changes}")

@@ -1,4 +1,4 @@
-"""How a promise that was broken is told."""
+"""The error of a broken promise, and the check that raises it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class BrokenPromiseError(AssertionError):
 
 
 def demand(holds: bool, otherwise: str) -> None:
-    """An assertion that tells what is wrong."""
+    """Raise `BrokenPromiseError` with the text `otherwise` unless a promise holds."""
     if not holds:
         raise BrokenPromiseError(_LONG_TEXT.sub(r"\1…", otherwise))

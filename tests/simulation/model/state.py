@@ -39,7 +39,7 @@ class Rules:
         keys: its primary key, and the partition where that is not a part of it; empty: it has none.
         crosses: the key lacks the partition.
         hides_level_0: readers see rows when a compaction has lifted them.
-        records_unchanged: an update with the same values is told.
+        records_unchanged: the changelog has an update with the same values.
         keeps_kind: a new row keeps the kind with which it came, as Paimon's first-row does.
         ignores_delete: the writer drops deletes.
         postpones: rows wait for a move into their buckets, and readers do not see them before.

@@ -70,7 +70,7 @@ class CompactInCaller:
 
 @dataclass
 class CompactLater:
-    """Compacts when it is told to."""
+    """Compacts when the test says so."""
 
     table: FileStoreTable
     waiting: list[tuple[CompactRequest, Future[BucketChange]]] = field(default_factory=list)

@@ -20,7 +20,7 @@ class CutAnswers:
     """Forwards requests. The next one to a path with the `ending` is struck once.
 
     Attributes:
-        loss: of the answer, or of the request; None: the server does as it is told, and something
+        loss: of the answer, or of the request; None: the server serves the request, and something
             before it answers 503.
     """
 

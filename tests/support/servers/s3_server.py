@@ -44,7 +44,7 @@ class S3Server:
         tokens_seen: the session tokens of all requests so far.
         error: answers every request, as a status and a code, if it is given.
         error_at: it answers only those whose path holds this.
-        before: is told method and path of each request, and may change all this.
+        before: gets method and path of each request, and may change all this.
     """
 
     port: int = 0

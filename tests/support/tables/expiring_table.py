@@ -1,7 +1,7 @@
 """What must lie on disk of a table whose old versions expire, and what its versions hold.
 
-The rules are told here once more, from the files' point of view and by brute force: a file stays
-when some version that is left names it. Nothing is asked of the code that expires.
+This module has the rules once more, from the files' point of view and by brute force: a file stays
+if some version that is left names it. It calls no code of the expiry.
 """
 
 from __future__ import annotations

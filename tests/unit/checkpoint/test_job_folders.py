@@ -192,7 +192,7 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: JobFolder) ->
 
 @pytest.mark.spark
 def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
-    """And what it does not know either is told with what is missing."""
+    """An error about a scheme that Hadoop does not know either says what is missing."""
     folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
     with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as raised:
         folder.files.exists(folder.path("offsets"))

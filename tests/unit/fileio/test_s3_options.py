@@ -1,4 +1,4 @@
-"""Names of options and variables, which of them wins, and what a client is told."""
+"""Names of options and variables, which of them wins, and the options that a client gets."""
 
 from __future__ import annotations
 

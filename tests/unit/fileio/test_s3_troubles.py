@@ -1,4 +1,4 @@
-"""What users meet with stores: told in their words, with what to do, and before long."""
+"""Users' troubles with stores: the error comes soon, in their words, and says what to do."""
 
 from __future__ import annotations
 

@@ -183,5 +183,5 @@ def test_a_manifest_that_was_cut_between_two_blocks_is_refused(table: FileStoreT
     header = table.manifests.write_list([])[0]
     path.write_bytes(Path(table.paths.manifest(header)).read_bytes())
     assert table.manifests.read_list(latest.base_manifest_list) == []
-    with pytest.raises(CorruptFileError, match="what names it says"):
+    with pytest.raises(CorruptFileError, match="but the file that names it says"):
         read_all(table, latest)

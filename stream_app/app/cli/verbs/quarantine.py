@@ -237,7 +237,7 @@ class _Records:
         }
 
     def elsewhere(self) -> Iterator[str]:
-        """If no record is chosen, the other tables that have waiting records."""
+        """Yield a line with the other tables that have waiting records; nothing without such."""
         counts = {name: len(records) for name, records in self.of_tables().items() if records}
         if counts:
             tables = ", ".join(f"{name} ({count})" for name, count in counts.items())

@@ -1,4 +1,4 @@
-"""What the configuration says of tables that the job does not meet is told once, and remembered."""
+"""The job reports settings of tables that it does not meet once, and remembers that it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format of messages is told by their fields, by messages of the real tools."""
+"""`likely_format` recognizes the messages of the real tools by their fields."""
 
 from __future__ import annotations
 

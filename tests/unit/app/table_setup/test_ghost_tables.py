@@ -1,4 +1,4 @@
-"""Helper tables of online schema changes get no table; each is told once."""
+"""Helper tables of online schema changes get no table; the job reports each once."""
 
 from __future__ import annotations
 

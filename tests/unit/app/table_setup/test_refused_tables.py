@@ -1,4 +1,4 @@
-"""A table of the source of which nothing is stored is told by every verb that tells of tables."""
+"""Every verb that reports tables reports those of the source of which the job stores nothing."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     added = [str(column.data_type) for column in description.columns if column.name == "phone"]
     assert added == ["STRING"]  # older rows have none
     assert decode.decode(batch([old, old])).description is None
-    for _ in range(2):  # what differs is told until the table follows
+    for _ in range(2):  # the decoder reports what differs until the table follows
         again = decode.decode(batch([old, new])).description
         assert again is not None
         assert again.column("phone") is not None

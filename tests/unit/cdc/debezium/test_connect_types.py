@@ -1,6 +1,6 @@
 """Each semantic type of a Connect schema in each type of column: the value, or a bad record.
 
-What a value means is told by `datetime`, `decimal` and the definition of the type at its source.
+`datetime`, `decimal` and the definition of the type at its source decide what a value means.
 """
 
 # ruff: noqa: DTZ001 - a TIMESTAMP has no zone

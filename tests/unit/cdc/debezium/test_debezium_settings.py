@@ -160,7 +160,7 @@ def test_a_rows_life(setting: str, rows: list[tuple[Any, ...]]) -> None:
 
 
 def test_other_prefixes_of_added_fields_hide_op_and_table() -> None:
-    """`add.fields.prefix`: updates look like creates; deletes are told by `__deleted`."""
+    """`add.fields.prefix`: updates look like creates; `__deleted` marks deletes."""
     topic = "life_flat_prefix.shop.typed"
     assert [kind for kind, *_ in life(topic)] == ["+I", "+I", "+I", "-D", "+I"]
     [reason] = set(origins(topic).unreadable.values())

@@ -1,4 +1,4 @@
-"""File indexes: no row that passes is excluded, whatever the values; damaged ones are told."""
+"""File indexes: no row that passes is excluded, whatever the values; readers report damage."""
 
 from __future__ import annotations
 

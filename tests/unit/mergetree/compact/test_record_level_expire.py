@@ -29,7 +29,7 @@ DAY = 86_400
 )
 def test_rows_before_the_bound_expire(kind: pa.DataType, per_second: int) -> None:
     """At the bound not yet, in the second before it already; null never."""
-    # A BIGINT of seconds is told from one of milliseconds by its size.
+    # The size of a BIGINT says whether it has seconds or milliseconds.
     oldest = BOUND - DAY if kind == pa.int64() else 0
     seconds: list[Any] = [oldest, BOUND - 1, BOUND, BOUND + DAY]
     times = [second * per_second for second in seconds]

@@ -1,6 +1,6 @@
 """What most tests of the whole job begin with: a topic, a configuration, runs, and the judge.
 
-tests/conftest.py imports the fixture `bench`; do not import it elsewhere.
+tests/conftest.py imports the fixture `harness`; do not import it elsewhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def change(key: int, value: str | None, before: str | None = None) -> Message:
 
 
 @dataclass
-class JobBench:
+class JobHarness:
     """A folder with one job's configuration, table and checkpoint, beside a broker and judges."""
 
     folder: Path
@@ -105,11 +105,11 @@ class JobBench:
 
 
 @pytest.fixture
-def bench(
+def harness(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
     ingest_server: IngestServer,
     paimon_java: PaimonJava,
-) -> JobBench:
+) -> JobHarness:
     """For a job that writes rows (id, v) of the table db.t."""
-    return JobBench(tmp_path, kafka_broker, ingest_server, paimon_java)
+    return JobHarness(tmp_path, kafka_broker, ingest_server, paimon_java)

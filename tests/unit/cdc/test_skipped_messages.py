@@ -1,4 +1,4 @@
-"""Many tables or one: a message that means no row is skipped, and one that is not known is told."""
+"""Many tables or one: decoders skip a message without a row, and report an unknown one as bad."""
 
 from __future__ import annotations
 

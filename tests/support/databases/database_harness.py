@@ -27,7 +27,7 @@ from tests.support.tables.snapshot_chain import check_chain
 
 
 @dataclass
-class DatabaseBench:
+class DatabaseHarness:
     """A folder with one job's configuration, its warehouse and checkpoint."""
 
     folder: Path
@@ -103,8 +103,8 @@ class DatabaseBench:
 @pytest.fixture
 def database(
     tmp_path: Path, kafka_broker: EmbeddedBroker, ingest_server: IngestServer
-) -> DatabaseBench:
-    return DatabaseBench(tmp_path, kafka_broker, ingest_server)
+) -> DatabaseHarness:
+    return DatabaseHarness(tmp_path, kafka_broker, ingest_server)
 
 
 def same(rows: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> None:
