@@ -114,8 +114,7 @@ class EpochRounds(Generic[Messages]):
     ) -> DecodedEpoch[Messages]:
         """Decode an epoch by a plan, or by a newer one when the first is outdated.
 
-        Args:
-            make_plan: makes the plan by the tables' current state.
+        `make_plan` makes a plan by the tables' current state.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         plan = make_plan()
@@ -228,10 +227,9 @@ class EpochRounds(Generic[Messages]):
 
     def _decode_again(self, epoch: _EpochWork[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
-        newcomers, uncreated = epoch.newcomers, epoch.uncreated
-        settings = (
-            self._settings_of(newcomers, uncreated) if newcomers and uncreated else self.settings
-        )
+        settings = self.settings
+        if epoch.newcomers and epoch.uncreated:
+            settings = self._settings_of(epoch.newcomers, epoch.uncreated)
         make_plan = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, settings)
         return self._decode(epoch.decoded.source, make_plan)
 

@@ -118,7 +118,7 @@ def _value(line: str) -> Value:
 
 def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list[str]:
     decoded = decoder.decode(messages(*values, key=key))
-    names = decoded.changes.rows.schema.names[1:]
+    names = [name.replace("\0", "*") for name in decoded.changes.rows.schema.names[1:]]
     lines = [
         f"{at} {kind} "
         + " ".join(
