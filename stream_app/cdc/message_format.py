@@ -156,8 +156,8 @@ class FormatDeclaration:
         has_transactions: whether the facts have `transactions`.
         has_whole_before: whether these options promise that every before-image is whole.
         has_changes: whether messages can be updates and deletes.
-        signs: fields that occur together only in messages of this format, or of formats with more
-            such fields.
+        telltale_fields: fields that occur together only in messages of this format, or of formats
+            with more such fields.
     """
 
     name: str
@@ -172,7 +172,7 @@ class FormatDeclaration:
     has_transactions: bool = False
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
-    signs: tuple[frozenset[str], ...] = ()
+    telltale_fields: tuple[frozenset[str], ...] = ()
 
     def full_key(self, option: str) -> str:
         """Return the key of an option in the configuration."""

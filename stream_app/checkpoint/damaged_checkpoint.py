@@ -28,7 +28,7 @@ def check_whole(checkpoint: Path) -> None:
     """
     if empty := empty_files(checkpoint):
         raise CheckpointError(
-            f"{', '.join(empty)} of the checkpoint is empty, as after a power cut",
+            f"the checkpoint has empty files, as after a power cut: {', '.join(empty)}",
             where=str(checkpoint),
             fix=LOST_FIX,
         )

@@ -35,7 +35,7 @@ def json_of(column: pa.Array) -> pa.Array:
 
 
 def variant_json(variant: Variant) -> str:
-    """One value as JSON.
+    """Return one value as JSON.
 
     Raises:
         MalformedVariantError: the value is damaged, or nests too deeply.

@@ -25,7 +25,7 @@ from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.loading import JobLoad, load_of
+from stream_app.app.job.loading import JobLoad, begin_or_resume_load
 from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reading import (
@@ -129,7 +129,9 @@ class _IngestJob:
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
             prepared = prepare_tables(self.checked, feeds, self.clock)
-            load = load_of(self.job_tables, prepared, self.checked, self.clock, self._tasks)
+            load = begin_or_resume_load(
+                self.job_tables, prepared, self.checked, self.clock, self._tasks
+            )
             reading: SourceReading[Any] = reading_of(
                 self.job_tables.source,
                 self.checked.reader,

@@ -134,14 +134,14 @@ class JobLoad:
         return DatabaseRows(url=url, queries=queries)
 
 
-def load_of(
+def begin_or_resume_load(
     job_tables: JobTables,
     prepared: PreparedTables,
     checked: CheckedJob,
     clock: Clock,
     tasks: int,
 ) -> JobLoad | None:
-    """Return the first load that the checkpoint has or the configuration asks for; else None.
+    """Resume the first load of the checkpoint, or plan and record a configured one; else None.
 
     Args:
         prepared: the table of the job, or the maker of a whole database's tables.
@@ -162,7 +162,7 @@ def load_of(
             job_tables=job_tables,
             prepared=prepared,
             state_file=checked.state_file,
-            reader=_reader_of(checked),
+            reader=_native_reader(checked),
             clock=clock,
         )
         plan = planning.plan(folder, tasks)
@@ -170,11 +170,11 @@ def load_of(
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
-        _reader_of(checked)
+        _native_reader(checked)
     return load
 
 
-def _reader_of(checked: CheckedJob) -> ReaderSettings:
+def _native_reader(checked: CheckedJob) -> ReaderSettings:
     if checked.reader is None:
         raise UsageError(
             "a first load needs the native reader, which cannot read these topics",

@@ -61,7 +61,7 @@ def _likely_format(value: bytes) -> str | None:
     signs = [
         (len(fields), declared.name)
         for declared in FORMATS.values()
-        for fields in declared.signs
+        for fields in declared.telltale_fields
         if fields <= names
     ]
     return max(signs)[1] if signs else None

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import Secrets
@@ -110,7 +111,14 @@ TOKEN_MIN = 16
 PATIENCE_S = 5.0
 _KEPT_RUNS, _KEPT_LINES = 5, 200
 _LOG = logging.getLogger(__name__)
-RUNNING, DONE, FAILED = "running", "done", "failed"
+
+
+class RunState(StrEnum):
+    """The state of a run of an action."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
 
 
 def token_of(environ: Mapping[str, str]) -> str | None:
@@ -142,15 +150,11 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(slots=True)
 class ActionRun:
-    """A run of an action, which adds lines of output while it runs.
-
-    Attributes:
-        state: ``running``, ``done`` or ``failed``.
-    """
+    """A run of an action, which adds lines of output while it runs."""
 
     action: str
     time_ms: int
-    state: str = RUNNING
+    state: RunState = RunState.RUNNING
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))
     count: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
@@ -160,7 +164,7 @@ class ActionRun:
         self.lines.append(line)
         self.count += 1
 
-    def end(self, state: str) -> None:
+    def end(self, state: RunState) -> None:
         """Set the final state, for which `begin` of `Actions` waits."""
         self.state = state
         self.ended.set()
@@ -241,7 +245,7 @@ class Actions:
             )
         with self._lock:
             runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
-            if runs and runs[0].state == RUNNING:
+            if runs and runs[0].state is RunState.RUNNING:
                 problem = f"{runs[0].action} runs already"
                 raise UsageError(problem, where=name, fix="wait for its end")
             run = ActionRun(action, self.site.clock.now_ms())
@@ -281,11 +285,11 @@ class Actions:
 
     def _run(self, name: str, run: ActionRun, report: Callable[[], Iterator[str]]) -> None:
         _LOG.info("%s: the page begins %s", name or self.site.title, run.action)
-        state = FAILED
+        state = RunState.FAILED
         try:
             for line in report():
                 run.add_line(line)
-            state = DONE
+            state = RunState.DONE
         except (StreamAppError, OSError) as error:
             for line in str(error).splitlines():
                 run.add_line(line.strip())

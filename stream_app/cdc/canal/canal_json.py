@@ -254,5 +254,5 @@ CANAL_JSON = DialectDeclaration(
     change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
     has_whole_before=_has_whole_before,
     ddl_of=_ddl_of,
-    signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
+    telltale_fields=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()

@@ -217,7 +217,7 @@ DEBEZIUM_JSON = FormatDeclaration(
     facts=_facts,
     has_transactions=True,
     has_whole_before=has_whole_before,
-    signs=(
+    telltale_fields=(
         frozenset({"op", "after"}),
         frozenset({"op", "before"}),
         frozenset({"__op"}),

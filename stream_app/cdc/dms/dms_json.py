@@ -292,5 +292,5 @@ DMS_JSON = DialectDeclaration(
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
     change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _millis_of),
-    signs=(frozenset({"data", "metadata"}),),
+    telltale_fields=(frozenset({"data", "metadata"}),),
 ).declared()

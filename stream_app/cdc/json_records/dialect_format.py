@@ -245,7 +245,7 @@ class DialectDeclaration:
         origins, change_times, ddl_of: see `SourceFacts`.
         dialect: makes the dialect of a table's options.
         encoding: the encoding of a column, by its type.
-        has_whole_before, has_changes, signs: see `FormatDeclaration`.
+        has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -260,7 +260,7 @@ class DialectDeclaration:
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
-    signs: tuple[frozenset[str], ...] = ()
+    telltale_fields: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
     def declared(self) -> FormatDeclaration:
@@ -278,7 +278,7 @@ class DialectDeclaration:
             has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
-            signs=self.signs,
+            telltale_fields=self.telltale_fields,
         )
 
     def _facts(self, plain: Dialect, _options: Mapping[str, str]) -> SourceFacts:

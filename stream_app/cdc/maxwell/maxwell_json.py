@@ -187,5 +187,5 @@ MAXWELL_JSON = DialectDeclaration(
     ),
     has_whole_before=lambda _: True,
     ddl_of=_ddl_of,
-    signs=(frozenset({"database", "table", "type", "data"}),),
+    telltale_fields=(frozenset({"database", "table", "type", "data"}),),
 ).declared()

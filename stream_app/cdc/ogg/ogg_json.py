@@ -293,5 +293,5 @@ OGG_JSON = DialectDeclaration(
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: millis_of_text(columns[0])),
-    signs=(frozenset({"table", "op_type"}),),
+    telltale_fields=(frozenset({"table", "op_type"}),),
 ).declared()

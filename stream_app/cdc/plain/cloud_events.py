@@ -47,7 +47,7 @@ _ROWS = replace(
     section=_NAME,
     introduction='for example `cloudevents."key-columns" = "id"`. '
     "[Other formats](formats.md#cloudevents) describes how the messages are read.",
-    signs=(frozenset({"specversion", "data"}),),
+    telltale_fields=(frozenset({"specversion", "data"}),),
     check_together=partial(check_key_columns, _NAME, _NAME),
 ).declared()
 

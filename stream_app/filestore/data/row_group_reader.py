@@ -29,7 +29,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.row_group import RowGroup, first_row, holds_blobs
 from stream_app.model.schema.data_type import DataField, RowType
 
-_NOBODY = -1
+_NO_OWNER = -1
 _Owners = npt.NDArray[np.int32]
 
 
@@ -140,7 +140,7 @@ class RowGroupReader:
             for begin, end in blob_windows(sizes, reader.batch_rows):
                 window, window_rows = owners[begin:end], file_rows[begin:end]
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
-                for number in np.unique(window[window != _NOBODY]).tolist():
+                for number in np.unique(window[window != _NO_OWNER]).tolist():
                     owned = window == number
                     with reader.errors_of(self.files.path(files[number])):
                         values = indexes[number].values(sources[number], window_rows[owned])
@@ -165,7 +165,7 @@ def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
 
 
 def _files_to_open(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
-    """Return the newest files; none behind one that has all rows itself."""
+    """Return the newest files, up to the first that has all rows."""
     for number, file in enumerate(files):
         if not holds_blobs(file) and file.row_count == group.row_count:
             return files[: number + 1]
@@ -184,9 +184,9 @@ def _owners(
     Raises:
         CorruptFileError: a row is in no file, or in two of the same age.
     """
-    owners = np.full(group.row_count, _NOBODY, np.int32)
+    owners = np.full(group.row_count, _NO_OWNER, np.int32)
     is_in_a_file = np.zeros(group.row_count, np.bool_)
-    ages = np.full(group.row_count, _NOBODY, np.int64)
+    ages = np.full(group.row_count, _NO_OWNER, np.int64)
     for number, file in enumerate(files):
         begin = first_row(file) - group.first_row
         rows = slice(begin, begin + file.row_count)
@@ -198,7 +198,7 @@ def _owners(
                 "which one write has made several files (blob.target-file-size)",
             )
         ages[rows] = file.max_sequence_number
-        free = owners[rows] == _NOBODY
+        free = owners[rows] == _NO_OWNER
         if number in indexes:
             free &= ~indexes[number].is_older
         owners[rows][free] = number

@@ -12,7 +12,7 @@ from stream_app.format.casting.nested_arrays import cast_with_members
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
 _BATCH_ROWS_MIN = 128
-COMPLAINTS = (
+ARROW_ERRORS = (
     pa.ArrowInvalid,
     pa.ArrowNotImplementedError,
     pa.ArrowTypeError,
@@ -21,10 +21,10 @@ COMPLAINTS = (
     UnicodeDecodeError,
     OSError,
 )
-"""The errors with which Arrow answers bytes that are not what they should be."""
+"""The errors that Arrow raises for damaged bytes."""
 
 
-def rows_of_a_batch(row_bytes: float, batch_rows: int) -> int:
+def batch_row_count(row_bytes: float, batch_rows: int) -> int:
     """Return the number of rows of a batch: at most `batch_rows`, and about `BATCH_BYTES`."""
     return max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
 
@@ -32,7 +32,7 @@ def rows_of_a_batch(row_bytes: float, batch_rows: int) -> int:
 def batch_pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Cut a batch into smaller ones, of `batch_rows` rows and about `BATCH_BYTES` at most."""
     row_bytes = rows.nbytes / max(1, rows.num_rows)
-    step = rows_of_a_batch(row_bytes, batch_rows)
+    step = batch_row_count(row_bytes, batch_rows)
     for begin in range(0, rows.num_rows, step):
         yield rows.slice(begin, step)
 

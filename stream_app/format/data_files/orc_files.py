@@ -21,7 +21,7 @@ from stream_app.format.casting.nested_arrays import with_hidden_nulls
 from stream_app.format.column_stats import GatheredStats
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
 from stream_app.format.data_files.file_batches import (
-    COMPLAINTS,
+    ARROW_ERRORS,
     batch_pieces,
     damaged_file_error,
     printable_error,
@@ -100,7 +100,7 @@ class OrcFiles:
             for batch in _batches(orc.ORCFile(source), request):
                 yield rows_read, batch
                 rows_read += batch.num_rows
-        except COMPLAINTS as error:
+        except ARROW_ERRORS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
             text = printable_error(error)

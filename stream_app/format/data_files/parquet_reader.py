@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from stream_app.format.column_stats import row_group_stats
 from stream_app.format.data_files.file_batches import (
-    COMPLAINTS,
+    ARROW_ERRORS,
     batch_pieces,
+    batch_row_count,
     damaged_file_error,
     printable_error,
-    rows_of_a_batch,
 )
 from stream_app.format.data_files.parquet_pages import PagedGroups
 from stream_app.format.file_parts import PartChoice, PartStats
@@ -74,7 +74,7 @@ def numbered_batches(
                 check(file.metadata)
             read = _OpenFile(source, end, file, list(columns), batch_rows)
             yield from read.all_rows() if parts is None else read.chosen_rows(parts)
-    except COMPLAINTS as error:
+    except ARROW_ERRORS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
             raise
@@ -141,7 +141,7 @@ class _OpenFile:
         metadata = self._file.metadata.row_group(group)
         # Repeated values are small in the file, so the last group's size is a better estimate.
         row_bytes = max(self._row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
-        return rows_of_a_batch(row_bytes, self._batch_rows)
+        return batch_row_count(row_bytes, self._batch_rows)
 
     def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the batches of a row group, each with the position of its first row."""

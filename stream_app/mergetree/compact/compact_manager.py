@@ -140,10 +140,10 @@ class CompactManager:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
-            local_ms, full, expects_no_flush: see `due`.
+            local_ms, full, expects_no_flush: see `pick_next`.
 
         Raises:
-            UsageError: as `due`.
+            UsageError: as `pick_next`.
         """
         if self.running is not None:
             return False

@@ -102,7 +102,7 @@ class Block:
         return (self.table, self.partition, self.bucket, *self.where, self.first_offset)
 
 
-class BlockDealer:
+class TaskAssigner:
     """The assignment of blocks to writing tasks."""
 
     def __init__(self, tasks: int) -> None:
@@ -126,17 +126,19 @@ class BlockDealer:
 
 def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
     """Pack blocks into batches of `BLOCK_COLUMNS`, a few megabytes each."""
-    dealer, addresses = BlockDealer(tasks), task_addresses(tasks)
+    assigner, addresses = TaskAssigner(tasks), task_addresses(tasks)
     rows: list[tuple[Any, ...]] = []
     buffers: list[pa.Buffer] = []
+    size = 0
     for block in blocks:
-        address = addresses[dealer.task(block)]
+        address = addresses[assigner.task(block)]
         table, *position = block.position
         rows.append((address, table, int(block.kind), *position, block.rows))
         buffers.append(block.data)
-        if sum(buffer.size for buffer in buffers) >= _BATCH_BYTES:
+        size += block.data.size
+        if size >= _BATCH_BYTES:
             yield _batch(rows, buffers)
-            rows, buffers = [], []
+            rows, buffers, size = [], [], 0
     if buffers:
         yield _batch(rows, buffers)
 
@@ -148,7 +150,7 @@ def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBa
 
 
 def task_addresses(tasks: int) -> list[int]:
-    """For each task, an integer that Spark's hash partitioning sends to this task.
+    """Return for each task an integer that Spark's hash partitioning sends to this task.
 
     Spark computes Murmur3 with seed 42 over the four bytes, modulo the number of partitions. Paimon
     uses the same hash for buckets.

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.blocks import Block, TaskAssigner
 from stream_app.spark.epoch.dataframe_epochs import INGEST_POOL
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
@@ -120,10 +120,10 @@ def _counts_of_pairs(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
 
 def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterator[Pair]:
     """Make the pairs of blocks, and add the blocks' tables to `with_blocks`."""
-    dealer = BlockDealer(tasks)
+    assigner = TaskAssigner(tasks)
     for block in blocks:
         with_blocks.add(block.table)
-        yield (dealer.task(block), *block.position), (int(block.kind), block.data.to_pybytes())
+        yield (assigner.task(block), *block.position), (int(block.kind), block.data.to_pybytes())
 
 
 def _task_number(key: tuple[Any, ...]) -> int:

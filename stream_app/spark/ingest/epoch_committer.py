@@ -76,7 +76,7 @@ class EpochCommitter(Generic[Messages]):
         self._catch_up = CatchUp(rounds)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
-        self._begun: Offsets | None = None
+        self._begun_offsets: Offsets | None = None
         self._committed: Offsets | None = None
         self._phase = _Phase.NOT_OPEN  # under the lock
         self._is_begun = self._is_stopping = False
@@ -121,7 +121,7 @@ class EpochCommitter(Generic[Messages]):
     @property
     def position(self) -> JobOffsets | None:
         """The offsets that this run has reached; None before an epoch, or without offsets."""
-        begun, committed = self._begun, self._committed
+        begun, committed = self._begun_offsets, self._committed
         if begun is None or committed is None:
             return None
         return JobOffsets(begun=begun, committed=committed)
@@ -241,7 +241,7 @@ class EpochCommitter(Generic[Messages]):
             if self._committed is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed = self.epoch_log.source_begin(epoch)
-            self._begun = json.loads(end)
+            self._begun_offsets = json.loads(end)
         return self.rounds.decode(SourceEpoch(epoch, messages, end), feeds)
 
     def _finish(self, decoded: DecodedEpoch[Messages]) -> None:

@@ -132,8 +132,7 @@ class StreamTableCommit:
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
-        """Return whether `follow_and_wait` would wait for a compaction, as far as this process
-        knows.
+        """Start due compactions, and return whether `follow_and_wait` would wait for one.
 
         Raises:
             CompactionError: no job compacts a write-only table.

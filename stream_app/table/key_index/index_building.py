@@ -67,7 +67,7 @@ class KeySplit:
             writer.close()
 
     def keys_of(self, share: int) -> list[pa.RecordBatch]:
-        """Yield the keys of a key share in as few batches as possible."""
+        """Return the keys of a key share in as few batches as possible."""
         if share not in self._writers:
             return []
         with pa.memory_map(str(self.folder / str(share))) as source:

@@ -1,4 +1,4 @@
-"""Numbers of the snapshots that are there in; how the one that we have just created stands out."""
+"""From the numbers of the existing snapshots to whether a new one came too late."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_a_job_stops_and_its_restored_checkpoint_goes_on(harness: JobHarness, na
 
     error = harness.fails()
 
-    assert f"{name} of the checkpoint is empty, as after a power cut" in error
+    assert f"the checkpoint has empty files, as after a power cut: {name}" in error
     assert "  to fix: " in error
     assert harness.snapshots() == before
     lost.write_bytes(saved)

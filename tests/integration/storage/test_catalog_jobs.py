@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.shown_job import shown_job
-from stream_app.app.web.actions import DONE, Actions
+from stream_app.app.web.actions import Actions, RunState
 from stream_app.app.web.job_site import JobSite
 from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.checkpoint.job_folder import JobFolder
@@ -159,7 +159,7 @@ def test_a_job_works_in_a_catalog(
         checkpoint = JobFolder(config.stream.checkpoint, LocalFileIO())
         actions = Actions(JobSite(shown_job(config), checkpoint, SystemClock()), patience_s=120)
         ended = actions.begin("db.t", {"action": "compact"})
-        assert ended.state == DONE, ended.lines
+        assert ended.state is RunState.DONE, ended.lines
 
 
 def test_a_table_with_another_schema_is_refused(

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import Block, BlockDealer
+from stream_app.spark.epoch.blocks import Block, TaskAssigner
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
 from stream_app.spark.epoch.route_task import route_in_task
@@ -34,11 +34,11 @@ class EpochHere:
     overlaps: bool = False
 
     def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
-        dealer = BlockDealer(plan.settings.tasks)
+        assigner = TaskAssigner(plan.settings.tasks)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
             for block in route_in_task([part], plan):
-                tasks[dealer.task(block)].append(block)
+                tasks[assigner.task(block)].append(block)
 
         def write(plan: EpochPlan) -> EpochOutput:
             self.plans[epoch] = plan

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, field
 
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.metrics.quarantine_watch import PAUSE_S, REST
+from stream_app.app.observe.metrics.repeated_checks import pause_after
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.table.file_store_table import FileStoreTable
@@ -40,4 +40,4 @@ class ProofWatch:
                 _LOG.debug("no look at the proof of %s: %s", location, error)
             else:
                 metrics.proven(latest)
-        return max(PAUSE_S, REST * (self.clock.steady_seconds() - began))
+        return pause_after(self.clock.steady_seconds() - began)

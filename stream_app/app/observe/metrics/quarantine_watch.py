@@ -10,15 +10,13 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from stream_app.app.observe.metrics.repeated_checks import pause_after
 from stream_app.app.ops.quarantine.quarantine_folder import COUNTED_MAX, Quarantine
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileStatus
 
 _LOG = logging.getLogger(__name__)
-PAUSE_S = 60.0
-REST = 20
-"""Counting takes at most a twentieth of the time."""
 
 
 @dataclass(slots=True)
@@ -48,7 +46,7 @@ class QuarantineWatch:
             _LOG.warning("the quarantine cannot be counted: %s", error)
         else:
             self.counted(dict(self._counts))
-        return max(PAUSE_S, REST * (self.clock.steady_seconds() - began))
+        return pause_after(self.clock.steady_seconds() - began)
 
     def _count(self, name: str, folder: Quarantine) -> None:
         statuses = folder.files.list_status(folder.location)

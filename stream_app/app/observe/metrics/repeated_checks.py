@@ -6,6 +6,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+_PAUSE_MIN_S = 60.0
+_PAUSE_FACTOR = 20
+"""A check takes at most about a twentieth of the time."""
+
+
+def pause_after(check_s: float) -> float:
+    """Return the seconds from the end of a check of this duration to the next check."""
+    return max(_PAUSE_MIN_S, _PAUSE_FACTOR * check_s)
+
 
 @contextmanager
 def repeated_checks(check: Callable[[], float], name: str) -> Iterator[None]:

@@ -59,8 +59,9 @@ def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
     if load is None:
         return None
     newest = EpochLogWriter(checkpoint).newest_epoch()
-    epoch = 0 if newest is None else newest
-    next_epoch = epoch + EpochLog(checkpoint, goes_back=True).is_done(epoch)
+    next_epoch = 0 if newest is None else newest
+    if EpochLog(checkpoint, goes_back=True).is_done(next_epoch):
+        next_epoch += 1
     return None if next_epoch >= len(load.epochs) else progress_of(load, next_epoch)
 
 

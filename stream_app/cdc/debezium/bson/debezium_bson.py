@@ -186,5 +186,5 @@ DEBEZIUM_BSON = FormatDeclaration(
     survey=_survey,
     facts=_facts,
     has_whole_before=has_whole_before,
-    signs=(frozenset({"op", "after", "updateDescription"}),),
+    telltale_fields=(frozenset({"op", "after", "updateDescription"}),),
 )

@@ -58,14 +58,15 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
     count = messages.num_rows
-    read, groups = FieldsRead(_FIELDS), list[PayloadGroup]()
+    fields = FieldsRead(_FIELDS)
+    groups: list[PayloadGroup] = []
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        read.read(payloads, group.index)
+        fields.read(payloads, group.index)
         groups.append(PayloadGroup(group.index, payloads, group.prefix))
     op, source, transaction, status = (
         gathered_array(
-            [(index, columns[field_index]) for index, columns in read.parts], count, wanted.type
+            [(index, columns[field_index]) for index, columns in fields.parts], count, wanted.type
         )
         for field_index, wanted in enumerate(_FIELDS)
     )

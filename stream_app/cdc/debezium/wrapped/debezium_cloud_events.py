@@ -127,5 +127,5 @@ DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     make=_format,
     survey=_survey,
     facts=_facts,
-    signs=(frozenset({"specversion", "data", _OP}),),
+    telltale_fields=(frozenset({"specversion", "data", _OP}),),
 )
