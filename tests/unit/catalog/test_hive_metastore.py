@@ -158,9 +158,9 @@ def silent_port() -> Iterator[int]:
 
 def test_a_metastore_that_does_not_answer_is_an_error(silent_port: int) -> None:
     client = MetastoreClient(addresses(f"thrift://127.0.0.1:{silent_port}"), 1, 50)
-    with pytest.raises(StorageError, match="no Hive metastore answers"):
+    with pytest.raises(StorageError, match="no Hive metastore responds"):
         client.call(MetastoreMethod("get_all_databases"))
     nobody = pickle.loads(pickle.dumps(MetastoreClient(addresses("thrift://127.0.0.1:1"), 1, 50)))
-    with pytest.raises(StorageError, match="no Hive metastore answers") as error:
+    with pytest.raises(StorageError, match="no Hive metastore responds") as error:
         nobody.call(MetastoreMethod("get_all_databases"))
     assert "'uri' of the catalog" in error.value.fix

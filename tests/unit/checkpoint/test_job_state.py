@@ -24,7 +24,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.source.origin import Origin
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 
-RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"
+RECORDED = Path(__file__).parents[2] / "fixtures/checkpoints/spark-4.1.3.zip"
 WHOLE = JobState(
     location="/w/shop.db",
     table_identity=DATABASE,

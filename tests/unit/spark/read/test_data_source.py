@@ -313,7 +313,7 @@ def test_another_table_in_the_place_of_the_first_is_found_out(
 ) -> None:
     offset = a_stream(table.path).initialOffset()
     other = a_table(tmp_path / "other", "dt", "k", bucket="1", **{"file.format": "parquet"})
-    with pytest.raises(CheckpointError, match="another table"):
+    with pytest.raises(CheckpointError, match="an earlier table at this path"):
         a_stream(other.path).partitions(offset, offset)
 
 
