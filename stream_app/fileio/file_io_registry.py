@@ -153,7 +153,7 @@ def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
     if scheme not in _FOREIGN:
         raise UsageError(
             f"{location!r} is on a file system that stream_app does not support",
-            fix=f"give one of {STORE_LOCATIONS}; a mounted file system has a path",
+            fix=f"give {STORE_LOCATIONS}; a mounted file system has a path",
         )
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",

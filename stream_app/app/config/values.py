@@ -128,7 +128,7 @@ def folder(setting: Setting) -> str:
     if not is_local(location):
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
             raise WrongValueError(
-                f"{location!r} is not a folder: give one of {STORE_LOCATIONS}, or another scheme "
+                f"{location!r} is not a folder: give {STORE_LOCATIONS}, or another scheme "
                 "that Spark's Hadoop supports"
             )
         return location.rstrip("/")
