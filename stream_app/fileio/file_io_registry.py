@@ -2,15 +2,12 @@
 
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
-A new store is a folder beside `s3` that declares a `Store`, and a word in `STORES`. Also change:
+A new store is a folder beside `s3` that declares a `Store`, a word in `STORES`, and a word in the
+contract about stores in `pyproject.toml`. A store that needs more has one place for each need:
 
-* `_FOREIGN`, which has the schemes of stores that stream_app does not know, for an error.
-* `model`, where a module such as `s3_store_options` declares its options.
-* `app.launch.jars`, if Spark needs jars for it: `_STORE_JARS` has them by `SparkAccess.jars`.
-* `STORE_LOCATIONS` in `local_file_io`: the locations that errors list.
-* Errors that name stores: in `atomic_create` and `app.ops.quarantine.quarantine_folder`.
-* `spark.read.source_options`, if a read may set options of the store.
-* The contract about stores in `pyproject.toml`, and an extra if the store needs packages.
+* Options: `model.options.store_options` declares them.
+* Packages: an extra in `pyproject.toml`.
+* Jars with which Spark accesses it: `HADOOP_SETS` in `app.launch.jar_sets`.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
@@ -42,6 +39,8 @@ STORE_OPTIONS = "those that begin with " + " or ".join(
     store.option_prefixes[0] for store in STORES if store.option_prefixes
 )
 """The options of stores, for messages."""
+STORE_LOCATIONS = ", ".join(form for store in STORES for form in store.location_forms)
+"""The forms of locations, for messages."""
 
 
 def file_io_of(
@@ -148,9 +147,14 @@ def is_same_location(location: str, other: str) -> bool:
 
 def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
     store = store_of(location, stores)
+    if store is not None:
+        return store
     scheme = location.partition(":")[0].lower()
-    if store is not None or scheme not in _FOREIGN:
-        return store or LOCAL  # refuses unknown schemes
+    if scheme not in _FOREIGN:
+        raise UsageError(
+            f"{location!r} is on a file system that stream_app does not support",
+            fix=f"give {STORE_LOCATIONS}; a mounted file system has a path",
+        )
     raise UsageError(
         f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "

@@ -22,7 +22,6 @@ import pyarrow as pa
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus, UnsyncedError
 
-STORE_LOCATIONS = "s3://BUCKET/PATH, hdfs://HOST/PATH or viewfs://CLUSTER/PATH"
 """The locations beside local ones, for messages."""
 
 
@@ -160,8 +159,7 @@ def local_path(location: str) -> str:
         return str(Path(path).expanduser().absolute())
     raise UsageError(
         f"{location!r} is on a file system that stream_app does not support",
-        fix="give a local path, or one that is mounted on the driver and all executors; a table "
-        f"can lie at {STORE_LOCATIONS} too",
+        fix="give a local path, or one that is mounted on the driver and all executors",
     )
 
 

@@ -29,6 +29,7 @@ def _path_beside(_root: str, location: str) -> str | None:
 
 LOCAL = Store(
     schemes=("", "file"),
+    location_forms=("a path",),
     open=_open,
     is_same=_is_same,
     path_beside=_path_beside,

@@ -52,6 +52,7 @@ class Store:
 
     Attributes:
         schemes: the schemes of its locations, in lower case; a path has the empty one.
+        location_forms: the forms of its locations, for messages: ``s3://BUCKET/PATH``.
         option_prefixes: the prefixes of its options, the usual one first.
         option_names: the preferred names of its options.
         open: returns the prefix of paths below a location, and the file system. The source renews
@@ -65,6 +66,7 @@ class Store:
     """
 
     schemes: tuple[str, ...]
+    location_forms: tuple[str, ...]
     option_prefixes: tuple[str, ...] = ()
     option_names: tuple[str, ...] = ()
     open: Callable[[str, Mapping[str, str], OptionSource | None], tuple[str, FileIO]]

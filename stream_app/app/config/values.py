@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_local
-from stream_app.fileio.local_file_io import STORE_LOCATIONS, local_path
+from stream_app.fileio.file_io_registry import STORE_LOCATIONS, is_local
+from stream_app.fileio.local_file_io import local_path
 from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.model.bracketed_text import split_outside_brackets
 from stream_app.model.options.option import parse_boolean, parse_retention_ms
@@ -128,8 +128,8 @@ def folder(setting: Setting) -> str:
     if not is_local(location):
         if not re.fullmatch(r"[a-z][a-z0-9+.-]*://.*[^/]/*", location):
             raise WrongValueError(
-                f"{location!r} is not a folder: give a path, {STORE_LOCATIONS}, or another "
-                "scheme that Spark's Hadoop supports"
+                f"{location!r} is not a folder: give {STORE_LOCATIONS}, or another scheme "
+                "that Spark's Hadoop supports"
             )
         return location.rstrip("/")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 KAFKA_CLIENTS_VERSION = "3.9.1"
@@ -113,3 +114,10 @@ def s3a_set(hadoop_version: str) -> JarSet:
             ("commons-codec", "*"),
         ),
     )
+
+
+HADOOP_SETS: Mapping[str, Callable[[str], JarSet]] = {"s3a": s3a_set}
+"""The sets with which Spark accesses stores, by `SparkAccess.jars`, for a version of Hadoop.
+
+The first coordinate is Hadoop's own module; a Spark that has its jar has the set.
+"""

@@ -18,9 +18,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,10 +29,10 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from stream_app.app.launch.jar_sets import (
+    HADOOP_SETS,
     KAFKA_BROKER_SET,
     JarSet,
     MavenCoordinate,
-    s3a_set,
     spark_kafka_set,
 )
 from stream_app.app.launch.java import find_java, unicode_environment
@@ -53,27 +54,29 @@ def kafka_broker_jars() -> list[Path]:
 
 
 def store_jars(name: str) -> list[Path]:
-    """Return the jars of a store's set (`Store.spark`); empty for an empty name."""
-    return _STORE_JARS[name]() if name else []
+    """Return the jars with which Spark accesses a store; empty if Spark has them already.
 
+    Args:
+        name: the name of the set (`SparkAccess.jars`); empty: the store needs none.
 
-def _s3a_jars() -> list[Path]:
-    """Return the jars with which Spark accesses ``s3a://``; empty if Spark has them already."""
-    jars = spark_home() / "jars"
-    if any(jars.glob("hadoop-aws-*.jar")):
+    Raises:
+        StreamAppError: Spark shows no version of Hadoop.
+    """
+    if not name:
         return []
+    jars = spark_home() / "jars"
     matches = [re.fullmatch(r"hadoop-client-api-([\d.]+)\.jar", jar.name) for jar in jars.iterdir()]
     versions = [match[1] for match in matches if match]
     if len(versions) != 1:
         raise StreamAppError(
-            "Spark brings no jar hadoop-client-api-*.jar, whose version S3A's must have",
+            "Spark brings no jar hadoop-client-api-*.jar, whose version a store's jars must have",
             where=str(jars),
-            fix="give hadoop-aws and AWS's SDK of the cluster's Hadoop in spark.jars",
+            fix=f"give the jars of Hadoop for {name}:// in spark.jars, with what they need",
         )
-    return JarCache(jar_folder()).resolve(s3a_set(versions[0]))
-
-
-_STORE_JARS: Mapping[str, Callable[[], list[Path]]] = {"s3a": _s3a_jars}
+    jar_set = HADOOP_SETS[name](versions[0])
+    if any(jars.glob(f"{jar_set.coordinates[0].module}-*.jar")):
+        return []
+    return JarCache(jar_folder()).resolve(jar_set)
 
 
 def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
@@ -310,7 +313,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one path a line."""
     jar_sets: dict[str, Callable[[], list[Path]]] = {
         "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
-        **_STORE_JARS,
+        **{name: partial(store_jars, name) for name in HADOOP_SETS},
         "kafka-broker": kafka_broker_jars,
     }
     if not arguments or not set(arguments) <= jar_sets.keys():

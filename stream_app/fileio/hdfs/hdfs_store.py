@@ -43,6 +43,7 @@ def _spark_settings(
 
 HDFS = Store(
     schemes=("hdfs", "viewfs"),
+    location_forms=("hdfs://HOST/PATH", "viewfs://CLUSTER/PATH"),
     option_prefixes=(HDFS_OPTION_PREFIX,),
     option_names=(f"{HDFS_OPTION_PREFIX}…",),
     open=_open,

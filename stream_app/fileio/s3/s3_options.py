@@ -22,7 +22,7 @@ from stream_app.fileio.reference import MissingValueError, names_file, resolve_r
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
-from stream_app.model.options.s3_store_options import S3_OPTIONS
+from stream_app.model.options.store_options import S3_OPTIONS
 
 OPTION_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {

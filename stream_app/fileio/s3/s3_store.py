@@ -17,7 +17,7 @@ from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import S3Keys
 from stream_app.fileio.s3.s3_options import OPTION_PREFIXES, s3_options
 from stream_app.fileio.store import OptionSource, SparkAccess, Store
-from stream_app.model.options.s3_store_options import S3_OPTIONS
+from stream_app.model.options.store_options import S3_OPTIONS
 
 _SCHEMES = ("s3", "s3a", "s3n")
 _S3A = "spark.hadoop.fs.s3a."
@@ -103,6 +103,7 @@ def _spark_settings(
 
 S3 = Store(
     schemes=_SCHEMES,
+    location_forms=("s3://BUCKET/PATH",),
     option_prefixes=OPTION_PREFIXES,
     option_names=tuple(S3_OPTIONS),
     open=_open,

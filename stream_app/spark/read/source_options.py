@@ -15,7 +15,7 @@ from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options import s3_store_options, scan_options
+from stream_app.model.options import scan_options
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
@@ -27,22 +27,14 @@ from stream_app.model.options.option import (
     declared_options,
     parse_retention_ms,
 )
+from stream_app.model.options.store_options import SECRETS_FOR_READS, STORE_OPTIONS_OF_READS
 
 PATH = "path"
 CATALOG_PREFIX = "catalog."
 """The prefix of options of the table's catalog; then the path is `DATABASE.TABLE`."""
 
 
-_OF_FILE_SYSTEM = {
-    option.key: option
-    for option in (
-        s3_store_options.S3_ENDPOINT,
-        s3_store_options.S3_REGION,
-        s3_store_options.S3_PATH_STYLE,
-    )
-}
-"""Options of file systems without the keys: plans show options, so keys come from AWS's variables
-alone."""
+_OF_FILE_SYSTEM = {option.key: option for option in STORE_OPTIONS_OF_READS}
 _OF_TABLE = declared_options(vars(scan_options))
 INCREMENTAL_BETWEEN = Option(
     "incremental-between",
@@ -151,9 +143,8 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         key = _BY_LOWER_CASE.get(name.lower())
         if key is None:
             problems.append(
-                f"option {name!r} is refused, because a plan would show it: set AWS_ACCESS_KEY_ID, "
-                "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
-                if name.lower() in s3_store_options.S3_KEYS
+                f"option {name!r} is refused, because a plan would show it: {instead}"
+                if (instead := SECRETS_FOR_READS.get(name.lower()))
                 else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])
             )
             continue

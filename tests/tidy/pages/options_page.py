@@ -23,7 +23,7 @@ from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option
 from stream_app.model.options.option_support import IGNORED_KEYS
-from stream_app.model.options.s3_store_options import S3_OPTIONS
+from stream_app.model.options.store_options import S3_OPTIONS
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.tables_own_options import is_tables_own
 from stream_app.spark.read.source_options import SOURCE_OPTIONS

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from stream_app.app.launch import jars
+from stream_app.app.launch.jar_sets import HADOOP_SETS
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import (
+    STORE_LOCATIONS,
     STORES,
     file_io_of,
     store_of,
@@ -29,7 +30,11 @@ def test_a_store_is_complete(store: Store) -> None:
         assert store.is_same(location, f"{location}/")
     assert bool(store.option_prefixes) == bool(store.advice) == ("file" not in store.schemes)
     assert all(name.startswith(store.option_prefixes) for name in store.option_names)
-    assert not store.spark.jars or store.spark.jars in jars._STORE_JARS
+    assert not store.spark.jars or store.spark.jars in HADOOP_SETS
+    assert store.location_forms
+    for form in store.location_forms:
+        assert form in STORE_LOCATIONS
+        assert "://" not in form or store_of(form) is store
 
 
 def test_no_scheme_has_two_stores() -> None:

@@ -23,7 +23,7 @@ from stream_app.cdc.bad_reasons import reason_kind
 from stream_app.cdc.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import can_open, file_io_of
+from stream_app.fileio.file_io_registry import STORE_LOCATIONS, can_open, file_io_of
 
 _MARK = "mark-"
 COUNTED_MAX = 1_000_000
@@ -272,7 +272,7 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
         raise UsageError(
             "only Spark reaches the quarantine's file system",
             where=location,
-            fix="copy the folder to a local disk, S3 or HDFS, and name it there",
+            fix=f"copy the folder to another file system, and name it there: {STORE_LOCATIONS}",
         )
     return Quarantine(*file_io_of(location, options))
 

@@ -1,10 +1,12 @@
-"""Declares the options of S3 stores.
+"""Declares the options of stores.
 
-`fileio.s3` reads them, and knows their other spellings. Spark's source of tables takes three of
-them.
+A store's folder in `fileio` reads its options, and knows their other spellings. Those of HDFS are
+Hadoop's settings, which this module does not list.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from stream_app.model.options.option import TEXT, Option, declared_options
 
@@ -69,3 +71,12 @@ S3_OPTIONS = declared_options(globals())
 """The options in their usual spelling."""
 S3_KEYS = (S3_ACCESS_KEY.key, S3_SECRET_KEY.key, S3_SESSION_TOKEN.key)
 """They are secret."""
+
+STORE_OPTIONS_OF_READS: tuple[Option[Any], ...] = (S3_ENDPOINT, S3_REGION, S3_PATH_STYLE)
+"""The options that a read of Spark may set; its plan shows them."""
+SECRETS_FOR_READS = dict.fromkeys(
+    S3_KEYS,
+    "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the "
+    "driver",
+)
+"""The secret options by key, with the way in which a read gets them instead."""
