@@ -41,12 +41,12 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables
-from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob

@@ -2,8 +2,9 @@
 
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
-A new store is a folder beside `s3` that declares a `Store`, a word in `STORES`, and a word in the
-contract about stores in `pyproject.toml`. A store that needs more has one place for each need:
+A new store is a folder beside `s3` that declares a `Store`, and a word in `STORES`. The contract
+about stores in `pyproject.toml` names the folder. A store that needs more has one place for each
+need:
 
 * Options: `model.options.store_options` declares them.
 * Packages: an extra in `pyproject.toml`.

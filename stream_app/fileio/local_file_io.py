@@ -22,8 +22,6 @@ import pyarrow as pa
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileStatus, UnsyncedError
 
-"""The locations beside local ones, for messages."""
-
 
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:

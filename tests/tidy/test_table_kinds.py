@@ -15,7 +15,7 @@ MAY_ASK = {
     "stream_app/table/kinds/": "the kinds themselves",
     "stream_app/planning/sync/new_tables.py": "decides the key, before there is a schema",
     "stream_app/app/config/": "judges what is configured, before there is a schema",
-    "stream_app/app/ops/inspect/overview.py": "prints the key, or that there is none",
+    "stream_app/app/inspect/overview.py": "prints the key, or that there is none",
 }
 """Modules and folders that may ask whether there is a primary key, each with its reason."""
 

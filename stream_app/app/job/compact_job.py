@@ -19,13 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import LogFormat
+from stream_app.app.inspect.bucket_trees import planned_compactions
 from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.channels.signs_of_life import Activity
 from stream_app.app.observe.events.event_texts import report_line
 from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
-from stream_app.app.ops.inspect.bucket_trees import planned_compactions
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.table_setup.single_table_setup import warn_of_ignored_options
 from stream_app.errors import CompactionError

@@ -1,6 +1,6 @@
 """Begins a job's first load from its database, or resumes it.
 
-`app.ops.load` plans the load, and the checkpoint keeps the plan. `source_reading` runs the load's
+`app.load` plans the load, and the checkpoint keeps the plan. `source_reading` runs the load's
 epochs before those of the topics.
 """
 
@@ -16,15 +16,15 @@ from typing import Protocol
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.checks import CheckedJob
-from stream_app.app.ops.load.first_load import (
+from stream_app.app.load.first_load import (
     LOAD_KEY,
     ChosenTables,
     DatabaseReading,
     database_of,
     load_format,
 )
-from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
-from stream_app.app.ops.load.row_queries import LoadedRelation
+from stream_app.app.load.load_progress import LoadProgress, progress_of
+from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, open_database
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.source.relations import followed_database

@@ -1,1 +1,1 @@
-"""Operations on a job and its tables, such as inspect, check, replay and backfill."""
+"""Operations on a job and its tables, such as check, replay and backfill."""

@@ -23,7 +23,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.ops.inspect.job_status import HELD
+from stream_app.app.inspect.job_status import HELD
 from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError

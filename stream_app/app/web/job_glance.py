@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from stream_app.app.inspect.job_status import BEHIND, READY, TableStatus
 from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
-from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
 from stream_app.app.text.listing import age_text
 from stream_app.checkpoint.job_state import JobWarning
 

@@ -11,23 +11,18 @@ from typing import Generic, TypeVar
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import catalog_variables, file_io_variables
 from stream_app.app.config.shown_job import ShownJob
-from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
-from stream_app.app.ops.inspect.job_status import (
+from stream_app.app.inspect.job_status import (
     MISSING,
     REFUSED,
     JobStatus,
     TableStatus,
     with_waiting_rows,
 )
-from stream_app.app.ops.inspect.table_facts import FactsCache
-from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.later_changes import ReadRange
-from stream_app.app.ops.quarantine.quarantine_folder import (
-    Quarantine,
-    RecordChoice,
-    open_quarantine,
-)
-from stream_app.app.ops.quarantine.replay import replay_lines
+from stream_app.app.inspect.table_facts import FactsCache
+from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
+from stream_app.app.ops.replay.job_replay import job_replays
+from stream_app.app.ops.replay.later_changes import ReadRange
+from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
 from stream_app.app.table_setup.job_catalog import job_identifier, open_job_table
@@ -45,6 +40,11 @@ from stream_app.checkpoint.job_state import state_of
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.job_epoch import Offsets
+from stream_app.quarantine.quarantine_folder import (
+    Quarantine,
+    RecordChoice,
+    open_quarantine,
+)
 from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
-from stream_app.app.ops.inspect.job_status import (
+from stream_app.app.inspect.job_status import (
     EMPTY,
     READY,
     UNREADABLE,
@@ -19,13 +18,14 @@ from stream_app.app.ops.inspect.job_status import (
     with_proof,
     with_waiting_rows,
 )
-from stream_app.app.ops.inspect.table_facts import FactsCache, freshness_s
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
+from stream_app.app.inspect.table_facts import FactsCache, freshness_s
+from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.unassigned_records import UnassignedFacts
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO
+from stream_app.quarantine.quarantine_folder import Quarantine
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.opening import open_table

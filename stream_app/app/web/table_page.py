@@ -11,12 +11,11 @@ from itertools import islice
 
 import pyarrow as pa
 
+from stream_app.app.inspect.bucket_trees import LevelRow, next_compactions, run_rows
+from stream_app.app.inspect.compaction_history import CompactionRow, compactions_of
+from stream_app.app.inspect.overview import Overview, overview
+from stream_app.app.inspect.views import OptionRow, listing, option_rows
 from stream_app.app.observe.events.epoch_history import TableNow
-from stream_app.app.ops.inspect.bucket_trees import LevelRow, next_compactions, run_rows
-from stream_app.app.ops.inspect.compaction_history import CompactionRow, compactions_of
-from stream_app.app.ops.inspect.overview import Overview, overview
-from stream_app.app.ops.inspect.views import OptionRow, listing, option_rows
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts
 from stream_app.app.web.drawings.bar_charts import (
@@ -44,6 +43,7 @@ from stream_app.app.web.table_parts import (
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_start import stream_start
+from stream_app.quarantine.quarantine_folder import Quarantine
 from stream_app.table.api.paimon_table import first_rows
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.conditions.row_filter import row_filter

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TypeVar
 
-from stream_app.app.ops.inspect.bucket_trees import LevelRow
-from stream_app.app.ops.inspect.files import live_files
-from stream_app.app.ops.inspect.views import file_listing
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
+from stream_app.app.inspect.bucket_trees import LevelRow
+from stream_app.app.inspect.files import live_files
+from stream_app.app.inspect.views import file_listing
 from stream_app.app.text.listing import Listing, time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.planning.upkeep.expire_range import expire_config
+from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_error
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotExpiry

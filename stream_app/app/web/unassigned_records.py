@@ -13,12 +13,12 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
-from stream_app.app.ops.quarantine.replay import as_messages
+from stream_app.app.ops.replay.record_replay import as_messages
 from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.model.source.origin import Origin
+from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.table.storage_errors import storage_error
 
 _AGAIN = "start the job again, and replay the records, which wait in quarantine"

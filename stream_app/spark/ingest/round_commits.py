@@ -26,12 +26,12 @@ from stream_app.model.snapshot import (
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
 )
+from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import Messages, RoutedEpoch, TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
 from stream_app.table.compact.metrics import CompactionMetrics

@@ -18,12 +18,12 @@ from stream_app.checkpoint.job_state import JobWarning
 from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.source.origin import Origin
+from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
-from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.table.compact.metrics import CompactionMetrics

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.load.row_queries import LoadedRelation
+from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import open_database
 from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.load_plan import FILE, LoadPart

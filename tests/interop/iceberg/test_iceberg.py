@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.ops.inspect.overview import overview
+from stream_app.app.inspect.overview import overview
 from stream_app.app.web.table_page import table_page
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING

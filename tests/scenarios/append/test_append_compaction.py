@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.ops.inspect.bucket_trees import planned_compactions
+from stream_app.app.inspect.bucket_trees import planned_compactions
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import ManifestEntry

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.ops.inspect.overview import overview
+from stream_app.app.inspect.overview import overview
 from stream_app.errors import CommitConflictError
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.ops.inspect.job_status import READY, WAITING, TableStatus, with_waiting_rows
+from stream_app.app.inspect.job_status import READY, WAITING, TableStatus, with_waiting_rows
 from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange

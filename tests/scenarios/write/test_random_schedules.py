@@ -48,7 +48,7 @@ from tests.support.tables.snapshot_chain import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-EXAMPLES, STEPS = 60, 30
+EXAMPLES, STEPS = 30, 30
 KEYS = st.integers(0, 11)
 CHANGES = st.lists(st.tuples(st.sampled_from(["+I", "+I", "-D"]), KEYS), max_size=8)
 HOWS = st.sampled_from(["at once", "half way", "after all"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.quarantine_folder import RecordChoice, open_quarantine
-from stream_app.app.ops.quarantine.replay import ReplayOutcome
+from stream_app.app.ops.replay.job_replay import job_replays
+from stream_app.app.ops.replay.record_replay import ReplayOutcome
+from stream_app.quarantine.quarantine_folder import RecordChoice, open_quarantine
 from tests.support.jobs.database_job import DatabaseJob
 
 

@@ -19,11 +19,11 @@ from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_format_registry import message_format
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
-from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable

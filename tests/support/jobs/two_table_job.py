@@ -21,6 +21,7 @@ from stream_app.checkpoint.job_state import JobState, JobStateFile, state_of
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.epoch.epoch_plan import EpochSettings, MessagePart
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
@@ -31,7 +32,6 @@ from stream_app.spark.ingest.epoch_tables import (
     LoadingTables,
     StoppingTables,
 )
-from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob

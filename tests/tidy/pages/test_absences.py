@@ -85,7 +85,12 @@ def test_paths_inside_a_table_are_built_in_filestore() -> None:
         dotted(name)
         for name in BELOW_APP
         if not name.startswith(
-            ("stream_app/filestore/", "stream_app/spark/", "stream_app/checkpoint/")
+            (
+                "stream_app/filestore/",
+                "stream_app/spark/",
+                "stream_app/checkpoint/",
+                "stream_app/quarantine/",
+            )
         )
         if any(names_a_folder(node) for node in ast.walk(tree_of(name)))
     }

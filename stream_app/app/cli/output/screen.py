@@ -20,9 +20,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from stream_app.app.ops.inspect.bucket_trees import next_compactions
-from stream_app.app.ops.inspect.compaction_history import compactions_of
-from stream_app.app.ops.inspect.job_status import (
+from stream_app.app.inspect.bucket_trees import next_compactions
+from stream_app.app.inspect.compaction_history import compactions_of
+from stream_app.app.inspect.job_status import (
     EMPTY,
     LOADING,
     READY,

@@ -20,11 +20,11 @@ from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
 from stream_app.app.ops.check.database_sums import summed_database
 from stream_app.app.ops.check.job_sums import JobSums
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.app.ops.recorded_tables import choice_of, splitter_of, state_of_job
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
+from stream_app.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import millis_of
 

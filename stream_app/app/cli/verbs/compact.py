@@ -12,14 +12,14 @@ import sys
 
 from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
-from stream_app.app.job.sorted_compaction import plan_sorting
-from stream_app.app.launch.spark_log import become_spark
-from stream_app.app.launch.spark_submit import submit_command
-from stream_app.app.ops.inspect.bucket_trees import (
+from stream_app.app.inspect.bucket_trees import (
     PlannedCompaction,
     planned_compaction,
     planned_compactions,
 )
+from stream_app.app.job.sorted_compaction import plan_sorting
+from stream_app.app.launch.spark_log import become_spark
+from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.text.listing import Listing
 

@@ -10,17 +10,17 @@ from functools import partial
 from rich.console import Console
 
 from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
-from stream_app.app.ops.inspect.bucket_trees import (
+from stream_app.app.inspect.bucket_trees import (
     LevelRow,
     level_rows,
     levels_picture,
     next_compactions,
     run_rows,
 )
-from stream_app.app.ops.inspect.compaction_history import CompactionRow, compaction_rows
-from stream_app.app.ops.inspect.files import BucketChoice
-from stream_app.app.ops.inspect.overview import Overview, overview, overview_lines
-from stream_app.app.ops.inspect.views import VIEWS, OptionRow, listing, option_rows
+from stream_app.app.inspect.compaction_history import CompactionRow, compaction_rows
+from stream_app.app.inspect.files import BucketChoice
+from stream_app.app.inspect.overview import Overview, overview, overview_lines
+from stream_app.app.inspect.views import VIEWS, OptionRow, listing, option_rows
 from stream_app.app.text.listing import Listing
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot

@@ -17,8 +17,15 @@ from stream_app.app.cli.arguments.named_table import check_table_name, names_of_
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.quarantine_folder import (
+from stream_app.app.ops.recorded_tables import paths_of
+from stream_app.app.ops.replay.job_replay import job_replays
+from stream_app.app.ops.replay.record_replay import replay_lines
+from stream_app.app.table_setup.job_catalog import open_job_table
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
+from stream_app.app.text.text_table import Column, text_lines
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.quarantine.quarantine_folder import (
     Quarantine,
     QuarantinedRecord,
     RecordChoice,
@@ -27,13 +34,6 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     offset_range,
     open_quarantine,
 )
-from stream_app.app.ops.quarantine.replay import replay_lines
-from stream_app.app.ops.recorded_tables import paths_of
-from stream_app.app.table_setup.job_catalog import open_job_table
-from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
-from stream_app.app.text.text_table import Column, text_lines
-from stream_app.cdc.bad_reasons import REASON_KINDS
-from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.versions.time_travel import millis_of
 

@@ -12,8 +12,8 @@ import orjson
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.cli.arguments.named_table import check_table_name
 from stream_app.app.config.app_config import load_config
-from stream_app.app.ops.inspect.database_facts import database_facts
-from stream_app.app.ops.inspect.job_status import (
+from stream_app.app.inspect.database_facts import database_facts
+from stream_app.app.inspect.job_status import (
     HELD,
     MISSING,
     REFUSED,

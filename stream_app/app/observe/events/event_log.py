@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO
 
+from stream_app.app.inspect.table_facts import newest_snapshots
 from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.events.event_texts import (
@@ -32,7 +33,6 @@ from stream_app.app.observe.events.event_texts import (
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
 from stream_app.app.observe.metrics.proof_watch import ProofWatch
-from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.checkpoint.held_table import HeldTable
@@ -41,8 +41,8 @@ from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.log_facts import logging_about
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
+from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
-from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from stream_app.app.ops.load.load_progress import LoadedRanges
+from stream_app.app.load.load_progress import LoadedRanges
 from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
 from stream_app.filestore.lookup.lookup_copies import (
     COPIED_BYTES,

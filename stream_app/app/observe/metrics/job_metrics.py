@@ -25,6 +25,8 @@ from prometheus_client import (
 )
 
 from stream_app import __version__
+from stream_app.app.inspect.table_facts import newest_source_ms
+from stream_app.app.load.load_progress import LoadProgress
 from stream_app.app.observe.metrics.collectors import (
     PREFIX,
     DiskCollector,
@@ -38,8 +40,6 @@ from stream_app.app.observe.metrics.collectors import (
 from stream_app.app.observe.metrics.health import POLL_S
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.metrics.source_metrics import SourceMetrics
-from stream_app.app.ops.inspect.table_facts import newest_source_ms
-from stream_app.app.ops.load.load_progress import LoadProgress
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
@@ -47,7 +47,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.observe.metrics.repeated_checks import pause_after
-from stream_app.app.ops.quarantine.quarantine_folder import COUNTED_MAX, Quarantine
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileStatus
+from stream_app.quarantine.quarantine_folder import COUNTED_MAX, Quarantine
 
 _LOG = logging.getLogger(__name__)
 

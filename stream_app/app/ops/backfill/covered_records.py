@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.quarantine_folder import (
+from stream_app.cdc.change_batch import with_all_columns
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.quarantine.quarantine_folder import (
     Identity,
     Quarantine,
     QuarantinedRecord,
     RecordMark,
     RecordOutcome,
 )
-from stream_app.cdc.change_batch import with_all_columns
-from stream_app.kafka.offset_ranges import KafkaPartition
 
 
 @dataclass(slots=True)

@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.load.first_load import DatabaseReading, load_format
+from stream_app.app.load.row_queries import InCondition
 from stream_app.app.ops.backfill.table_changes import (
     Scope,
     TableChanges,
@@ -40,8 +42,6 @@ from stream_app.app.ops.check.database_sums import (
     database_sums,
 )
 from stream_app.app.ops.check.table_sums import TableSums, own_sums
-from stream_app.app.ops.load.first_load import DatabaseReading, load_format
-from stream_app.app.ops.load.row_queries import InCondition
 from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.comparable_rows import why_incomparable
+from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract

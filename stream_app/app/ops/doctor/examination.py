@@ -15,6 +15,7 @@ from pathlib import Path
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
+from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import BrokerExamination
 from stream_app.app.ops.doctor.observation import (
@@ -33,7 +34,6 @@ from stream_app.app.ops.doctor.table_examination import (
     newest_snapshot_problems,
     refused_sources_warnings,
 )
-from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
 from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, probe_local

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stream_app.app.ops.inspect.bucket_trees import LevelRow, NextCompactions
+from stream_app.app.inspect.bucket_trees import LevelRow, NextCompactions
 from stream_app.app.text.listing import size_text
 from stream_app.table.compact.metrics import CompactionUnderWay
 

@@ -23,7 +23,7 @@ from stream_app.app.cli.output.screen import (
     detail_of,
     screen,
 )
-from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of

@@ -23,7 +23,6 @@ from stream_app.app.observe.metrics.collectors import TablesCollector, compactio
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, RecordMark, RecordOutcome
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
@@ -32,9 +31,10 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.quarantine.quarantine_folder import Quarantine, RecordMark, RecordOutcome
+from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.ops.backfill.covered_records import CoveredRecords
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.quarantine.quarantine_folder import Quarantine, open_quarantine
 
 
 def keep(folder: Path, *records: tuple[int, str]) -> Quarantine:

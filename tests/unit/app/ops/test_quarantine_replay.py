@@ -12,13 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.app.ops.quarantine.quarantine_folder import (
-    RecordChoice,
-    RecordMark,
-    RecordOutcome,
-    open_quarantine,
-)
-from stream_app.app.ops.quarantine.replay import Replay, ReplayOutcome
+from stream_app.app.ops.replay.record_replay import Replay, ReplayOutcome
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
@@ -31,7 +25,13 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.quarantine.quarantine_folder import (
+    RecordChoice,
+    RecordMark,
+    RecordOutcome,
+    open_quarantine,
+)
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_table_commit import StreamTableCommit

@@ -13,7 +13,7 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.inspect.job_status import JobStatus
+from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.table_setup.first_message_checks import warn_of_first_messages
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema

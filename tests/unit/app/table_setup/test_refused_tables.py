@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.app.ops.inspect.job_status import ends_of_table
+from stream_app.app.inspect.job_status import ends_of_table
 from stream_app.app.table_setup.first_message_checks import warn_of_first_messages
 from stream_app.app.table_setup.refused_tables import TABLES_MAX, with_newly_refused
 from stream_app.clock import SystemClock

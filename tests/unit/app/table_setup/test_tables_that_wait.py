@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.ops.inspect.job_status import (
+from stream_app.app.inspect.job_status import (
     SHORT_REASON,
     JobStatus,
     TableStatus,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
-from stream_app.app.ops.inspect.table_facts import FactsCache, freshness_s
+from stream_app.app.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.inspect.table_facts import FactsCache, freshness_s
 from stream_app.app.web.table_list import ListChoice, state_counts
 from stream_app.errors import CorruptFileError, TableNotFoundError
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY

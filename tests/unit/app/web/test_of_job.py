@@ -14,8 +14,8 @@ import pytest
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import catalog_options, file_io_options, file_io_variables
 from stream_app.app.config.shown_job import shown_job
+from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.submit.ingest_program import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.observe.events.epoch_history import TableNow
-from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
@@ -21,6 +20,7 @@ from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption
 from stream_app.planning.upkeep.expire_range import expire_config
+from stream_app.quarantine.quarantine_folder import open_quarantine
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from stream_app.app.ops.quarantine.quarantine_folder import QuarantinedRecord
 from stream_app.app.text.listing import Listing
 from stream_app.app.web.pages import ENVIRONMENT, PageList, block, payload, short_times
 from stream_app.app.web.table_parts import QuarantinedKind
+from stream_app.quarantine.quarantine_folder import QuarantinedRecord
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.text.listing import age_text
 from stream_app.app.web.drawings.bar_charts import SHOWN, epoch_chart
 from stream_app.app.web.serving import answers_to, serving
@@ -24,6 +23,7 @@ from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
 from stream_app.errors import OPERATOR_NEEDED
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.quarantine.quarantine_folder import open_quarantine
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport

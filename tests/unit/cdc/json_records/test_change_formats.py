@@ -30,7 +30,7 @@ COLUMNS = parse_columns(
 )
 PLAIN_COLUMNS = RowType(COLUMNS.fields[:-3])
 """Those that machine code takes."""
-SEEDS = 24
+SEEDS = 10
 Row = dict[str, Any]
 
 

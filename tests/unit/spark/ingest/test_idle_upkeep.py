@@ -11,11 +11,11 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import StoppingTables
-from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.job.table_job import TableJob
 from tests.support.engines.epoch_in_caller import EpochHere, Parts

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
-from stream_app.app.ops.load.load_progress import LoadProgress, load_progress
+from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
+from stream_app.app.load.load_progress import LoadProgress, load_progress
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.checkpoint.epoch_log import EpochLog

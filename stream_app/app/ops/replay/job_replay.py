@@ -16,10 +16,9 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.check.source_replay import own_messages
-from stream_app.app.ops.quarantine.later_changes import ReadRange, topic_reader
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
-from stream_app.app.ops.quarantine.replay import Replay, as_messages
 from stream_app.app.ops.recorded_tables import splitter_for
+from stream_app.app.ops.replay.later_changes import ReadRange, topic_reader
+from stream_app.app.ops.replay.record_replay import Replay, as_messages
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
@@ -36,6 +35,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
+from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.app.ops.load.load_progress import LoadProgress, progress_of
+from stream_app.app.load.load_progress import LoadProgress, progress_of
 from stream_app.app.source.relations import FollowedDatabase, Relation, RelationName
 from stream_app.checkpoint.load_plan import LoadPart, LoadPlan
 

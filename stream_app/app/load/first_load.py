@@ -21,8 +21,7 @@ from typing import Any
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.ops.comparable_rows import why_incomparable
-from stream_app.app.ops.load.row_queries import (
+from stream_app.app.load.row_queries import (
     LOAD_FORMAT,
     LOAD_OPTIONS,
     LoadedRelation,
@@ -30,6 +29,7 @@ from stream_app.app.ops.load.row_queries import (
 from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
 from stream_app.app.source.relations import FollowedDatabase, relation_origin
+from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.app.table_setup.table_pipeline import row_settings
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS

@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import BadRecordsError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
+from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
 
 
 def records(*rows: dict[str, Any]) -> pa.Table:

@@ -1,6 +1,6 @@
 """Reads and filters the records in a quarantine's files, and writes marks of finished ones.
 
-`spark.ingest.quarantine_writer` writes the files. A mark is a file ``mark-….json`` beside them that
+`quarantine.quarantine_writer` writes the files. A mark is a file ``mark-….json`` beside them that
 identifies records by offset and content. So it also applies to a record that a repeated epoch
 writes again.
 
@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from stream_app.cdc.bad_reasons import reason_kind
-from stream_app.cdc.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import STORE_LOCATIONS, can_open, file_io_of
+from stream_app.quarantine.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
 
 _MARK = "mark-"
 COUNTED_MAX = 1_000_000

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import reason_counts
-from stream_app.cdc.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import BadRecordsError
+from stream_app.quarantine.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 
 _SHOWN = 3
 

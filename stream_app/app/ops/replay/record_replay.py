@@ -23,15 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange
-from stream_app.app.ops.quarantine.quarantine_folder import (
-    Quarantine,
-    QuarantinedRecord,
-    RecordChoice,
-    RecordMark,
-    RecordOutcome,
-    reused_places,
-)
+from stream_app.app.ops.replay.later_changes import LaterChanges, ReadRange
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
@@ -45,6 +37,14 @@ from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
 from stream_app.model.source.source_table import SourceTable
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
+from stream_app.quarantine.quarantine_folder import (
+    Quarantine,
+    QuarantinedRecord,
+    RecordChoice,
+    RecordMark,
+    RecordOutcome,
+    reused_places,
+)
 from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend

@@ -1,1 +1,0 @@
-"""The listings of `stream-app inspect`, with one module for each."""

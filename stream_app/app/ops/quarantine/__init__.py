@@ -1,1 +1,0 @@
-"""Lists, replays and drops records in the quarantine."""

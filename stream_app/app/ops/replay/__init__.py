@@ -1,0 +1,1 @@
+"""Replays records of the quarantine into their tables."""
