@@ -8,7 +8,7 @@ from tests.tidy.project_files import ROOT, text_of
 
 OTHERS = {"schema_registry"}
 """A service beside Kafka, which holds schemas of messages."""
-_ROW = re.compile(r"^  \| ([a-z ]+) \| ([^|]+) \| `([\w/]+)`( there)? \|$", re.MULTILINE)
+_ROW = re.compile(r"^  \| ([a-z ]+) \| ([^|]+) \| `([\w/]+)(?:\.py)?`( there)? \|$", re.MULTILINE)
 
 
 def test_every_registry_of_the_product_is_named_with_its_folder() -> None:
