@@ -93,7 +93,7 @@ def _carried(case: Case) -> str:
 
 
 def _crowd(case: Case) -> str:
-    """So many jobs, each a millisecond after the one before, on one day."""
+    """Return this many jobs of one day, each a millisecond after the one before."""
     first = int(case.args.get("of-day", "0")) * DAY_MS
     epochs = {
         f"j{n}": JobEpoch(identifier=n, time_millis=first + n) for n in range(int(case.input))

@@ -241,7 +241,7 @@ def lock_of(options: Mapping[str, str], **more: str) -> CatalogLock:
 
 
 def is_given(lock: CatalogLock) -> bool:
-    """Whether a writer gets the lock in its time."""
+    """Return whether a writer gets the lock in its time."""
     try:
         with lock.hold(ORDERS):
             return True

@@ -105,7 +105,7 @@ def partition_names(metastore: HiveMetastore, table: str) -> list[str]:
 
 
 def described(table: Struct) -> dict[str, Any]:
-    """What Hive's engines read of a table."""
+    """Return the parts of a table's entry that Hive's engines read."""
     storage = table.struct(TableField.STORAGE)
     parameters = table.text_map(TableField.PARAMETERS)
     return {

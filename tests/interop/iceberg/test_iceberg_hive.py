@@ -93,7 +93,7 @@ def a_table(
 
 
 def entry_of(metastore: HiveMetastore, label: str) -> Struct:
-    """What the metastore knows of a table."""
+    """Return the metastore's entry of a table."""
     database, _, name = label.partition(".")
     request = Struct({1: text(database), 2: text(name)})
     return (

@@ -36,7 +36,7 @@ FAR_ROWS = DeletionVector.of_positions([2**33], bitmap64=True)
 
 
 def an_append_table(folder: Path, **options: str) -> FileStoreTable:
-    """Without a primary key; without buckets, unless `bucket` says so."""
+    """Make a table without a primary key; it has buckets only if `bucket` says so."""
     keyed = new_table_schema(
         columns=COLUMNS,
         primary_keys=("k", "dt"),

@@ -147,7 +147,7 @@ def test_wrong_ranges_are_refused(small: SmallTable) -> None:
 
 
 def test_a_snapshot_that_is_gone_amid_a_range_is_reported(small: SmallTable) -> None:
-    """It may expire between the look at the range and the reading."""
+    """The snapshot may expire after the reader has planned the range."""
     small.table.snapshots.delete(3)
     with pytest.raises(UsageError, match="snapshot 3 does not exist"):
         came(small, 1, 5, scan_mode="delta")
