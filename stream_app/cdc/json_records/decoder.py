@@ -117,9 +117,7 @@ class ValueReads(Protocol):
         """
         ...
 
-    def decode_suspects(
-        self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /
-    ) -> None:
+    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /) -> None:
         """Read values one by one, into the outcome of the batch."""
         ...
 
