@@ -1,4 +1,6 @@
-"""What every test may ask for. Helpers with content live in tests/support."""
+"""Pytest's options, hooks and fixtures for all tests. Helpers with content live in
+tests/support.
+"""
 
 from __future__ import annotations
 

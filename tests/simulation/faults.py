@@ -1,4 +1,4 @@
-"""What can go wrong at a file operation, as data."""
+"""The faults that a simulated file operation may have, as data."""
 
 from __future__ import annotations
 

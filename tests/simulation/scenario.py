@@ -1,7 +1,7 @@
-"""What a seed stands for: a table, rounds of actions that run at the same time, and faults.
+"""Draws a scenario from a seed: a table, rounds of actions that run at the same time, and faults.
 
-A scenario is data: parts of it can be left out by their names (``r3`` a round, ``r3a1`` an action,
-``r3f0`` a fault), which is how a failing one is made small and how it is repeated.
+A scenario is data, whose parts have names (``r3`` a round, ``r3a1`` an action, ``r3f0`` a fault).
+To shrink or repeat a failing scenario, leave out parts by their names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a streaming read is planned: where it begins, what a snapshot means, how far a step goes.
+"""A streaming read plans where it begins, what it reads of a snapshot, and how far a step goes.
 
 `take` gets splits of one snapshot, a line a split: sizes of files in bytes, each with ten rows.
 """

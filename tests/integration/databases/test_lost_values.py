@@ -1,4 +1,4 @@
-"""What values of a real PostgreSQL lose on their way is said by job, init and doctor."""
+"""The job, init and doctor report the values of a real PostgreSQL that its connector loses."""
 
 from __future__ import annotations
 

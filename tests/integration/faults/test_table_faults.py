@@ -1,6 +1,7 @@
-"""What the job says of a table that was damaged, and that it never continues from a wrong one.
+"""The job names the damage of a table, and never continues from a wrong version.
 
-The damage is done to the real table between two runs of the job, undone, and then all is taken in.
+Each test damages the real table between two runs of the job and undoes the damage. The job then
+ingests all messages.
 """
 
 from __future__ import annotations

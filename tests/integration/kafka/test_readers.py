@@ -1,4 +1,4 @@
-"""Both readers give exactly the planned messages, and find the same losses."""
+"""Each of the two readers returns exactly the planned messages, and finds the same losses."""
 
 from __future__ import annotations
 

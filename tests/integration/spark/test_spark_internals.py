@@ -1,4 +1,4 @@
-"""What the product takes of Spark beyond its public interface, on the installed Spark."""
+"""The installed Spark has the internals that the product uses beyond Spark's public interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Hive metastore says of our tables, beside what it says of those of Paimon's Java."""
+"""A Hive metastore describes our tables in the same way as those of Paimon's Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a REST catalog does, against Paimon's own test server of it."""
+"""Our client uses the features that only a REST catalog has, against Paimon's own test server."""
 
 from __future__ import annotations
 

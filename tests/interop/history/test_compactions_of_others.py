@@ -1,4 +1,4 @@
-"""What Paimon does with what we have compacted, and we with what it has."""
+"""Paimon continues after our compactions, and we continue after those of Paimon."""
 
 from __future__ import annotations
 

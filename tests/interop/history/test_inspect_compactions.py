@@ -1,4 +1,4 @@
-"""What `inspect compactions` tells of compactions that Paimon's Java did, and of ours beside."""
+"""`inspect compactions` reports the compactions of Paimon's Java beside ours."""
 
 from __future__ import annotations
 

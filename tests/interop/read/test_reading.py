@@ -1,5 +1,6 @@
-"""What we read of tables, as Paimon's Java reader and PyPaimon read it: conditions, columns,
-versions, and what came between two versions."""
+"""Our readers return the same rows as Paimon's Java reader and PyPaimon: with conditions, columns
+and versions, and between two versions.
+"""
 
 from __future__ import annotations
 

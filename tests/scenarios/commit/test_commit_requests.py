@@ -1,6 +1,6 @@
-"""How often a job asks the file system while it commits: on a store each question is a request.
+"""A commit sends few requests to the file system, because on a store each one takes time.
 
-The goals of `bench/commit/requests.py` in small: one request more than is needed fails here.
+A single request beyond the goals of `bench/commit/requests.py` fails a test.
 """
 
 from __future__ import annotations

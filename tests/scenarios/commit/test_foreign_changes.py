@@ -1,4 +1,4 @@
-"""What happens to a table beside a running job: rolled back, recreated, overwritten, written."""
+"""A running job notices when others roll back, recreate, overwrite or write its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit reads and writes does not grow with the number of commits before it."""
+"""A commit's reads and writes do not grow with the number of commits before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each option makes of a job's compactions."""
+"""Each option changes a job's compactions as its description promises."""
 
 from __future__ import annotations
 

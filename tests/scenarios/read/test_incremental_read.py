@@ -1,4 +1,4 @@
-"""What came between two versions, in each scan mode; and what cannot be asked."""
+"""An incremental read returns the changes between two versions, in each scan mode, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader in Python gets of a table: rows, versions, splits, in libraries that take Arrow."""
+"""A reader in Python gets a table's rows, versions and splits, in any library that takes Arrow."""
 
 from __future__ import annotations
 

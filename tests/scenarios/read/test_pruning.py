@@ -1,4 +1,4 @@
-"""What a condition leaves unopened, and that the answer is the same."""
+"""A condition saves the reader from opening files, and does not change the answer."""
 
 from __future__ import annotations
 

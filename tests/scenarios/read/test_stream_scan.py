@@ -1,4 +1,4 @@
-"""Where a streaming read begins, what it reads of each snapshot, and how it continues."""
+"""A streaming read begins where its options say, reads each snapshot once, and continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables upkeep refuses, and that it does so before anything has changed."""
+"""Upkeep refuses the tables that it cannot maintain, before it changes anything."""
 
 from __future__ import annotations
 

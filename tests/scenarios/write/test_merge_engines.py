@@ -1,4 +1,4 @@
-"""What writers, readers, followers and checks do with tables of other merge engines."""
+"""Writers, readers, followers and checks handle tables of the other merge engines."""
 
 from __future__ import annotations
 

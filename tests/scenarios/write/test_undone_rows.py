@@ -1,6 +1,6 @@
-"""What a writer commits can be read and compacted, whatever its kind and whatever follows.
+"""Readers and compactions accept all rows that a writer commits, of any kinds in any order.
 
-Each key has a history of its own: every sequence of kinds, each row in a flush of its own.
+Each key has one sequence of kinds, and the writer flushes each row by itself.
 """
 
 from __future__ import annotations

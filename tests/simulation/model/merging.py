@@ -1,7 +1,8 @@
-"""How each merge engine makes one row of the changes of a key, one change after the other.
+"""A model of each merge engine, which makes one row of a key's changes, one after the other.
 
-In plain Python, to judge the product's columns by. The changes of a simulation merge to the same
-row whichever of them are merged first: `whole_again` says what that asks of them.
+It is plain Python, and the simulation judges the product's columns by it. The changes of a
+simulation merge to the same row whichever of them are merged first: `whole_again` says which
+conditions this needs.
 """
 
 from __future__ import annotations

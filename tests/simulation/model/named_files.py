@@ -1,4 +1,4 @@
-"""Which files of a table there are, and which of them a version names."""
+"""Lists the files of a table, and those that a version names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the table must hold, kept as a dict beside it, and whether it does.
+"""Keeps the expected rows of a table as a dict, and compares the table with them.
 
-Looks at the files themselves between two rounds: no fault reaches it.
+The oracle reads the files themselves between two rounds, beyond the reach of faults.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `file_io` promises, held against every implementation.
+"""Every implementation keeps the contract of `file_io`.
 
-What only one of them does, its durability or its requests, is tested beside it.
+The tests of each implementation cover its own durability and requests.
 """
 
 from __future__ import annotations

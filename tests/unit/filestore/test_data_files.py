@@ -1,4 +1,4 @@
-"""What is written about a file must be exact: readers skip, merge and open files by it."""
+"""A data file's metadata is exact, because readers skip, merge and open files by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a manifest says of columns: of all, of some, of a file that has a part of them."""
+"""A manifest has statistics of all columns, of some, or of a file that has a part of them."""
 
 from __future__ import annotations
 

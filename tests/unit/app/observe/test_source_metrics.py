@@ -1,4 +1,4 @@
-"""How far the tables of a job are behind, as its numbers tell it at each moment."""
+"""The metrics show at each moment how far a job's tables are behind their source."""
 
 from __future__ import annotations
 

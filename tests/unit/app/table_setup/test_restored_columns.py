@@ -1,4 +1,4 @@
-"""Which columns of a table take unchanged values from older rows."""
+"""The writer restores unchanged values from older rows in these columns of a table."""
 
 from __future__ import annotations
 
