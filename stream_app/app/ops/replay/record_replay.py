@@ -341,9 +341,7 @@ def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
 
 def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     """Return the records as messages of `MESSAGE_SCHEMA`."""
-    times_us = [
-        None if record.timestamp is None else record.timestamp * 1000 for record in records
-    ]
+    times_us = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
     columns = [
         [record.topic for record in records],
         [record.partition for record in records],
