@@ -274,7 +274,7 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
     return pa.schema([("metadata", pa.struct([(name, pa.string()) for name in names]))])
 
 
-def _time_of(columns: Sequence[pa.Array]) -> pa.Array:
+def _times_of(columns: Sequence[pa.Array]) -> pa.Array:
     """Return the time of the transaction's commit, or otherwise the time when DMS made the
     message.
     """
@@ -291,6 +291,6 @@ DMS_JSON = DialectDeclaration(
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
-    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _time_of),
+    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declared()

@@ -28,7 +28,7 @@ _INT64 = range(-(2**63), 2**63)
 _MILLIS = pa.timestamp("ms", "UTC")
 _SECONDS = "2024-02-29 23:59:59"
 _TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"
-TimeOf = Callable[[Sequence[pa.Array]], pa.Array]
+TimesOfFields = Callable[[Sequence[pa.Array]], pa.Array]
 """Columns of fields → milliseconds of UTC, int64; null: unknown."""
 
 
@@ -69,11 +69,11 @@ class FieldsRead:
             else:
                 self.parts.append((np.array([row], np.int32), columns))
 
-    def times(self, count: int, time_of: TimeOf) -> pa.Array:
+    def times(self, count: int, times_of: TimesOfFields) -> pa.Array:
         """Return the time of each message's change at the source: timestamp in ms of UTC
         [count].
         """
-        parts = [(index, time_of(columns)) for index, columns in self.parts]
+        parts = [(index, times_of(columns)) for index, columns in self.parts]
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
@@ -154,9 +154,9 @@ class OriginFields:
         return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)
 
 
-def change_times(fields: pa.Schema, time_of: TimeOf, messages: pa.RecordBatch) -> pa.Array:
+def change_times(fields: pa.Schema, times_of: TimesOfFields, messages: pa.RecordBatch) -> pa.Array:
     """Return the time of each change; see `message_format.SourceFacts`."""
-    return read_fields(messages, fields).times(messages.num_rows, time_of)
+    return read_fields(messages, fields).times(messages.num_rows, times_of)
 
 
 def parse_times_ms(texts: pa.Array) -> pa.Array:
