@@ -106,7 +106,7 @@ class EventLog:
             if self.proofs is not None:
                 self.proofs.add(self.metrics, job.table)
 
-    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Report that the table is opened, with the topics that have brought it messages so far."""
         if self.metrics is None:
             return
@@ -121,7 +121,7 @@ class EventLog:
         if self.metrics is not None:
             self.metrics.source.read_from(position)
 
-    def epoch(self, report: EpochReport) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
         offsets = report.counts.last_offsets()
         seconds = {} if report.skipped else rounded_parts(report.parts)
@@ -201,7 +201,7 @@ class EventLog:
         )
         self._write("drained", {"epochs": len(self.epochs), "lag": lag, "end_offsets": ends})
 
-    def idle_commit(self, report: IdleReport) -> None:
+    def on_idle_commit(self, report: IdleReport) -> None:
         """Report compactions that were committed between epochs."""
         self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
         self.listeners.call(lambda listener: listener.idle_commit(self._name, report))
