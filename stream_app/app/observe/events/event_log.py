@@ -98,7 +98,7 @@ class EventLog:
 
     def watch(self, job: TableJob) -> None:
         """Read metrics of compactions, expiry and commit callbacks from now on."""
-        self.listeners.call(lambda listener: listener.watch(self._name, job))
+        self.listeners.call(lambda listener: listener.on_table(self._name, job))
         if self.metrics is not None:
             self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
             self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
@@ -127,7 +127,7 @@ class EventLog:
         seconds = {} if report.skipped else rounded_parts(report.parts)
         with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
-        self.listeners.call(lambda listener: listener.epoch(self._name, report))
+        self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
         self._count(lambda metrics: metrics.epoch(report))
@@ -167,7 +167,7 @@ class EventLog:
     def progress(self, progress: SourceProgress) -> None:
         """Report that the job has finished an epoch."""
         self.idle(progress)
-        self.listeners.call(lambda listener: listener.progress(progress))
+        self.listeners.call(lambda listener: listener.on_progress(progress))
         with logging_about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
                 "epoch %d: lag %s, next offsets %s",
@@ -204,7 +204,7 @@ class EventLog:
     def on_idle_commit(self, report: IdleReport) -> None:
         """Report compactions that were committed between epochs."""
         self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
-        self.listeners.call(lambda listener: listener.idle_commit(self._name, report))
+        self.listeners.call(lambda listener: listener.on_idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with logging_about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
@@ -219,7 +219,7 @@ class EventLog:
         if self.health is not None:
             self.health.heartbeat(is_running)
         self._count(lambda metrics: metrics.source.heartbeat(metrics.table))
-        self.listeners.call(lambda listener: listener.heartbeat())
+        self.listeners.call(lambda listener: listener.on_heartbeat())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""
@@ -229,7 +229,7 @@ class EventLog:
             if waiting is not None and waiting.has_failed:
                 self.health.held[table] = waiting.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        self.listeners.call(lambda listener: listener.held(label, waiting))
+        self.listeners.call(lambda listener: listener.on_held(label, waiting))
         if waiting is None:
             with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
@@ -250,7 +250,7 @@ class EventLog:
         self._count(lambda metrics: metrics.unassigned(quarantined))
         with logging_about(epoch=epoch):
             _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
-        self.listeners.call(lambda listener: listener.quarantined(self._name, quarantined))
+        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantined))
         self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
 
     def ended(self) -> None:

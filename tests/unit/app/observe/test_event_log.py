@@ -192,14 +192,14 @@ def test_the_log_says_whether_the_source_is_drained(
 
 
 class _Broken(JobListener):
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         raise ZeroDivisionError
 
 
 class _Counting(JobListener):
     looks = 0
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         self.looks += 1
 
 
