@@ -24,7 +24,7 @@ from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.later_changes import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
-from stream_app.app.source.preflight import source_ends
+from stream_app.app.source.topic_checks import source_ends
 from stream_app.app.table_setup.job_catalog import job_identifier, open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site

@@ -52,7 +52,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.debezium.parsed_images import DecodeSettings
-from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
+from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder

@@ -33,7 +33,7 @@ from stream_app.cdc.debezium.options import (
     has_whole_before,
     parse_options,
 )
-from stream_app.cdc.debezium.schema import split_messages
+from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.options import COLUMN_ENCODING
 from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
