@@ -44,7 +44,7 @@ def schema_of(case: Case) -> TableSchema:
         primary_keys=(columns.split()[0],),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=0,
+        time_ms=0,
     )
 
 

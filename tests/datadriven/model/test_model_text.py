@@ -92,7 +92,7 @@ def table(case: Case) -> str:
         primary_keys=primary_keys,
         partition_keys=partition_keys,
         options=args,
-        time_millis=0,
+        time_ms=0,
     )
     lines = [f"{column.name} {column.data_type}" for column in schema.fields]
     keys = ", ".join(schema.bucket_keys)

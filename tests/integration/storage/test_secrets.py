@@ -332,7 +332,7 @@ def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", "write-only": "true"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{s3.new_bucket()}/db.db/t"
     writer = TableWriter(create_or_open(location, schema, file_io_options=s3.options), CompactLater)

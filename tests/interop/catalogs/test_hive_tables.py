@@ -85,7 +85,7 @@ def created(
         primary_keys=("k", "dt", "n"),
         partition_keys=("dt", "n"),
         options=OPTIONS,
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
     return SmallTable(create_or_open_in_catalog(catalog, identifier, schema, SystemClock()))
 
@@ -155,7 +155,7 @@ def test_comments_are_in_the_metastore(metastore: HiveMetastore, options: dict[s
             tuple(replace(column, description=f"a {column.name}") for column in parse_columns(KEYS))
         ),
         primary_keys=("k", "dt", "n"), partition_keys=("dt", "n"), options=OPTIONS,
-        time_millis=SystemClock().now_ms(), comment="orders",
+        time_ms=SystemClock().now_ms(), comment="orders",
     )  # fmt: skip
     table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
     of_columns = {"k": "a k", "dt": "a dt", "n": "a n"}

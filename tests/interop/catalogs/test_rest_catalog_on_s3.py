@@ -62,7 +62,7 @@ def orders_of(warehouse: RestWarehouse) -> FileStoreTable:
         primary_keys=("id",),
         partition_keys=(),
         options={"bucket": "1"},
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
     catalog = catalog_of(warehouse.options, SystemClock())
     return create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())

@@ -64,7 +64,7 @@ class Kind:
             primary_keys=("k",),
             partition_keys=(),
             options={"bucket": "2", **self.options, **more},
-            time_millis=TIME_MS,
+            time_ms=TIME_MS,
         )
 
 

@@ -79,7 +79,7 @@ def schema(**options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -290,7 +290,7 @@ def test_what_a_variant_cannot_be_is_refused(
             primary_keys=(keys,),
             partition_keys=(),
             options={"bucket": "1", **options},
-            time_millis=TIME_MS,
+            time_ms=TIME_MS,
         )
 
 

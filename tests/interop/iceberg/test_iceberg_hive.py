@@ -249,7 +249,7 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
             primary_keys=(),
             partition_keys=(),
             options={"bucket": "-1", **chosen, **options},
-            time_millis=0,
+            time_ms=0,
         )
         assert hive.create_table(identifier, schema)
         place = hive.table(identifier)

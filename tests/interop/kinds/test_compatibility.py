@@ -312,7 +312,7 @@ def refusal(options: Mapping[str, str]) -> str:
             primary_keys=("k",),
             partition_keys=(),
             options=options,
-            time_millis=0,
+            time_ms=0,
         )
     except (UsageError, UnsupportedTableError) as error:
         return error.problem.removeprefix("the table definition is wrong: ")

@@ -239,7 +239,7 @@ def _schema(case: EngineCase, **options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "2", **case.options, **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 

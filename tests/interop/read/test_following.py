@@ -60,7 +60,7 @@ def assert_followed_alike(paimon_java: PaimonJava, path: str, times: Sequence[in
 
 
 def times_of(table: FileStoreTable) -> list[int]:
-    return [snapshot.time_millis for snapshot in table.snapshots.backwards()][::-1]
+    return [snapshot.time_ms for snapshot in table.snapshots.backwards()][::-1]
 
 
 @pytest.mark.parametrize("name", ["every type", "no changelog", "partitions"])

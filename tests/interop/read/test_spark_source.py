@@ -235,7 +235,7 @@ def test_streams_begin_where_java_begins(
     paimon_java: PaimonJava, tmp_path: Path, producer: str
 ) -> None:
     small = a_history(tmp_path, changelog_producer=producer)
-    third = small.table.snapshots.snapshot(3).time_millis
+    third = small.table.snapshots.snapshot(3).time_ms
     starts: dict[str, dict[str, str]] = {
         "latest-full": {},
         "latest": {},

@@ -42,7 +42,7 @@ def a_table(*, is_append: bool = False, epochs: int = 3) -> FileStoreTable:
     if is_append:
         schema = new_table_schema(
             columns=parse_columns("k INT, v STRING"), primary_keys=(), partition_keys=(),
-            options={"bucket": "-1", "write-only": "true"}, time_millis=1,
+            options={"bucket": "-1", "write-only": "true"}, time_ms=1,
         )  # fmt: skip
         table = replace(table, location="/append", schema=schema)
         assert table.schemas.create(schema)

@@ -180,7 +180,7 @@ def test_a_wrong_time_field_is_refused_at_once(
             primary_keys=("k",),
             partition_keys=(),
             options=options,
-            time_millis=0,
+            time_ms=0,
         )
 
 

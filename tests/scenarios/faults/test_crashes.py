@@ -38,7 +38,7 @@ def a_writer(folder: Path) -> TableWriter:
         primary_keys=("k",),
         partition_keys=(),
         options=OPTIONS,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return TableWriter(create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock()))
 

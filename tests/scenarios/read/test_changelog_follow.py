@@ -84,7 +84,7 @@ def test_a_batch_names_its_snapshot(small: SmallTable) -> None:
         {"rowkind": "-U", "v": "a"},
         {"rowkind": "+U", "v": "b"},
     ]
-    assert TIME_MS < full.commit_time_millis < changes.commit_time_millis
+    assert TIME_MS < full.commit_time_ms < changes.commit_time_ms
 
 
 def test_what_comes_after_the_call_is_not_missed(small: SmallTable) -> None:

@@ -79,7 +79,7 @@ def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
 def test_between_times(small: SmallTable) -> None:
     """After the first one, up to the last one."""
     snapshots = small.table.snapshots
-    at = {number: snapshots.snapshot(number).time_millis for number in range(1, 6)}
+    at = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}
     for first, last in itertools.combinations(range(1, 6), 2):
         for mode in ("delta", "changelog", "diff"):
             wanted = came(small, first, last, scan_mode=mode)

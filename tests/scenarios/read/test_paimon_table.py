@@ -69,7 +69,7 @@ def test_goes_back_in_time(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     assert keys(table.read(snapshot=1)) == list(range(10))
     assert keys(table.read(snapshot=2, where="v = 'a'")) == [0, 1, 2, 3, 4]
-    times = [small.table.snapshots.snapshot(number).time_millis for number in (1, 2, 3)]
+    times = [small.table.snapshots.snapshot(number).time_ms for number in (1, 2, 3)]
     assert keys(table.read(timestamp=times[1])) == list(range(15))
     assert keys(table.read(timestamp=times[1] - 1)) == list(range(10))
     assert keys(table.read(timestamp=times[2] + 10**9)) == list(range(1, 15))

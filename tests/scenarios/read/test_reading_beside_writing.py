@@ -57,7 +57,7 @@ def a_start(table: FileStoreTable, mode: str) -> StreamStart:
     latest = table.snapshots.latest()
     assert latest is not None
     if mode == "from-timestamp":
-        return stream_start(mode, timestamp_millis=latest.time_millis + 1)
+        return stream_start(mode, timestamp_ms=latest.time_ms + 1)
     by_snapshot = mode.startswith("from-snapshot")
     return stream_start(mode, snapshot_id=latest.snapshot_id if by_snapshot else None)
 
@@ -210,7 +210,7 @@ def test_every_version_and_every_change(tmp_path: Path, seed: int, changelog: st
             "snapshot.num-retained.max": "8",
             "snapshot.time-retained": "1 ms",
         },
-        time_millis=1,
+        time_ms=1,
     )
     table = create_or_open(str(tmp_path / "db.db" / "t"), schema)
     writer = TableWriter(table, CompactInThreads)

@@ -141,7 +141,7 @@ def test_names_are_given_only_where_one_of_two_wins(
     location = f"s3://{s3.new_bucket()}/t"
     schema = new_table_schema(
         columns=parse_columns("k INT"), primary_keys=("k",), partition_keys=(),
-        options={"bucket": "1"}, time_millis=TIME_MS,
+        options={"bucket": "1"}, time_ms=TIME_MS,
     )  # fmt: skip
     SmallTable(create_or_open(location, schema, file_io_options=s3.options)).commit(
         ("+I", {"k": 1})

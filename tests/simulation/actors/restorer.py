@@ -103,7 +103,7 @@ class Restorer:
         is_by_time = rng.random() < 0.3
         try:
             if is_by_time and version.snapshot is not None:
-                version = Version(timestamp=table.snapshots.snapshot(version.snapshot).time_millis)
+                version = Version(timestamp=table.snapshots.snapshot(version.snapshot).time_ms)
             return plan_rollback(table, rollback_target(table, version))
         except (UsageError, CorruptFileError, FileNotFoundError):
             # It has gone, or is going.
