@@ -30,7 +30,7 @@ LAST_STAGE = DOCKERFILE.rpartition("\nFROM ")[2]
 
 
 def copied() -> set[str]:
-    """What the Dockerfile takes from the repository."""
+    """Return the paths that the Dockerfile copies from the repository."""
     lines = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
     return {path for line in lines for path in line.split()}
 

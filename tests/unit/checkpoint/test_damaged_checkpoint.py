@@ -11,7 +11,7 @@ from stream_app.errors import CheckpointError
 
 
 def checkpoint(folder: Path, **files: str) -> Path:
-    """Of two epochs; each file has a checksum."""
+    """Write a checkpoint of two epochs; each file has a checksum."""
     texts = {"metadata": '{"id":"q"}', "sources/0/0": 'v1\n{"t":{"0":0}}'}
     for epoch in range(2):
         texts[f"offsets/{epoch}"] = f'v1\n{{}}\n{{"t":{{"0":{epoch * 10}}}}}'

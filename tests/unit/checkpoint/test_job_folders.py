@@ -50,7 +50,7 @@ def no_session() -> NoReturn:
     ]
 )
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> JobFolder:
-    """One that is not there yet."""
+    """Return a folder that does not exist yet."""
     if request.param == "path":
         return open_folder(f"{tmp_path}/{NAME}", {}, no_session)
     if request.param == "file:":
@@ -84,7 +84,7 @@ def test_files_are_whole_or_not_there(folder: JobFolder) -> None:
 
 
 def owned(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
-    """What a job of the table remembers, when it starts."""
+    """Return the state that a job of the table stores when it starts."""
     file = JobStateFile(folder)
     own_checkpoint(file, table.location, table.identity())
     return file

@@ -59,7 +59,7 @@ HDFS = pytest.param("hdfs", marks=pytest.mark.java)
 def storage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Storage:
-    """Of each implementation that writes."""
+    """Return the storage of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
         crashed = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731

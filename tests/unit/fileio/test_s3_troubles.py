@@ -87,7 +87,7 @@ def test_a_host_name_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in what is asked afterwards to clear away."""
+    """Requests that clear away do not wait for the server again."""
     monkeypatch.setitem(s3_file_io._FIRST_TIMEOUTS, "timeout", "500ms")
     monkeypatch.setitem(s3_file_io._FIRST_RETRIES, "retry_timeout", timedelta(milliseconds=500))
     with socket.create_server(("127.0.0.1", 0)) as mute:

@@ -24,7 +24,7 @@ JAVA = (
 
 
 def wrapped(error: Exception) -> RuntimeError:
-    """As the driver gets it: the text of the task's trace inside a text of Spark's."""
+    """Return the error as the driver gets it: the task's trace inside a text of Spark's."""
     try:
         try:
             raise SourceError("an earlier one", where="elsewhere", fix="nothing")

@@ -17,7 +17,7 @@ VERBS = {"status": FAILED, "resume": OPERATOR_NEEDED, "check": OPERATOR_NEEDED}
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
-    """Of a job that has run in `tmp_path`, by relative paths."""
+    """Return the configuration of a job that has run in `tmp_path`, by relative paths."""
     DatabaseJob(tmp_path).run(*creates("shop.orders", [1]))
     return write_conf(
         tmp_path / "job.toml",

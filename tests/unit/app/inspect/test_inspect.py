@@ -107,7 +107,7 @@ def test_keys_in_the_picture_are_cut_and_stay_on_their_line(tmp_path: Path) -> N
 
 
 def test_the_range_of_level_0_spans_all_its_files(tmp_path: Path) -> None:
-    """By value, not as text; level 0 is in the order of time."""
+    """The range compares values, not texts. Level 0 is in the order of time."""
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), write_only=True)
     for key in (5, 100, -3, 20):
         small.commit(("+I", {"k": key, "v": "x"}))

@@ -30,7 +30,7 @@ def spelled(origin: str, key: int, names: str = "ID,V,N", text: str = "new") -> 
 
 
 def plain(message: Message) -> Message:
-    """Without the converter's schema."""
+    """Return the message without the converter's schema."""
     key, value = message
     assert key is not None
     assert value is not None

@@ -45,7 +45,7 @@ def alone(text: str) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """As the decoder behind reads it: it takes objects alone, and no name twice."""
+    """Parse as the slower decoder does, which accepts objects alone."""
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:

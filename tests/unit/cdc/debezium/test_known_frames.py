@@ -33,7 +33,7 @@ def whole(value: str) -> str:
 
 
 def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
-    """For each message its rows, or that it is bad; the tables, and what is skipped."""
+    """Return each message's rows or error, the tables, and the skipped messages."""
     options = {"unproven-keys": "quarantine", "truncate": "ignore"}
     decoded = a_format(options=options).decode(messages(*values))
     assert not decoded.decoder_errors

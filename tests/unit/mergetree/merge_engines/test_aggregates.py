@@ -36,7 +36,7 @@ Value = Any
 
 @dataclass
 class Fold:
-    """One function, step by step: `add` and `take_back` give the next value."""
+    """A function, step by step: `add` and `take_back` give the next value."""
 
     add: Callable[[Value, Value], Value]
     take_back: Callable[[Value, Value], Value] | None = None

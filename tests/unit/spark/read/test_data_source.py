@@ -157,7 +157,7 @@ def test_system_tables_leave_filters_to_spark(table: SmallTable) -> None:
 
 @filters
 def test_spark_takes_the_reader_also_when_it_hands_no_filters_down(table: SmallTable) -> None:
-    """It refuses a reader that overrides the method then, so that no filter gets lost."""
+    """Spark would refuse a reader that overrides the method, so that no filter gets lost."""
     inherited = datasource.DataSourceReader.pushFilters
     assert a_reader(table.path).pushFilters.__func__ is inherited
 
