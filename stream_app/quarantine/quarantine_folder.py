@@ -331,13 +331,13 @@ class RecordChoice:
             and self._in_time(record.timestamp)
         )
 
-    def _in_time(self, millis: int | None) -> bool:
+    def _in_time(self, time_ms: int | None) -> bool:
         if self.since_ms is None and self.until_ms is None:
             return True
-        if millis is None:
+        if time_ms is None:
             return False
-        after = self.since_ms is None or millis >= self.since_ms
-        return after and (self.until_ms is None or millis < self.until_ms)
+        after = self.since_ms is None or time_ms >= self.since_ms
+        return after and (self.until_ms is None or time_ms < self.until_ms)
 
 
 def offset_range(text: str) -> tuple[int, int]:

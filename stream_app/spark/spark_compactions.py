@@ -157,7 +157,7 @@ class SparkCompactionQueue:
                     waiting.future.set_exception(error)
 
     def _take_requests(self) -> list[_QueuedRequest]:
-        """Wait for a request, and take it with those that can share its job; empty after `close`."""
+        """Wait for a request, and take it with those that share its job; empty after `close`."""
         requests: list[_QueuedRequest] = []
         sizes: list[int] = []
         with self._changed:

@@ -1,7 +1,7 @@
-"""One simulated machine room: files, time, processes, and a trace of all that happened.
+"""Simulates one machine room: files, time and processes. It traces all that happens.
 
-What chance decides elsewhere is decided here by the seed: which thread runs, new names, when a
-background sync is done, what a crash leaves of a file.
+The seed decides what is chance elsewhere: which thread runs, fresh names, when a background
+sync ends, and what a crash leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a soak has come to, as the page shows it."""
+"""Reports the results of a soak, as its page shows them."""
 
 from __future__ import annotations
 

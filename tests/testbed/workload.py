@@ -1,7 +1,7 @@
-"""What an application does to its database all day: seeded, one statement after the other.
+"""Runs an application's seeded statements on its database, one after the other.
 
-The database is the only one that knows the rows. The workload knows the numbers that it has given
-to rows, so a statement may well meet a row that is gone.
+Only the database knows the rows. The workload knows the numbers that it has given to rows, so a
+statement may meet a row that is gone.
 """
 
 from __future__ import annotations

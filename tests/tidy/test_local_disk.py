@@ -1,4 +1,6 @@
-"""Only `local_disk` asks where the local disk is: one variable moves all that is written."""
+"""Only `local_disk` looks up the local disk, so one variable moves all files that we write
+there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One name means one thing, and no value has an empty word for its name."""
+"""No name has two meanings, and no value has an empty word for its name."""
 
 from __future__ import annotations
 

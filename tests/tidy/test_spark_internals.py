@@ -1,4 +1,4 @@
-"""One module touches what Spark does not publish: a new Spark may change it without a word."""
+"""Only one module uses Spark's internals, which a later Spark may change without notice."""
 
 from __future__ import annotations
 

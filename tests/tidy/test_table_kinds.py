@@ -1,4 +1,4 @@
-"""What a table's kind decides is asked of the kind, so that a new kind is a file and a line."""
+"""Code asks a table's kind for its traits and parts, so another kind is one file and one line."""
 
 from __future__ import annotations
 

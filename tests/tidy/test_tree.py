@@ -1,4 +1,4 @@
-"""What linters do not know: sizes, names, docstrings, and words that do not belong."""
+"""The tree keeps the rules that no linter has: sizes, names, docstrings and unwanted words."""
 
 from __future__ import annotations
 

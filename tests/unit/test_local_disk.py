@@ -1,4 +1,4 @@
-"""Where the local disk is."""
+"""`local_disk` finds the folder of local files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What benches say of the processor's time counts processes that end without a trace."""
+"""The benches' processor time includes processes that end without a trace."""
 
 from __future__ import annotations
 

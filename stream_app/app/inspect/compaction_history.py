@@ -136,7 +136,7 @@ def _derive_row(
 def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
     return CompactionRow(
         snapshot=snapshot.snapshot_id,
-        time=time_text(snapshot.time_millis),
+        time=time_text(snapshot.time_ms),
         user=snapshot.commit_user,
         **facts,
     )

@@ -225,5 +225,5 @@ def _buckets(table: Overview) -> str:
 def _snapshot_text(snapshot: Snapshot) -> str:
     return (
         f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} "
-        f"by {snapshot.commit_user} at {time_text(snapshot.time_millis)}"
+        f"by {snapshot.commit_user} at {time_text(snapshot.time_ms)}"
     )

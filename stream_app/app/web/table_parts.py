@@ -97,7 +97,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
         if before is None and schema.schema_id > 0:
             continue  # the previous version is not shown
         changes = () if before is None else tuple(schema_differences(before, schema))
-        time = time_text(schema.time_millis)
+        time = time_text(schema.time_ms)
         versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
     return versions[::-1]
 

@@ -175,12 +175,12 @@ class DebeziumJson:
         assert isinstance(group, FramedGroup)
         return decode_by_images(placed.values, group, self._settings)
 
-    def decode_in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
         return decode_in_columns(placed.values, group.shape, self._settings)
 
-    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.add_result(result, placed.index)

@@ -38,7 +38,7 @@ from stream_app.cdc.json_records.origins import (
     OriginAndTime,
     OriginFields,
     change_times,
-    millis_of_text,
+    parse_times_ms,
 )
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
@@ -274,11 +274,11 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
     return pa.schema([("metadata", pa.struct([(name, pa.string()) for name in names]))])
 
 
-def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+def _times_of(columns: Sequence[pa.Array]) -> pa.Array:
     """Return the time of the transaction's commit, or otherwise the time when DMS made the
     message.
     """
-    return millis_of_text(pc.coalesce(*children_of(columns[0])))
+    return parse_times_ms(pc.coalesce(*children_of(columns[0])))
 
 
 DMS_JSON = DialectDeclaration(
@@ -291,6 +291,6 @@ DMS_JSON = DialectDeclaration(
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
-    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _millis_of),
+    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declared()

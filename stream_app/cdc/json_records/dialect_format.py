@@ -151,7 +151,7 @@ class DialectDecoder(ValueReads):
         messages = ParsedMessages(part.values, self._keys(part), taken.columns, taken.nulls)
         return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
 
-    def decode_in_columns(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.kinds)
@@ -172,7 +172,7 @@ class DialectDecoder(ValueReads):
             drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 
-    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Step 3; see `decoder.ValueReads`."""
         keys = self._keys(placed)
 

@@ -39,7 +39,7 @@ from stream_app.cdc.json_records.origins import (
     OriginAndTime,
     OriginFields,
     change_times,
-    millis_of_text,
+    parse_times_ms,
 )
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
@@ -292,6 +292,6 @@ OGG_JSON = DialectDeclaration(
     dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=partial(change_times, _TIME, lambda columns: millis_of_text(columns[0])),
+    change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
     telltale_fields=(frozenset({"table", "op_type"}),),
 ).declared()

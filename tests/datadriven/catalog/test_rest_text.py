@@ -1,9 +1,9 @@
-"""What goes to a REST catalog and what its configuration means, as text.
+"""The REST catalog sends these changes and reads its configuration in this way, as text.
 
 Commands: ``changes`` takes a change a line, as the arguments of ``stream-app alter``, and prints
-the JSON of Paimon's REST API. ``config`` takes ``default KEY=VALUE``, ``client …`` and
-``override …`` and prints the options that hold. ``statistics`` takes a file of a manifest a line,
-``ADD|DELETE PARTITION rows=… size=… made=… buckets=…``, and prints what each partition gains.
+the JSON of Paimon's REST API. ``config`` takes ``default KEY=VALUE``, ``client …`` and ``override
+…`` and prints the options that hold. ``statistics`` takes a file of a manifest a line, ``ADD|DELETE
+PARTITION rows=… size=… made=… buckets=…``, and prints what each partition gains.
 """
 
 from __future__ import annotations

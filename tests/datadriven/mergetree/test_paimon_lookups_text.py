@@ -1,7 +1,7 @@
-"""What compactions tell and mark that know the rows before: the results of Paimon's own tests.
+"""Compactions that look up earlier rows write the changes and vectors that Paimon's tests expect.
 
-A case is a table and rows of its levels. The lowest levels are compacted, as the table's options
-say; rows behind ``above`` lie further up, and are looked up there.
+A case is a table and rows of its levels. The test compacts the lowest levels by the table's
+options. Rows behind ``above`` lie further up, and the compaction looks them up there.
 
 Source: Paimon `LookupChangelogMergeFunctionWrapperTest.java`, `LookupLevelsTest.java`,
 `FullChangelogMergeFunctionWrapperTestBase.java`, `BucketedDvMaintainerTest.java`.
@@ -39,7 +39,7 @@ def table_of(case: Case) -> FileStoreTable:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=0,
+        time_ms=0,
     )
     clock = SteppingClock()
     return FileStoreTable("/t", schema, MemoryFileIO(clock), clock)

@@ -1,7 +1,7 @@
-"""Which steps run between a message and the rows of a table, in order, for each caller.
+"""Each caller builds its pipeline of these steps, in this order.
 
-``steps [shards]`` has the keys of ``[table]`` and ``[source.debezium]`` as input; a line each tells
-of the job, a replay, the later changes that a replay looks at, and ``check``. With ``shards`` the
+``steps [shards]`` takes the keys of ``[table]`` and ``[source.debezium]``. It prints a line each
+for the job, a replay, the later changes that a replay reads, and ``check``. With ``shards`` the
 table has rows of several source tables.
 """
 

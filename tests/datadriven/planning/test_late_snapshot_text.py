@@ -1,4 +1,6 @@
-"""From the numbers of the existing snapshots to whether a new one came too late."""
+"""The committer decides from the numbers of the existing snapshots whether its own came too
+late.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which rows wait for a compaction, by a table's options and the levels of its files.
+"""A table's options and the levels of its files decide which rows wait for a compaction.
 
-``rule OPTION=… [keyless]`` says where a row must lie to be seen; ``waiting OPTION=…`` takes a
-bucket a line (``LEVEL:ROWS`` of each file); ``counted newest=N`` takes all rows that wait, and the
-age of the newest epoch; ``text`` a number of rows.
+``rule OPTION=… [keyless]`` prints the levels whose rows readers see. ``waiting OPTION=…`` takes a
+bucket a line (``LEVEL:ROWS`` of each file). ``counted newest=N`` takes all rows that wait, and the
+age of the newest epoch; ``text`` takes a number of rows.
 """
 
 from __future__ import annotations

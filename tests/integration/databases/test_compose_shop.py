@@ -1,6 +1,6 @@
-"""What docker/compose.yaml mounts, in processes: its SQL, its connector and its job.
+"""The SQL, connector and job that docker/compose.yaml mounts work together as processes.
 
-Containers and their addresses are what it cannot try.
+The test tries neither containers nor their addresses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What stops the job, in which words: what is wrong, where, how to fix it; never a trace.
+"""Errors that stop the job say what is wrong, where, and how to fix it, without a trace.
 
-`JobHarness.fails` sees to it that the output has no trace of Python or Java.
+`JobHarness.fails` checks that the output has no trace of Python or Java.
 """
 
 from __future__ import annotations

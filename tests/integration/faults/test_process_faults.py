@@ -1,6 +1,6 @@
-"""What a running job does when something beside it dies: a worker, the broker, a right to write.
+"""A running job survives, or ends cleanly, when a worker, the broker or a right to write goes.
 
-Each ends with the table read back and compared with what was produced, changes included.
+Each test reads the table back and compares its rows and changes with the produced messages.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def epochs(at_least: int) -> Callable[[Events], bool]:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """One that a test may kill."""
+    """Yield a broker that a test may kill."""
     with EmbeddedBroker(tmp_path / "kafka", port=a_free_port()) as broker:
         yield broker
 

@@ -1,4 +1,4 @@
-"""What a job tells of columns that come and go, of bad records, and of having caught up."""
+"""A job reports columns that come and go, bad records, and that it has caught up."""
 
 from __future__ import annotations
 

@@ -150,9 +150,9 @@ def test_shards_stay_apart_when_they_are_divided(
 def test_a_table_gets_the_column_that_its_source_gets(
     database: DatabaseHarness, paimon_java: PaimonJava
 ) -> None:
-    """In the middle of an epoch, and in a table that is made in the same epoch.
+    """The column comes in the middle of an epoch, and in a table that the same epoch makes.
 
-    Each has made columns, and lacks what the filter leaves out.
+    Each table has made columns, and lacks the rows that the filter drops.
     """
     hidden = change("shop.orders", a_row(99, "hidden"))
     database.send("all", [*creates("shop.orders", range(5)), hidden], is_new=True)

@@ -15,7 +15,7 @@ MESSAGES = 2_000
 
 @pytest.mark.kafka
 def test_both_ends_of_each_partition_are_looked_at(kafka_broker: EmbeddedBroker) -> None:
-    """Also where a fetch holds more than the beginning."""
+    """A fetch may hold more than the beginning."""
     topic = new_topic(kafka_broker, partitions=2)
     for partition in range(2):
         values = ((None, b'{"op": "c", "n": %d}' % n) for n in range(MESSAGES))

@@ -1,4 +1,4 @@
-"""What the product takes of Spark beyond its public interface, on the installed Spark."""
+"""The installed Spark has the internals that the product uses beyond Spark's public interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 class Taken:
-    """What Java calls with each of its values."""
+    """A receiver that Java calls with each of its values."""
 
     def __init__(self) -> None:
         self.values: list[str] = []

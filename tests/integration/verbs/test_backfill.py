@@ -122,7 +122,7 @@ def test_rows_that_wait_for_a_bucket_are_compared_and_written(
     capsys: pytest.CaptureFixture[str],
     moves: bool,
 ) -> None:
-    """Of the topic's rows some have a bucket, and some have changes that wait behind them."""
+    """Some rows of the topic have a bucket, and some have changes that wait behind them."""
     table = small_table(
         tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), bucket=-2, changelog_producer="input"
     )

@@ -1,4 +1,4 @@
-"""What a Hive metastore says of our tables, beside what it says of those of Paimon's Java."""
+"""A Hive metastore describes our tables in the same way as those of Paimon's Java."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def created(
         primary_keys=("k", "dt", "n"),
         partition_keys=("dt", "n"),
         options=OPTIONS,
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
     return SmallTable(create_or_open_in_catalog(catalog, identifier, schema, SystemClock()))
 
@@ -105,7 +105,7 @@ def partition_names(metastore: HiveMetastore, table: str) -> list[str]:
 
 
 def described(table: Struct) -> dict[str, Any]:
-    """What Hive's engines read of a table."""
+    """Return the parts of a table's entry that Hive's engines read."""
     storage = table.struct(TableField.STORAGE)
     parameters = table.text_map(TableField.PARAMETERS)
     return {
@@ -155,7 +155,7 @@ def test_comments_are_in_the_metastore(metastore: HiveMetastore, options: dict[s
             tuple(replace(column, description=f"a {column.name}") for column in parse_columns(KEYS))
         ),
         primary_keys=("k", "dt", "n"), partition_keys=("dt", "n"), options=OPTIONS,
-        time_millis=SystemClock().now_ms(), comment="orders",
+        time_ms=SystemClock().now_ms(), comment="orders",
     )  # fmt: skip
     table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
     of_columns = {"k": "a k", "dt": "a dt", "n": "a n"}

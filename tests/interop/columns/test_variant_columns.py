@@ -79,7 +79,7 @@ def schema(**options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -174,7 +174,7 @@ def test_conditions_on_members_of_what_paimon_wrote(
     shredding: str | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of columns in one piece and of shredded ones, before and after our compaction."""
+    """The columns are in one piece or shredded, and the reads precede and follow our compaction."""
     table = create_or_open(
         str(tmp_path / "db.db" / "t"), schema(**{"write-only": "true"}), SteppingClock()
     )
@@ -290,7 +290,7 @@ def test_what_a_variant_cannot_be_is_refused(
             primary_keys=(keys,),
             partition_keys=(),
             options={"bucket": "1", **options},
-            time_millis=TIME_MS,
+            time_ms=TIME_MS,
         )
 
 

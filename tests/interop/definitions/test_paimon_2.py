@@ -168,7 +168,7 @@ def test_an_unknown_option_refuses_each_change_until_it_is_taken_out(
 def test_our_commits_name_their_writer_and_every_engine_reads_them(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, path: Path
 ) -> None:
-    """On top of a snapshot of PyPaimon 2, whose own notes stay with it."""
+    """Our commit follows a snapshot of PyPaimon 2, whose own notes stay in that snapshot."""
     written(pypaimon, path, {})
     SmallTable(open_for_writing(open_table(str(path)))).commit(*inserts([{"k": 3, "v": "c"}]))
     expected = [*MERGED, {"k": 3, "v": "c"}]

@@ -212,7 +212,7 @@ def test_after_a_rollback_iceberg_s_readers_see_the_rows_that_followed_it(
 def test_random_epochs_are_seen_as_paimon_s(
     tmp_path: Path, iceberg: IcebergReader, seed: int, options: Mapping[str, str]
 ) -> None:
-    """With vectors after each compaction; without after a full one."""
+    """Iceberg shows rows after each compaction with deletion vectors, and else after a full one."""
     rng = random.Random(seed)
     chosen = {
         "num-sorted-run.compaction-trigger": "3",

@@ -147,14 +147,14 @@ class JudgedTable:
         )
 
     def rows(self, rest: str = "") -> list[str]:
-        """By Spark; `rest` of the query."""
+        """Return the rows that Spark reads; `rest` is the rest of the query."""
         return by_content(normal_rows(self.query(f"SELECT * FROM {self.name} {rest}")))
 
     def query(self, text: str) -> pa.Table:
         return self.judge.rows(text)
 
     def operations(self) -> dict[int, str]:
-        """What Iceberg's snapshots did, by their numbers, which ascend."""
+        """Return the operations of Iceberg's snapshots by their ascending numbers."""
         query = f"SELECT snapshot_id, operation FROM {self.name}.snapshots ORDER BY 1"
         return {
             snapshot["snapshot_id"]: snapshot["operation"]

@@ -57,7 +57,7 @@ def ours(path: Path, **version: Any) -> list[Any]:
 
 
 def spark(path: Path) -> list[Any]:
-    """What the Spark source plans on the driver, and reads in its tasks."""
+    """Return the rows that the Spark source plans on the driver and reads in its tasks."""
     scan = table_scan(stream_app.open_table(path).table, "", read_source_options({}))
     columns = scan.schema.names
     batches = [batch for part in scan.parts(columns) for batch in scan.read(part, columns)]

@@ -242,7 +242,7 @@ def attempt(writer: TableWriter, epoch: int, changes: Sequence[Change]) -> None:
 
 
 def wait_for_plan(writer: TableWriter) -> None:
-    """Until the planning is done and its tasks run."""
+    """Wait until the planning has ended and its tasks run."""
     compactions = writer.commit.compactions
     while compactions.metrics().unfinished == 0 and not compactions.is_idle():
         compactions.wait_for_any()
@@ -351,7 +351,9 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
 
 
 def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
-    """It reads snapshots up to the newest of its time; the next compactions read on."""
+    """A full compaction reads snapshots up to the newest of its time; the next compactions
+    read on.
+    """
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))

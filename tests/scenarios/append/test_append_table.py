@@ -75,7 +75,7 @@ def test_a_column_with_nan_has_no_statistics_at_all(tmp_path: Path) -> None:
 
 
 def test_sequence_numbers_count_through_the_files_of_a_writer(tmp_path: Path) -> None:
-    """Without buckets they begin at 0 in each epoch."""
+    """Without buckets the numbers begin at 0 in each epoch."""
     small = a_table(tmp_path, target_file_size="4 kb", bucket=-1)
     for epoch in range(2):
         small.commit(*inserts(*range(epoch * 2000, epoch * 2000 + 2000)))

@@ -1,4 +1,4 @@
-"""What `check` says of damaged files: the versions that need them, and the next step."""
+"""`check` reports each damaged file, the versions that need it, and the next step."""
 
 from __future__ import annotations
 

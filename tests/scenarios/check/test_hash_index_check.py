@@ -1,4 +1,4 @@
-"""What `stream-app check` finds in the index of a table's keys."""
+"""`stream-app check` finds errors in the index of a table's hashes."""
 
 from __future__ import annotations
 

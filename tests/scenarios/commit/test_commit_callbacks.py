@@ -1,4 +1,4 @@
-"""What follows a commit may fail, and never fails the commit."""
+"""A callback after a commit may fail, and never fails the commit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How often a job asks the file system while it commits: on a store each question is a request.
+"""A commit sends few requests to the file system, because on a store each one takes time.
 
-The goals of `bench/commit/requests.py` in small: one request more than is needed fails here.
+A single request beyond the goals of `bench/commit/requests.py` fails a test.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_a_snapshot_asks_for_the_one_before_it_three_times(tmp_path: Path) -> No
 
 
 def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
-    """When it plans, when it has announced what goes, and when that has gone."""
+    """The expiry lists them when it plans, after its announcement, and after the deletion."""
     job = Job(
         tmp_path,
         num_sorted_run__compaction_trigger=100,

@@ -188,7 +188,7 @@ def test_an_overwrite_that_loses_every_race_changes_nothing(tmp_path: Path) -> N
 
 
 def test_a_stream_that_drops_partitions_itself_goes_on(tmp_path: Path) -> None:
-    """As partition expiry does it: with the stream's user and the identifier of its last epoch."""
+    """Partition expiry also commits with the stream's user and the identifier of its last epoch."""
     table = a_table(tmp_path, num_sorted_run__compaction_trigger=3)
     writer = TableWriter(table)
     for value in "abc":

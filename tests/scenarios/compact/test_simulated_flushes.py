@@ -86,7 +86,7 @@ def check_costs(bucket: Simulation, trigger: int) -> None:
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_no_rules_write_less_with_as_few_runs(trigger: int) -> None:
-    """And what universal compaction writes above that is little, while it has runs enough."""
+    """If universal compaction has enough runs, it writes little more than this minimum."""
     flushes = 600
     outcome = simulate(INSERTS, {TRIGGER: trigger}, flushes)
     least = least_writes(flushes, outcome.runs_max) / flushes

@@ -1,4 +1,4 @@
-"""What crashes have left goes; what is named, or young, stays."""
+"""The removal of orphans deletes the files of crashes, and keeps files that are named or young."""
 
 from __future__ import annotations
 

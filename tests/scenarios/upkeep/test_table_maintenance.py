@@ -1,4 +1,6 @@
-"""What a job does for its table after commits: it is bounded, counted, and never stops the job."""
+"""A job maintains its table after commits: the work is bounded and counted, and never stops the
+job.
+"""
 
 from __future__ import annotations
 

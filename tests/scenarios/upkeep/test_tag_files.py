@@ -1,4 +1,4 @@
-"""What lies beside the files of tags, and tags whose own file is damaged."""
+"""Upkeep handles success files beside those of tags, and tags whose own file is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes due in a table while nothing is committed: done by then, at the right version."""
+"""An idle job does a table's due upkeep in time, at the right version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other writers do to one table of a job, or leave undone, stops no other table."""
+"""Other writers that disturb one table of a job stop none of its other tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writers, readers, followers and checks do with tables of other merge engines."""
+"""Writers, readers, followers and checks handle tables of the other merge engines."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
 
 
 def test_a_narrow_read_merges_as_a_whole_one(tmp_path: Path) -> None:
-    """It needs the columns that order a group, and those that may remove the row."""
+    """The reader adds the columns that order a group, and those that may remove the row."""
     removes = {"partial-update.remove-record-on-sequence-group": "g"}
     small = a_table(tmp_path, GROUPS, **BY_GROUPS, **removes, **{"write-only": "true"})
     small.commit(*[("+I", {"k": k, "a": 1, "g": 5, "b": 5}) for k in (1, 2, 3)])

@@ -1,6 +1,6 @@
-"""What a writer commits can be read and compacted, whatever its kind and whatever follows.
+"""Readers and compactions accept all rows that a writer commits, of any kinds in any order.
 
-Each key has a history of its own: every sequence of kinds, each row in a flush of its own.
+Each key has one sequence of kinds, and the writer flushes each row by itself.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ compaction's error tells the remedy, `alter --nullable`, which fixes the table."
 
 
 def is_refused(table: FileStoreTable, change: Change) -> bool:
-    """Whether a row is refused that has one of another key behind it."""
+    """Return whether the writer refuses a row that precedes one of another key."""
     schema = table.schema
     kind, row = change
     table_rows = [dict(row), {**row, "k": -1}]

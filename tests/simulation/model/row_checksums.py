@@ -1,4 +1,4 @@
-"""What a snapshot's checksum must be: that of the rows which a follower has."""
+"""Computes a snapshot's expected checksum from the rows that a follower has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What CI, the devcontainer and pre-commit call is there, for the versions that are promised."""
+"""CI, the devcontainer and pre-commit call commands that exist, for the versions that we
+promise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What an operator edits agrees with the code: conf/, docker/ and the broker's settings."""
+"""The files that an operator edits agree with the code: conf/, docker/ and the broker's
+settings.
+"""
 
 from __future__ import annotations
 

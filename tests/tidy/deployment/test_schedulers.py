@@ -1,6 +1,6 @@
-"""What deployment.md gives to Airflow and dbt agrees with the code.
+"""The texts for Airflow and dbt in deployment.md agree with the code.
 
-Neither is installed here: the page says with which versions its texts were tried by hand.
+The tests install neither: the page says with which versions its texts were tried by hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What docs/ARCHITECTURE.md says is absent is absent: each bullet of "What the code never does"."""
+"""The code obeys each bullet of "What the code never does" in docs/ARCHITECTURE.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages say about compaction is what the simulation does: each figure, each recipe."""
+"""The simulation confirms each figure and each recipe that the pages give for compaction."""
 
 from __future__ import annotations
 

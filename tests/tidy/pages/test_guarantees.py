@@ -1,4 +1,4 @@
-"""What is promised is tested: each promise of the pages names tests that there are."""
+"""Each promise of the pages names tests, and these tests exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/schemas.md says of types is what the code does: each row of its tables."""
+"""The code treats types as each row of the tables in docs/schemas.md says."""
 
 from __future__ import annotations
 

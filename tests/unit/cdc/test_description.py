@@ -1,4 +1,4 @@
-"""What messages tell of their table, and that each of its columns can then be read."""
+"""Messages describe their table, and the decoder can then read each of its columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What becomes of a whole record depends on no other, whatever it and the table's columns are.
+"""The decoder treats a whole record alike beside any others, in a table of any columns.
 
-`test_neighbours` varies the values of one column; here the records' fields, ops, images, sources
+`test_neighbours` varies the values of one column. Here the records' fields, ops, images, sources
 and keys vary, and the tables have columns named as Debezium's own fields are.
 """
 

@@ -1,4 +1,6 @@
-"""What a job remembers in its checkpoint: one document, and the file that came before it."""
+"""A job stores its state in one document of its checkpoint, and reads the file of older
+versions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a demo deletes of an earlier one, and what it does not."""
+"""The demo deletes the files of an earlier demo, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the demo's table is, by its snapshots alone."""
+"""The demo learns its table's progress from the snapshots alone."""
 
 from __future__ import annotations
 

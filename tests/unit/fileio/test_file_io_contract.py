@@ -1,6 +1,6 @@
-"""What `file_io` promises, held against every implementation.
+"""Every implementation keeps the contract of `file_io`.
 
-What only one of them does, its durability or its requests, is tested beside it.
+The tests of each implementation cover its own durability and requests.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def test_a_listing_has_sizes_times_and_folders(storage: Storage) -> None:
     assert (statuses["below"].is_folder, statuses["below"].size) == (True, 0)
     assert (statuses["two"].is_folder, statuses["two"].size) == (False, 1)
     # Stores tell whole seconds.
-    assert before - 1000 <= statuses["two"].modified_millis <= time.time_ns() // 1_000_000 + 1000
+    assert before - 1000 <= statuses["two"].modified_ms <= time.time_ns() // 1_000_000 + 1000
 
 
 def test_the_time_of_a_new_file_is_the_file_systems(storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""What is special about HDFS: lost answers, name services, restarts, and what errors tell."""
+"""The store handles HDFS's lost answers, name services, restarts and error texts."""
 
 from __future__ import annotations
 

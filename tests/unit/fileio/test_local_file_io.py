@@ -1,4 +1,4 @@
-"""What the table relies on: a name is taken once, whole or not at all, in any race."""
+"""A local file's name is taken once, whole or not at all, in any race."""
 
 from __future__ import annotations
 

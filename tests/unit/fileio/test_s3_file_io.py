@@ -1,4 +1,4 @@
-"""What is special about a store: requests, lost answers, parts, and servers that promise less."""
+"""The store handles S3's requests, lost answers, parts, and servers that promise less."""
 
 from __future__ import annotations
 

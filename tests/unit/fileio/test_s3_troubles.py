@@ -33,7 +33,7 @@ SCHEMA = new_table_schema(
     primary_keys=("k",),
     partition_keys=(),
     options={"bucket": "1"},
-    time_millis=1,
+    time_ms=1,
 )
 QUICK = 30.0
 """Seconds, for what a machine says at once; the client alone would try for minutes."""

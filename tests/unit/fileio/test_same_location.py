@@ -1,4 +1,4 @@
-"""One place, however it is written."""
+"""Two spellings of one location are the same place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store of the registry has."""
+"""Every store of the registry is complete, and no scheme has two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a manifest says of columns: of all, of some, of a file that has a part of them."""
+"""A manifest has statistics of all columns, of some, or of a file that has a part of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA = new_table_schema(
     primary_keys=(),
     partition_keys=(),
     options={},
-    time_millis=0,
+    time_ms=0,
 )
 W = ColumnStats(5, 9, 1)
 FILE = DataFileMeta(

@@ -34,7 +34,7 @@ def file_schema(columns: str = COLUMNS, *, thin: bool = False) -> pa.Schema:
         primary_keys=("id",),
         partition_keys=(),
         options={"bucket": "1"},
-        time_millis=0,
+        time_ms=0,
     )
     return key_value_file_schema(table, thin=thin)
 

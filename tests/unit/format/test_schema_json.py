@@ -23,7 +23,7 @@ SCHEMA = new_table_schema(
     primary_keys=("dt", "id"),
     partition_keys=("dt",),
     options={"bucket": "4", "ключ": "значение"},
-    time_millis=1_720_496_663_041,
+    time_ms=1_720_496_663_041,
     comment="orders",
 )
 
@@ -93,7 +93,7 @@ def _written() -> dict[str, Any]:
 def test_time_may_be_missing() -> None:
     written = _written()
     del written["timeMillis"]
-    assert decode_schema(json.dumps(written).encode()).time_millis == 0
+    assert decode_schema(json.dumps(written).encode()).time_ms == 0
 
 
 @pytest.mark.parametrize("kind", ["MULTISET", "MULTISET NOT NULL"])

@@ -1,4 +1,4 @@
-"""What the buffer holds, spills and takes of memory. What comes out: test_merge_tree_writer."""
+"""The write buffer bounds its memory by spills. `test_merge_tree_writer` tests its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How options are declared and read; what they mean is in tests/datadriven/model/options.txt."""
+"""Options are declared and read alike. tests/datadriven/model/options.txt has their meaning."""
 
 from __future__ import annotations
 

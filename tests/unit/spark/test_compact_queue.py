@@ -1,4 +1,4 @@
-"""In which order compactions wait for a thread, and which of them share a job."""
+"""Compactions wait for a thread in the queue's order, and some of them share a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said when Spark's JVM starts; the session itself is tested with Spark."""
+"""The session chooses Spark's settings before its JVM starts. Integration tests cover the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions of Spark a job starts with."""
+"""A job starts with supported versions of Spark only."""
 
 from __future__ import annotations
 

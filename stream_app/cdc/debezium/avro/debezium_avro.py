@@ -182,7 +182,7 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._decode_one_by_one(values, index, plan, outcome)
+            self._decode_as_json(values, index, plan, outcome)
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
@@ -194,7 +194,7 @@ class DebeziumAvro(DebeziumJson):
         read = self._images(message, walk, ~walk.broken(), plan)
         is_undecoded = self._decode_images(read, index, plan, outcome)
         if is_undecoded.any():
-            self._decode_one_by_one(
+            self._decode_as_json(
                 values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
             )
 
@@ -270,7 +270,7 @@ class DebeziumAvro(DebeziumJson):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
         return self._settings.policy.reported(sightings)
 
-    def _decode_one_by_one(
+    def _decode_as_json(
         self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""

@@ -1,4 +1,4 @@
-"""What becomes of verbs, errors and interrupts."""
+"""The command line runs its verbs, prints their errors, and handles interrupts."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Message = tuple[Any, dict[str, Any]]
 def a_batch(*changes: tuple[str, int, str], is_full: bool = False) -> ChangelogBatch:
     names = ("rowkind", "k", "v")
     rows = pa.RecordBatch.from_pylist([dict(zip(names, values, strict=True)) for values in changes])
-    return ChangelogBatch(rows=rows, snapshot_id=7, commit_time_millis=1000, is_full=is_full)
+    return ChangelogBatch(rows=rows, snapshot_id=7, commit_time_ms=1000, is_full=is_full)
 
 
 def messages_of(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> list[Message]:
@@ -114,7 +114,7 @@ def test_our_own_reader_reads_every_type_back() -> None:
     batch = ChangelogBatch(
         rows=rows.add_column(0, "rowkind", kinds),
         snapshot_id=1,
-        commit_time_millis=0,
+        commit_time_ms=0,
         is_full=False,
     )
     _, values = MESSAGES.values(batch)

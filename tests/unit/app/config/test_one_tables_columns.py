@@ -1,4 +1,4 @@
-"""What becomes of columns that differ, said of one table of a database."""
+"""A table of a database may have its own rule for columns that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both kinds of a job's tables answer the same questions."""
+"""A job of one table and a job of many give their tables through the same interface."""
 
 from __future__ import annotations
 

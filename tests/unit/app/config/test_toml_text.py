@@ -1,4 +1,4 @@
-"""What the page of the settings shows can be copied into a configuration."""
+"""A user can copy the text on the page of settings into a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inspect's modules hand to other screens."""
+"""Inspect computes the values and pictures that other screens show as well."""
 
 from __future__ import annotations
 

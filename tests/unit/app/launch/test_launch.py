@@ -1,4 +1,4 @@
-"""Where Spark's log goes, and how Java reads names."""
+"""The launcher chooses the place of Spark's log, and the encoding by which Java reads names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables a connector sends, and how far a first load is, as people read it."""
+"""A first load chooses the tables that a connector sends, and prints its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job tells of its compactions, to people and to programs."""
+"""The job reports its compactions in lines for people and in events for programs."""
 
 from __future__ import annotations
 

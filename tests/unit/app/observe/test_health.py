@@ -1,4 +1,4 @@
-"""Whether a job is alive and its tables are fresh, as probes are answered."""
+"""The probes answer whether a job is alive and its tables are fresh."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def test_snapshots_by_kind(tmp_path: object) -> None:
     snapshots = [table.table.snapshots.snapshot(n) for n in (1, 2, 3)]
     metrics.committed(snapshots, (REPORT,))
     values = samples(metrics.registry)
-    assert values["stream_app_last_commit_timestamp_seconds"] == snapshots[-1].time_millis / 1000
+    assert values["stream_app_last_commit_timestamp_seconds"] == snapshots[-1].time_ms / 1000
     assert values["stream_app_table_records"] == 1
     assert values["stream_app_compaction_duration_seconds_sum"] == 0.8125
     assert values["stream_app_compaction_duration_seconds_bucket 0.5"] == 0

@@ -1,4 +1,4 @@
-"""What watches a job is there as its configuration says, and hears how the job ends."""
+"""A watched job starts the services of its configuration, and tells them how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor sees, and what it says of it."""
+"""The doctor finds each problem, and says how to fix it."""
 
 from __future__ import annotations
 

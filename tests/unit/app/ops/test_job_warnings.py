@@ -1,4 +1,4 @@
-"""What a job warns of stays to be seen: `status`, `check` and the page repeat it."""
+"""A job's warnings persist: `status`, `check` and the web page repeat them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reader reads: asked for, able to, or neither."""
+"""The native reader is the default; the configuration may choose another, which must support it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a column loses on its way is said: by the job, once, and by init and the doctor."""
+"""The job says once which values a column loses; init and the doctor say it each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""With case-sensitive = false tables and columns have names in lower case, as in Paimon's jobs."""
+"""With `case-sensitive = false`, tables and columns get names in lower case, as in Paimon's
+jobs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each panel of a table's page shows, beside what the table itself says."""
+"""Each panel of a table's page agrees with the table itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How messages, values and lists of any content stand on a page."""
+"""The pages show messages, values and lists of any content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages are kept from Arrow's parser, because it would read their numbers wrongly."""
+"""The decoder keeps messages from Arrow's parser whose numbers Arrow would read wrongly."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""What becomes of a record never depends on its neighbours, and is what the reference says."""
+"""The decoder treats a record alike beside any neighbours, and agrees with the reference."""
 
 from __future__ import annotations
 

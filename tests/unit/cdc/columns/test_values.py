@@ -1,4 +1,4 @@
-"""One JSON value in one column: types, modes and limits."""
+"""The decoder stores one JSON value in one column, by its type, mode and limits."""
 
 # ruff: noqa: DTZ001 - a TIMESTAMP has no zone
 

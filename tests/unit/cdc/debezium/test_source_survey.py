@@ -1,4 +1,4 @@
-"""What a few messages tell before the job begins."""
+"""The survey learns the source's tables and settings from a few messages before the job begins."""
 
 from __future__ import annotations
 

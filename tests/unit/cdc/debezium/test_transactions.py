@@ -1,4 +1,4 @@
-"""Which transaction each of Debezium's messages belongs to: captured ones, and wrong ones."""
+"""The decoder finds the transaction of each of Debezium's messages, captured or wrong."""
 
 from __future__ import annotations
 

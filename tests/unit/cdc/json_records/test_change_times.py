@@ -1,4 +1,4 @@
-"""When the source made a change, as each tool tells it, and what before-images are known to be."""
+"""The decoders read the time of a change from each tool, and which before-images are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which decoder runs, with the extra `compiled` and without it."""
+"""The job chooses its decoder with the extra `compiled` and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the messages of Maxwell, Canal, GoldenGate, DMS and plain rows mean, case by case."""
+"""The decoders read the messages of Maxwell, Canal, GoldenGate and DMS, and plain rows."""
 
 from __future__ import annotations
 

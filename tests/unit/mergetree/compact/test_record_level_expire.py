@@ -1,4 +1,4 @@
-"""Which rows are too old, by each type that a time field may have."""
+"""A compaction drops the rows that are too old, for each type that a time field may have."""
 
 from __future__ import annotations
 

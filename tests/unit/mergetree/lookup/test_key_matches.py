@@ -1,4 +1,4 @@
-"""Which keys are among the rows of a file, for keys of any type."""
+"""The lookup finds the keys that a file's rows have, for keys of any type."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def a_schema(**options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **{key.replace("_", "-"): text for key, text in options.items()}},
-        time_millis=0,
+        time_ms=0,
     )
 
 

@@ -274,7 +274,7 @@ def test_without_buckets_each_kafka_partition_has_a_task_of_its_own() -> None:
         primary_keys=(),
         partition_keys=("p",),
         options={"bucket": "-1"},
-        time_millis=0,
+        time_ms=0,
     )
     messages = [
         a_message(offset, key=offset, topic=topic, partition=partition)

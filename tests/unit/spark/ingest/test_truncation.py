@@ -1,4 +1,4 @@
-"""Which rows a TRUNCATE has deleted, and when that is not known."""
+"""The job finds the rows that a TRUNCATE deleted, or reports that it cannot know them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def a_table(folder: Path, *keys: str, **options: str) -> SmallTable:
         primary_keys=keys,
         partition_keys=("dt",),
         options=options,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return SmallTable(create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock()))
 
@@ -213,7 +213,7 @@ def test_a_table_on_s3_whose_keys_come_from_the_environment(
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     store = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)
     SmallTable(store).commit(("+I", {"k": 1, "v": "x"}))

@@ -1,4 +1,4 @@
-"""What Spark's source keeps from expiring: a version that is read, what is not read yet."""
+"""Spark's source protects the version that it reads, and unread ones, from expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sources tell Spark, and lines of files, without Spark."""
+"""The sources give Spark their offsets, and read lines of files, without Spark."""
 
 from __future__ import annotations
 

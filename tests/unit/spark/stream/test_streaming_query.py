@@ -1,4 +1,4 @@
-"""What the job tells of epochs that end faster than it asks the stream."""
+"""The job reports each epoch once, even one that ends between two of its looks at the stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a bucket without keys may be picked, and when they may be picked again."""
+"""The picker of a bucket without keys picks neighbouring files, and picks none twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where rows go: the cases of Paimon's `GlobalIndexAssignerTest`, and what it does not have."""
+"""The placement sends rows where Paimon's `GlobalIndexAssignerTest` does, and covers further
+cases.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind a table is of."""
+"""The registry finds the kind of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition and bucket a row gets."""
+"""The bucket assigner finds the partition and bucket of a row."""
 
 # ruff: noqa: DTZ001 - a TIMESTAMP has no zone
 
