@@ -107,7 +107,7 @@ def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
         Pipeline(Broken()).decode(messages(insert(1), insert(2)))
 
 
-def test_what_is_raised_on_purpose_stops_the_job() -> None:
+def test_a_decoders_deliberate_error_stops_the_job() -> None:
     values = [insert(1, POISON.decode()), event("t")]
     with pytest.raises(SourceError, match="truncated"):
         Pipeline(FailingDecoder(recursion)).decode(messages(*values))

@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_is_reported(folder: JobFolder, table: FileStoreTab
     assert raised.value.where == folder.location
 
 
-def test_what_spark_has_noted_is_read(folder: JobFolder) -> None:
+def test_the_log_of_epochs_reads_what_spark_noted(folder: JobFolder) -> None:
     folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
     folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
     epochs = EpochLog(folder, goes_back=True)
@@ -191,7 +191,7 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: JobFolder) ->
 
 
 @pytest.mark.spark
-def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
+def test_spark_opens_folders_of_schemes_that_only_hadoop_knows(spark: SparkSession) -> None:
     """An error about a scheme that Hadoop does not know either says what is missing."""
     folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
     with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as raised:

@@ -251,7 +251,7 @@ def test_buckets_have_settings_of_their_own() -> None:
     assert s3_options(options, {}, "lake").endpoint == "https://all.example.org"
 
 
-def test_what_the_store_is_asked_to_do_with_objects(s3: S3Server) -> None:
+def test_requests_carry_the_encryption_and_the_payer(s3: S3Server) -> None:
     path = f"s3://{s3.new_bucket()}/t/f"
     heads: list[dict[str, str]] = []
     s3.heads = heads

@@ -59,7 +59,7 @@ def test_why_nothing_is_due(runs: int, reason: str) -> None:
     assert not_due(runs, 5) == reason
 
 
-def test_what_is_next_in_a_bucket(tmp_path: Path) -> None:
+def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
     """A small run before a large one is not worth merging; one more makes a run too many."""
     small = small_table(
         tmp_path / "t", "k INT, v STRING", ("k",), write_only=True,

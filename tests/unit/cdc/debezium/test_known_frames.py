@@ -162,5 +162,5 @@ def test_records_without_marked_images() -> None:
     "value",
     ["", "{}", "null", TAIL[:-1], RECORD.replace('"u"', "null"), RECORD.replace('"u"', '"m"')],
 )
-def test_what_gives_no_frame(value: str) -> None:
+def test_these_messages_have_no_frame(value: str) -> None:
     assert frame_of(value.encode()) is None

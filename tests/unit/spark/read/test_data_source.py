@@ -359,7 +359,7 @@ def test_a_consumer_whose_next_snapshot_has_expired_gets_an_error_with_the_way_t
         ("{t}", {"incremental_between": "1,2"}, "is for batch reads"),
     ],
 )
-def test_what_cannot_be_followed(
+def test_the_source_refuses_tables_that_it_cannot_follow(
     table: SmallTable, path: str, options: dict[str, str], message: str
 ) -> None:
     source = a_source(path.replace("{t}", table.path), **options)
