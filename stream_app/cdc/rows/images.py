@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.columns.time_columns import cut_digits
+from stream_app.cdc.columns.time_columns import Casted, cut_digits
 from stream_app.cdc.rows.row_assembly import (
     Ops,
     RowPlan,
@@ -182,7 +181,10 @@ def rows_of(
     for reading, kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
         wire = column if is_in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
-        columns.append(_cast(reading, kind, wire, _Planned(plan, unchanged), suspects, rules))
+        values, failed = _cast(reading, kind, wire, plan, unchanged, rules)  # step 2
+        columns.append(values)
+        if failed is not None:
+            suspects[plan.record[failed]] = True
         loses_digits = (
             None if rules.cut_reaction is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
         )
@@ -201,33 +203,28 @@ def rows_of(
     return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut_records)
 
 
-class _Planned(NamedTuple):
-    """The rows, and which records omit a column's value: bool [n]; None: none of them."""
-
-    plan: RowPlan
-    unchanged: Bools | None
-
-
 def _cast(
     reading: ColumnReading,
     json_kind: JsonKind,
     wire: pa.Array,
-    planned: _Planned,
-    suspects: Bools,
+    plan: RowPlan,
+    unchanged: Bools | None,
     rules: RowRules,
-) -> pa.Array:
-    """Step 2: one column of the rows; notes records with a value that does not fit as suspects."""
-    plan, unchanged = planned
+) -> Casted:
+    """Return one column of the rows, and the mask of rows with a value that does not fit: bool [m];
+    None if all fit.
+
+    Args:
+        unchanged: bool [n], the records that omit the column's value; None: none of them.
+    """
     if rules.before_has_key_only:
         wire = forget_invented(reading, wire, plan)
     column, failed = cast_column(reading, json_kind, wire)
-    if failed is not None:
-        suspects[plan.record[failed]] = True
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
     if reading.required and column.null_count:
         absent = ~valid_of(column)
         if unchanged is not None:
             absent &= ~(unchanged[plan.record] & plan.is_after)
-        suspects[plan.record[absent]] = True
-    return column
+        failed = absent if failed is None else failed | absent
+    return column, failed

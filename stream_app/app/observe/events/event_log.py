@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import IO
 
@@ -67,6 +67,7 @@ class EventLog:
 
     clock: Clock
     sink: IO[str] | None = None
+    _: KW_ONLY
     metrics: JobMetrics | None = None
     message_format: FormatDeclaration = FORMATS[DEFAULT_FORMAT]
     table: str | None = None
@@ -74,7 +75,7 @@ class EventLog:
     health: JobHealth | None = None
     listeners: Listeners = field(default_factory=Listeners)
     proofs: ProofWatch | None = None
-    epochs: set[int] = field(default_factory=set, kw_only=True)
+    epochs: set[int] = field(default_factory=set)
     _warned_of: set[DriftedColumn] = field(init=False, default_factory=set)
 
     @contextmanager
