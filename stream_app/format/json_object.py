@@ -114,10 +114,10 @@ class JsonObject:
         return value
 
     def _required_value(self, key: str, value: _T | None, default: _T | None) -> _T:
-        chosen = default if value is None else value
-        if chosen is None:
+        result = default if value is None else value
+        if result is None:
             raise _corrupt(self._file_kind, f"{key!r} is missing")
-        return chosen
+        return result
 
 
 def _java_text(value: object) -> str:

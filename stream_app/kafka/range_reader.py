@@ -167,9 +167,9 @@ class RangeReader:
             started_partitions = {(started.topic, started.partition) for started in self._started}
             if (waiting[0].topic, waiting[0].partition) in started_partitions:
                 return
-            chosen = waiting.popleft()
-            self._client.start(chosen.topic, chosen.partition, chosen.begin)
-            self._started.append(chosen)
+            offset_range = waiting.popleft()
+            self._client.start(offset_range.topic, offset_range.partition, offset_range.begin)
+            self._started.append(offset_range)
 
     def _stop_first(self) -> None:
         read_range = self._started.popleft()

@@ -54,16 +54,16 @@ def first_messages(
     return messages
 
 
-def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+def other_format(format_name: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
     """Return a notice if messages seem to have another format than the chosen one; else None."""
     values = [
         value for batch in messages for value in batch.column("value").drop_null().to_pylist()
     ]
     likely = likely_format(values)
-    if likely is None or likely == chosen or is_read_by(likely, chosen):
+    if likely is None or likely == format_name or is_read_by(likely, format_name):
         return None
     return Notice(
-        problem=f"the messages look like those of the format {likely!r}, and {chosen!r} "
+        problem=f"the messages look like those of the format {likely!r}, and {format_name!r} "
         "is configured",
         where="source.format",
         fix=f'set source.format = "{likely}", if that is what writes the topic',

@@ -94,13 +94,13 @@ def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable
     NULL.
     """
     names = {column.name for column in table.columns}
-    chosen = next((key for key in keys if key and names.issuperset(key)), ())
+    primary_key = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(
         table,
-        primary_keys=chosen,
+        primary_keys=primary_key,
         columns=tuple(
             replace(column, data_type=column.data_type.not_null())
-            if column.name in chosen
+            if column.name in primary_key
             else column
             for column in table.columns
         ),

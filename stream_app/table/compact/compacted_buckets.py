@@ -85,14 +85,14 @@ class CompactionChoice:
             stamp = entry.file.creation_time_ms or 0
             newest[entry.partition] = max(stamp, newest.get(entry.partition, 0))
         now = local_wall_clock_ms(table.clock)
-        chosen = {
+        partitions = {
             partition
             for partition, stamp in newest.items()
             if (self.idle_ms is None or now - stamp >= self.idle_ms)
             and self.is_named(table, partition)
             and self._passes(table, partition)
         }
-        return {bucket for bucket in all_buckets if bucket[0] in chosen}
+        return {bucket for bucket in all_buckets if bucket[0] in partitions}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
         """Return whether `partitions` selects this partition."""
