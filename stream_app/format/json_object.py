@@ -55,8 +55,8 @@ class JsonObject:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise _corrupt(file_kind, str(error)) from error
-        stored = value.pop(DIGEST, None) if isinstance(value, dict) else None
-        if stored is not None and stored != _digest(value):
+        digest = value.pop(DIGEST, None) if isinstance(value, dict) else None
+        if digest is not None and digest != _digest(value):
             raise CorruptFileError(
                 f"a {file_kind} file is not what was written: its digest is another",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "

@@ -179,8 +179,8 @@ class RangeReader:
         whole = self._started[0]
         progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
         while progress.next_offset < whole.end:
-            wanted = min(self._batch_messages, whole.end - progress.next_offset)
-            pointers = np.empty(wanted, np.int64)
+            message_count = min(self._batch_messages, whole.end - progress.next_offset)
+            pointers = np.empty(message_count, np.int64)
             count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True

@@ -106,18 +106,18 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
     Empty partitions are left out.
     """
     filled = sorted(partition for partition, end in ends.items() if end > begins[partition])
-    chosen = [
+    sample = [
         partition
         for _, partitions in itertools.groupby(filled, key=itemgetter(0))
         for partition in itertools.islice(partitions, _PARTITIONS_MAX)
     ]
     middles = {
-        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in chosen
+        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in sample
     }
     last_begins = {
-        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in chosen
+        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in sample
     }
     return [
-        *(OffsetRange(*partition, begins[partition], middles[partition]) for partition in chosen),
-        *(OffsetRange(*partition, last_begins[partition], ends[partition]) for partition in chosen),
+        *(OffsetRange(*partition, begins[partition], middles[partition]) for partition in sample),
+        *(OffsetRange(*partition, last_begins[partition], ends[partition]) for partition in sample),
     ]

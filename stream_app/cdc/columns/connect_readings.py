@@ -162,9 +162,9 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= _SCALE_MAX:
         return reading.with_encoding(Encoding.BASE64, int(text))
-    shown = repr(text[:40]) if text else "none"
+    scale_text = repr(text[:40]) if text else "none"
     return reading.with_refusal(
-        f"is an {DECIMAL} whose schema has no scale that can be read (scale: {shown})"
+        f"is an {DECIMAL} whose schema has no scale that can be read (scale: {scale_text})"
     )
 
 

@@ -80,12 +80,12 @@ def untyped_table(
     return with_key(SourceTable(columns=columns), (listed,))
 
 
-def _column(name: str, stored: StoredType) -> SourceColumn:
+def _column(name: str, stored_type: StoredType) -> SourceColumn:
     return SourceColumn(
         name=name,
-        data_type=stored.data_type,
-        alternatives=stored.alternatives,
-        remarks=tuple(inexact_remarks(stored)),
+        data_type=stored_type.data_type,
+        alternatives=stored_type.alternatives,
+        remarks=tuple(inexact_remarks(stored_type)),
     )
 
 

@@ -203,14 +203,14 @@ class PagedGroups:
     def _leaves(self) -> dict[str, int] | None:
         """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
-        plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
+        plain, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
         for leaf in range(len(schema)):
             column = schema.column(leaf)
             if column.path in self._columns and column.max_repetition_level == 0:
                 leaves[column.path] = leaf
         fits = all(
-            name in leaves and plain.field(name).type == stored.field(name).type
+            name in leaves and plain.field(name).type == stored_schema.field(name).type
             for name in self._columns
         )
         return leaves if fits else None
