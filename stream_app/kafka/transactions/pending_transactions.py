@@ -1,6 +1,6 @@
 """The pending messages as transactions: which have begun, which have ended, and which are repeats.
 
-`epoch_cut`, `partition_states` and `border_doubts` decide by these facts.
+`epoch_cut`, `settled_partitions` and `border_doubts` decide by these facts.
 """
 
 from __future__ import annotations
