@@ -40,15 +40,15 @@ def local_wall_clock_ms(clock: Clock) -> int:
     return wall_clock_ms(clock.now_ms())
 
 
-def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
+def wall_clock_ms(time_ms: int, zone: tzinfo | None = None) -> int:
     """Return the wall-clock time at an instant (milliseconds since 1970 in UTC), as if it were UTC.
 
     Args:
         zone: None: the machine's.
     """
-    offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone(zone).utcoffset()
+    offset = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(zone).utcoffset()
     assert offset is not None
-    return millis + int(offset.total_seconds() * 1000)
+    return time_ms + int(offset.total_seconds() * 1000)
 
 
 def utc_ms(wall_clock: int) -> int:
@@ -57,9 +57,9 @@ def utc_ms(wall_clock: int) -> int:
     return int(shown.astimezone().timestamp()) * 1000 + wall_clock % 1000
 
 
-def utc_text(millis: int, zone: str = "Z") -> str:
+def utc_text(time_ms: int, zone: str = "Z") -> str:
     """Format milliseconds since 1970 as ISO 8601 in UTC, followed by `zone`."""
-    seconds, rest = divmod(millis, 1000)
+    seconds, rest = divmod(time_ms, 1000)
     moment = datetime.fromtimestamp(seconds, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
 

@@ -66,7 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What lives to the end is looked at no more: thousands of tests and modules by each cycle."""
+    """Exclude the collected tests and modules, which live to the end, from each cycle of the
+    collector.
+    """
     gc.collect()
     gc.freeze()
 

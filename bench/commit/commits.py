@@ -163,7 +163,7 @@ def new_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
         primary_keys=("dt", "k"),
         partition_keys=("dt",),
         options={"bucket": str(BUCKETS), **options},
-        time_millis=1_767_225_600_000,
+        time_ms=1_767_225_600_000,
     )
     location = tempfile.mkdtemp(prefix="commits-", dir=folder)
     table = create_or_open(f"{location}/bench.db/t", schema, SystemClock())

@@ -136,7 +136,7 @@ def new_table(folder: Path, name: str, chosen: Mapping[str, str]) -> FileStoreTa
         primary_keys=keys,
         partition_keys=(),
         options={**options, **chosen},
-        time_millis=1,
+        time_ms=1,
     )
     location = tempfile.mkdtemp(prefix="iceberg-", dir=folder)
     return create_or_open(f"{location}/bench.db/t", schema)

@@ -106,7 +106,7 @@ def count(s3: S3Server, load: RequestLoad, epochs: int) -> RequestCount:
         primary_keys=("k",),
         partition_keys=(),
         options=load.options,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{s3.new_bucket()}/warehouse/db.db/t"
     table = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)

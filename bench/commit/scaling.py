@@ -121,7 +121,7 @@ def build(location: str, buckets: int, files: int) -> None:
         primary_keys=("dt", "k"),
         partition_keys=("dt",),
         options={"bucket": str(buckets), "changelog-producer": "input"},
-        time_millis=1_767_225_600_000,
+        time_ms=1_767_225_600_000,
     )
     table = create_or_open(location, schema, SystemClock())
     generator = MadeFiles(random.Random(1))

@@ -108,7 +108,7 @@ def _keys(rows: int, epochs: int, changes: int, near: int) -> list[np.ndarray]:
 def _table(options: Mapping[str, str], path: str) -> FileStoreTable:
     schema = new_table_schema(
         columns=parse_columns("k BIGINT NOT NULL, v STRING, w STRING, n BIGINT"),
-        primary_keys=("k",), partition_keys=(), options={"bucket": "1", **options}, time_millis=0,
+        primary_keys=("k",), partition_keys=(), options={"bucket": "1", **options}, time_ms=0,
     )  # fmt: skip
     return create_or_open(path, schema, SystemClock())
 

@@ -100,7 +100,7 @@ def a_table(folder: Path, case: Case) -> FileStoreTable:
         primary_keys=tuple(name.split()[0] for name in keys),
         partition_keys=(),
         options={"bucket": "1"},
-        time_millis=1,
+        time_ms=1,
     )
     return create_or_open(fresh_folder(folder, case.name), schema)
 

@@ -43,7 +43,7 @@ def a_table(folder: Path, name: str) -> FileStoreTable:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", "write-buffer-size": f"{BUDGET >> 20} mb"},
-        time_millis=1,
+        time_ms=1,
     )
     return create_or_open(f"{folder}/bench.db/{name}", schema)
 

@@ -231,7 +231,7 @@ def simulated_bucket(
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **{key: str(value).lower() for key, value in options.items()}},
-        time_millis=1,
+        time_ms=1,
     )
     return Simulation(create_or_open(f"{folder}/bench.db/t", schema, clock), load, clock)
 

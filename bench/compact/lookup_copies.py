@@ -125,7 +125,7 @@ def _measure(
         options = {"bucket": "1", "lookup.cache-max-disk-size": most, **KINDS[kind]}
         schema = new_table_schema(
             columns=parse_columns(COLUMNS[columns]),
-            primary_keys=("k",), partition_keys=(), options=options, time_millis=0,
+            primary_keys=("k",), partition_keys=(), options=options, time_ms=0,
         )  # fmt: skip
         table_name = f"{name}-{most[0]}"
         path = f"{s3.bucket}/{table_name}" if store.startswith("S3") else str(folder / table_name)

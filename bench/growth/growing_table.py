@@ -116,7 +116,7 @@ class GrowingTable:
                 **_CHANGELOG,
                 **(retention if self.size.snapshots else {}),
             },
-            time_millis=1,
+            time_ms=1,
         )
         name = f"{self.size.keys}-{self.size.changed}-{self.size.old}-{self.size.snapshots}"
         self.table = create_or_open(fresh_folder(self.folder, name), schema, SystemClock())

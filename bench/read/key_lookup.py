@@ -63,7 +63,7 @@ def _measure(kind: str, rows: int, folder: str) -> None:
 def _bucket(kind: str, rows: int, folder: str) -> tuple[FileStoreTable, list[DataFileMeta]]:
     schema = new_table_schema(
         columns=parse_columns(f"k {kind}, v STRING, w STRING, n BIGINT"),
-        primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, time_millis=0,
+        primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, time_ms=0,
     )  # fmt: skip
     table = create_or_open(f"{folder}/t", schema, SystemClock())
     every = np.arange(rows) * 2

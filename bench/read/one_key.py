@@ -68,7 +68,7 @@ def _write(path: str, rows: int) -> None:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": str(BUCKETS), "write-buffer-size": "1 gb"},
-        time_millis=0,
+        time_ms=0,
     )
     table = create_or_open(path, schema, SystemClock())
     partition, key_types = BUCKET[0], table.schema.fields.project(("k",)).types

@@ -177,7 +177,7 @@ def _reads(
 def _for_pypaimon(table: FileStoreTable, case: str) -> str:
     if "incremental" in case:
         before, after = (table.snapshots.snapshot(RUNS - 1), table.snapshots.snapshot(RUNS))
-        return f"between-times={before.time_millis},{after.time_millis};buckets=1"
+        return f"between-times={before.time_ms},{after.time_ms};buckets=1"
     return case if case.startswith(("low", "equal")) else f"{case};buckets=1".lstrip(";")
 
 

@@ -52,7 +52,7 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": str(BUCKETS), "num-sorted-run.compaction-trigger": "100"},
-        time_millis=1,
+        time_ms=1,
     )
     table = create_or_open(fresh_folder(folder, "runs"), schema)
     commit = StreamTableCommit(table, "bench", CompactionHere(table))

@@ -30,7 +30,7 @@ def shop_schema(**options: str) -> TableSchema:
         primary_keys=("dt", "id"),
         partition_keys=("dt",),
         options={"bucket": "2", "changelog-producer": "input", **options},
-        time_millis=1,
+        time_ms=1,
     )
 
 

@@ -77,7 +77,7 @@ def _table(path: Path, options: dict[str, str]) -> FileStoreTable:
         columns=parse_columns(COLUMNS),
         primary_keys=("id", "valid_from"),
         partition_keys=(),
-        time_millis=0,
+        time_ms=0,
         options={"bucket": "2", "bucket-key": "id", "history": "true", **options},
     )
     return create_or_open(str(path), schema, SystemClock())

@@ -81,7 +81,7 @@ def _table(path: Path, keys: tuple[str, ...], options: dict[str, str]) -> FileSt
         primary_keys=keys,
         partition_keys=("p",),
         options=options,
-        time_millis=1,
+        time_ms=1,
     )
     return create_or_open(str(path), schema, SystemClock())
 

@@ -80,7 +80,7 @@ def _schema(options: Mapping[str, str]) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=0,
+        time_ms=0,
     )
 
 

@@ -150,8 +150,8 @@ def _encode_long_form(value: object, data_type: DataType, offset: int) -> tuple[
             digits = unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
         return struct.pack("<II", len(digits), offset), digits.ljust(LONG_DECIMAL_BYTES, b"\0")
     assert value is None or isinstance(value, int), value
-    millis, nanos = divmod(value or 0, NANOS_OF_MILLI)
-    return struct.pack("<II", nanos, offset), struct.pack("<q", millis)
+    ms, nanos = divmod(value or 0, NANOS_OF_MILLI)
+    return struct.pack("<II", nanos, offset), struct.pack("<q", ms)
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
@@ -191,8 +191,8 @@ def _decode(data: bytes, position: int, data_type: DataType) -> object:
             unscaled = struct.unpack_from("<q", data, position)[0]
         return scaled_decimal(unscaled, data_type.scale)
     if has_long_form(data_type):
-        millis = struct.unpack_from("<q", data, offset)[0]
-        return int(millis * NANOS_OF_MILLI + low)
+        ms = struct.unpack_from("<q", data, offset)[0]
+        return int(ms * NANOS_OF_MILLI + low)
     return int(struct.unpack_from("<q", data, position)[0] * NANOS_OF_MILLI)
 
 

@@ -143,9 +143,9 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
     bits = _numbers(column, pa.int64() if width == 64 else _UNSIGNED[width])
     if has_long_form(data_type):
         ticks_of_milli = 1_000 if column.type.unit == "us" else NANOS_OF_MILLI
-        millis = np.floor_divide(bits, ticks_of_milli)
-        nanos = (bits - millis * ticks_of_milli) * (NANOS_OF_MILLI // ticks_of_milli)
-        return _Part(nanos.view(np.uint64), is_null, [millis.view(np.uint64)])
+        ms = np.floor_divide(bits, ticks_of_milli)
+        nanos = (bits - ms * ticks_of_milli) * (NANOS_OF_MILLI // ticks_of_milli)
+        return _Part(nanos.view(np.uint64), is_null, [ms.view(np.uint64)])
     return _Part(bits.view(np.uint64) if width == 64 else bits.astype(np.uint64), is_null)
 
 

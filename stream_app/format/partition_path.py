@@ -166,8 +166,8 @@ def _date_text(day: int) -> str:
     return f"{sign}{abs(number):04}-{month}-{day_of_month}"
 
 
-def _time_text(millis: int, precision: int) -> str:
-    second, fraction = divmod(millis, 1000)
+def _time_text(time_ms: int, precision: int) -> str:
+    second, fraction = divmod(time_ms, 1000)
     text = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
     if precision == 0:
         return text

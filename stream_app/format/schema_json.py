@@ -37,7 +37,7 @@ def encode_schema(schema: TableSchema) -> bytes:
             "primaryKeys": list(schema.primary_keys),
             "options": {key: str(value) for key, value in schema.options.items()},
             "comment": schema.comment,
-            "timeMillis": schema.time_millis,
+            "timeMillis": schema.time_ms,
         }
     )
 
@@ -98,7 +98,7 @@ def decode_schema(data: bytes) -> TableSchema:
         primary_keys=_names(json, "primaryKeys"),
         options=_options(json),
         comment=json.optional_text("comment"),
-        time_millis=json.integer("timeMillis", 0),
+        time_ms=json.integer("timeMillis", 0),
         unknown_fields=(*json.unknown_keys(_KNOWN), *_unknown_column_keys(json)),
     )
     _check_blobs(schema)

@@ -77,7 +77,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[JsonObject, str], Any]]] = {
     "commitUser": ("commit_user", JsonObject.text),
     "commitIdentifier": ("commit_identifier", JsonObject.integer),
     "commitKind": ("commit_kind", _commit_kind),
-    "timeMillis": ("time_millis", JsonObject.integer),
+    "timeMillis": ("time_ms", JsonObject.integer),
     "totalRecordCount": ("total_record_count", JsonObject.optional_integer),
     "deltaRecordCount": ("delta_record_count", JsonObject.optional_integer),
     "changelogRecordCount": ("changelog_record_count", JsonObject.optional_integer),
@@ -109,7 +109,7 @@ def decode_tag(name: str, data: bytes) -> Tag:
         return Tag(
             name=name,
             snapshot=decode_snapshot(data),
-            create_time_ms=_millis(json.raw("tagCreateTime")),
+            create_time_ms=_time_ms(json.raw("tagCreateTime")),
             time_retained_ms=None if seconds is None else int(seconds * 1000),
         )
     except (TypeError, ValueError) as error:
@@ -126,7 +126,7 @@ def encode_tag(tag: Tag) -> bytes:
     """
     if tag.time_retained_ms is None or tag.create_time_ms is None:
         return encode_snapshot(tag.snapshot)
-    seconds, millis = divmod(tag.create_time_ms, 1000)
+    seconds, fraction_ms = divmod(tag.create_time_ms, 1000)
     create_time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     parts = [
         create_time.year,
@@ -135,28 +135,28 @@ def encode_tag(tag: Tag) -> bytes:
         create_time.hour,
         create_time.minute,
         create_time.second,
-        millis * _NANOS_OF_MILLI,
+        fraction_ms * _NANOS_OF_MILLI,
     ]
     return encode_object(
         {
             **snapshot_object(tag.snapshot),
-            "tagCreateTime": parts if millis else parts[:_PARTS_TO_SECONDS],
+            "tagCreateTime": parts if fraction_ms else parts[:_PARTS_TO_SECONDS],
             "tagTimeRetained": tag.time_retained_ms / 1000,
         }
     )
 
 
-def _millis(value: Any) -> int | None:
+def _time_ms(value: Any) -> int | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _clock_millis(datetime.datetime.fromisoformat(value))
+        return _wall_clock_ms(datetime.datetime.fromisoformat(value))
     parts = [int(part) for part in value]
     nanos = parts.pop() if len(parts) > _PARTS_TO_SECONDS else 0
     year, month, day, hour, minute, second = (*parts, 0, 0, 0)[:_PARTS_TO_SECONDS]
     time = datetime.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - has no zone
-    return _clock_millis(time) + nanos // _NANOS_OF_MILLI
+    return _wall_clock_ms(time) + nanos // _NANOS_OF_MILLI
 
 
-def _clock_millis(moment: datetime.datetime) -> int:
+def _wall_clock_ms(moment: datetime.datetime) -> int:
     return round(moment.replace(tzinfo=datetime.UTC).timestamp() * 1000)

@@ -16,15 +16,13 @@ class Consumer:
         consumer_id: the consumer's name, which ends the file's name.
         next_snapshot: the first snapshot that the consumer has not read yet, and that expiry must
             keep.
-        modified_millis: the time of its last progress, in ms since 1970 in UTC.
+        modified_ms: the time of its last progress, in ms since 1970 in UTC.
     """
 
     consumer_id: str
     next_snapshot: int
-    modified_millis: int
+    modified_ms: int
 
-    def has_expired(self, now_millis: int, expiration_millis: int | None) -> bool:
+    def has_expired(self, now_ms: int, expiration_ms: int | None) -> bool:
         """Return whether the last progress is older than ``consumer.expiration-time``."""
-        return (
-            expiration_millis is not None and self.modified_millis < now_millis - expiration_millis
-        )
+        return expiration_ms is not None and self.modified_ms < now_ms - expiration_ms

@@ -140,7 +140,7 @@ class IcebergSnapshot:
     snapshot_id: int
     parent_id: int | None
     sequence_number: int
-    time_millis: int
+    time_ms: int
     manifest_list: str
     schema_id: int
     summary: Mapping[str, str]

@@ -17,10 +17,10 @@ class JobEpoch:
 
     Attributes:
         identifier: the commit identifier, which is the epoch's number.
-        time_millis: the commit time, in ms since 1970 in UTC.
+        time_ms: the commit time, in ms since 1970 in UTC.
         source_end: the end of the epoch in the source's format; None if unknown.
     """
 
     identifier: int
-    time_millis: int
+    time_ms: int
     source_end: str | None = None

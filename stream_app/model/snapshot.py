@@ -87,7 +87,7 @@ class Snapshot:
     commit_user: str
     commit_identifier: int
     commit_kind: CommitKind
-    time_millis: int
+    time_ms: int
     total_record_count: int | None
     delta_record_count: int | None
     changelog_record_count: int | None

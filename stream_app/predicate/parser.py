@@ -63,7 +63,7 @@ from stream_app.predicate.predicate import (
     Predicate,
     Step,
 )
-from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, tokens_of
+from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, TokenKind, tokens_of
 
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _T = TypeVar("_T")
@@ -114,10 +114,10 @@ def named_columns(text: str) -> tuple[str, ...]:
     """
     tokens = tokens_of(text)
     names = (
-        token.text[1:-1] if token.kind == "quoted" else token.text
-        for before, token in zip([Token("end", "", 0), *tokens], tokens, strict=False)
+        token.text[1:-1] if token.kind is TokenKind.QUOTED else token.text
+        for before, token in zip([Token(TokenKind.END, "", 0), *tokens], tokens, strict=False)
         if before.text != "."
-        and (token.kind == "quoted" or (token.kind == "word" and not token.key))
+        and (token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and not token.key))
     )
     return tuple(dict.fromkeys(names))
 
@@ -149,13 +149,13 @@ class _Parser(TokenCursor):
 
     def whole(self) -> Predicate:
         predicate = self._condition()
-        if self.next.kind != "end":
+        if self.next.kind is not TokenKind.END:
             raise self.expected("AND, OR or the end")
         return predicate
 
     def whole_value(self) -> DataField:
         column = self._column()
-        if self.next.kind != "end":
+        if self.next.kind is not TokenKind.END:
             raise self.expected("the end")
         return column
 
@@ -213,9 +213,9 @@ class _Parser(TokenCursor):
         token = self.next
         if token.text in self.functions and self.tokens[self.index + 1].key == "(":
             return self._call(self.functions[self.take().text], token)
-        if token.kind == "quoted":
+        if token.kind is TokenKind.QUOTED:
             name = token.text[1:-1]
-        elif token.kind == "word" and (not token.key or token.text in self.row_type.names):
+        elif token.kind is TokenKind.WORD and (not token.key or token.text in self.row_type.names):
             name = token.text
         else:
             raise self.expected("a column")
@@ -271,7 +271,7 @@ class _Parser(TokenCursor):
 
     def _field(self, column: str, data_type: DataType) -> DataField:
         fields, token = RowType(data_type.fields), self.take()
-        name = token.text[1:-1] if token.kind == "quoted" else token.text
+        name = token.text[1:-1] if token.kind is TokenKind.QUOTED else token.text
         if name not in fields.names:
             raise self.misread(
                 token.position,
@@ -330,7 +330,7 @@ class _Parser(TokenCursor):
             self.index -= 1
             kind = column.data_type.as_nullable()
             raise self.expected(f"another test than LIKE for a column of type {kind}")
-        if self.next.kind != "text":
+        if self.next.kind is not TokenKind.TEXT:
             raise self.expected("a 'pattern'")
         return Matches(column, like_pattern(_unquoted(self.take().text)))
 
@@ -350,19 +350,19 @@ class _Parser(TokenCursor):
         sign = ""
         if self.next.key in ("+", "-"):
             sign = self.take().text
-            if self.next.kind != "number":
+            if self.next.kind is not TokenKind.NUMBER:
                 raise self.expected("a number")
         token = self.next
-        if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind == "text":
+        if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind is TokenKind.TEXT:
             self.index += 2
             return Literal(LiteralKind(token.key), _unquoted(self.tokens[self.index - 1].text))
         if token.key in ("TRUE", "FALSE"):
             literal = Literal(LiteralKind.BOOLEAN, token.key)
-        elif token.kind == "number":
+        elif token.kind is TokenKind.NUMBER:
             literal = Literal(LiteralKind.NUMBER, sign + token.text)
-        elif token.kind == "text":
+        elif token.kind is TokenKind.TEXT:
             literal = Literal(LiteralKind.TEXT, _unquoted(token.text))
-        elif token.kind == "bytes":
+        elif token.kind is TokenKind.BYTES:
             literal = Literal(LiteralKind.BYTES, token.text[2:-1])
         elif token.key == "NULL":
             raise self.expected("IS NULL or IS NOT NULL (nothing compares with null)")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from stream_app.errors import UsageError
 
@@ -33,24 +34,36 @@ _HELP = {
 }
 
 
+class TokenKind(StrEnum):
+    """The kind of a token: a group of `_TOKEN`, or the end of the text."""
+
+    NUMBER = "number"
+    BYTES = "bytes"
+    TEXT = "text"
+    QUOTED = "quoted"
+    WORD = "word"
+    SIGN = "sign"
+    END = "end"
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the condition, whose `kind` is a group of `_TOKEN`, or ``end``."""
+    """A token of the condition."""
 
-    kind: str
+    kind: TokenKind
     text: str
     position: int
 
     @property
     def key(self) -> str:
         """The keyword in upper case, or the sign; empty for other tokens."""
-        if self.kind == "sign":
+        if self.kind is TokenKind.SIGN:
             return self.text
         upper = self.text.upper()
-        return upper if self.kind == "word" and upper in _KEYWORDS else ""
+        return upper if self.kind is TokenKind.WORD and upper in _KEYWORDS else ""
 
     def __str__(self) -> str:
-        return "the end" if self.kind == "end" else self.text
+        return "the end" if self.kind is TokenKind.END else self.text
 
 
 def tokens_of(text: str, subject: str = "condition") -> list[Token]:
@@ -64,12 +77,11 @@ def tokens_of(text: str, subject: str = "condition") -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise misread(text, position, _unreadable(text[position:]), subject=subject)
-        kind = match.lastgroup
-        assert kind is not None
-        if kind != "space":
-            tokens.append(Token(kind, match[0], position))
+        assert match.lastgroup is not None
+        if match.lastgroup != "space":
+            tokens.append(Token(TokenKind(match.lastgroup), match[0], position))
         position = match.end()
-    return [*tokens, Token("end", "", len(text.rstrip()))]
+    return [*tokens, Token(TokenKind.END, "", len(text.rstrip()))]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -139,11 +139,11 @@ class Quarantine:
         Args:
             committed: the commit users that have a commit in the table.
         """
-        replayed = self._finished_identities(committed)
+        finished = self._finished_identities(committed)
         waiting: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
             copy = waiting.get(record.identity)
-            if record.identity not in replayed and (copy is None or copy.is_replaced):
+            if record.identity not in finished and (copy is None or copy.is_replaced):
                 waiting[record.identity] = record
         return list(waiting.values())
 
@@ -158,11 +158,11 @@ class Quarantine:
             committed: as in `waiting`; without it, the records of a replay count as waiting until
                 `note_snapshots` has found its commit.
         """
-        replayed, seen = self._finished_identities(committed), set[int]()
+        finished, seen = self._finished_identities(committed), set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
             number = hash(identity)
-            if identity not in replayed and number not in seen:
+            if identity not in finished and number not in seen:
                 seen.add(number)
                 yield record
 
@@ -331,13 +331,13 @@ class RecordChoice:
             and self._in_time(record.timestamp)
         )
 
-    def _in_time(self, millis: int | None) -> bool:
+    def _in_time(self, time_ms: int | None) -> bool:
         if self.since_ms is None and self.until_ms is None:
             return True
-        if millis is None:
+        if time_ms is None:
             return False
-        after = self.since_ms is None or millis >= self.since_ms
-        return after and (self.until_ms is None or millis < self.until_ms)
+        after = self.since_ms is None or time_ms >= self.since_ms
+        return after and (self.until_ms is None or time_ms < self.until_ms)
 
 
 def offset_range(text: str) -> tuple[int, int]:

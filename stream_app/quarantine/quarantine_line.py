@@ -33,10 +33,10 @@ def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of bad records, which are few; of `BAD_RECORD_SCHEMA`."""
     for batch in bad.to_batches():
         column_index = batch.schema.get_field_index("timestamp")
-        millis = (
+        timestamps_ms = (
             batch.column(column_index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
         )
-        for row in batch.set_column(column_index, "timestamp", millis).to_pylist():
+        for row in batch.set_column(column_index, "timestamp", timestamps_ms).to_pylist():
             line: dict[str, Any] = {name: row[name] for name in _AS_THEY_ARE}
             for name in ("key", "value"):
                 line |= _text(name, row[name])

@@ -16,10 +16,9 @@ Paimon runs compactions in a thread of the writer's task instead.
 
 from __future__ import annotations
 
-import contextlib
+import heapq
 import itertools
 import logging
-import queue
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -84,8 +83,8 @@ QueuedCompaction = tuple[FileStoreTable, CompactRequest]
 
 @dataclass(order=True, slots=True)
 class _QueuedRequest:
-    rank: float
-    compaction: QueuedCompaction | None = field(compare=False)
+    rank: int
+    compaction: QueuedCompaction = field(compare=False)
     future: Future[BucketChange] = field(compare=False, default_factory=Future)
 
 
@@ -104,10 +103,10 @@ class SparkCompactionQueue:
         self._context = spark.sparkContext
         self._driver_bytes = driver_bytes
         self.at_once = parallelism or max(1, self._context.defaultParallelism // 2)
-        self._queue: queue.PriorityQueue[_QueuedRequest] = queue.PriorityQueue()
+        self._heap: list[_QueuedRequest] = []
         self._numbers = itertools.count()
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
+        self._is_closed = False
+        self._changed = threading.Condition()
         self._threads = [
             threading.Thread(target=self._work, name=f"compaction-{number}", daemon=True)
             for number in range(self.at_once)
@@ -118,11 +117,12 @@ class SparkCompactionQueue:
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
         waiting = _QueuedRequest(queue_rank(next(self._numbers), request.runs), (table, request))
-        with self._lock:
-            if self._closed.is_set():
+        with self._changed:
+            if self._is_closed:
                 _drop(waiting)
             else:
-                self._queue.put(waiting)
+                heapq.heappush(self._heap, waiting)
+                self._changed.notify()
         return waiting.future
 
     def close(self) -> None:
@@ -130,29 +130,20 @@ class SparkCompactionQueue:
 
         A dropped compaction ends with an error, because a commit may be waiting for it.
         """
-        with self._lock:
-            self._closed.set()
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    _drop(self._queue.get_nowait())
-            for _ in self._threads:
-                self._queue.put(_QueuedRequest(float("-inf"), None))
+        with self._changed:
+            self._is_closed = True
+            for waiting in self._heap:
+                _drop(waiting)
+            self._heap.clear()
+            self._changed.notify_all()
 
     def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
-        while True:
-            first = self._queue.get()
-            if first.compaction is None or self._closed.is_set():
-                _drop(first)
-                return
+        while requests := self._take_requests():
             batch = [
-                waiting
-                for waiting in (first, *self._take_joinable(first.compaction))
-                if waiting.future.set_running_or_notify_cancel()
+                waiting for waiting in requests if waiting.future.set_running_or_notify_cancel()
             ]
-            compactions = [
-                waiting.compaction for waiting in batch if waiting.compaction is not None
-            ]
+            compactions = [waiting.compaction for waiting in batch]
             runs_on_driver = (
                 len(compactions) <= _DRIVER_MAX and _read_bytes(compactions) <= self._driver_bytes
             )
@@ -165,29 +156,23 @@ class SparkCompactionQueue:
                 except BaseException as error:
                     waiting.future.set_exception(error)
 
-    def _take_joinable(self, first: QueuedCompaction) -> list[_QueuedRequest]:
-        """Remove from the queue the requests that can share a job with this one."""
+    def _take_requests(self) -> list[_QueuedRequest]:
+        """Wait for a request, and take it with those that share its job; empty after `close`."""
         requests: list[_QueuedRequest] = []
-        sizes = [_size(first)]
-        with self._lock:  # else `close` would miss a request that is out of the queue
-            while True:
-                try:
-                    following = self._queue.get_nowait()
-                except queue.Empty:
-                    return requests
-                if following.compaction is not None:
-                    sizes.append(_size(following.compaction))
-                if shared_count(sizes) < len(requests) + 2:
-                    self._queue.put(following)  # its rank keeps its turn
-                    return requests
-                requests.append(following)
+        sizes: list[int] = []
+        with self._changed:
+            self._changed.wait_for(lambda: self._heap or self._is_closed)
+            while self._heap:
+                sizes.append(_size(self._heap[0].compaction))
+                if shared_count(sizes) < len(sizes):
+                    break
+                requests.append(heapq.heappop(self._heap))
+        return requests
 
     def _run_together(self, batch: Sequence[_QueuedRequest]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""
         try:
-            changes = self._run(
-                [waiting.compaction for waiting in batch if waiting.compaction is not None]
-            )
+            changes = self._run([waiting.compaction for waiting in batch])
         except BaseException as error:
             _LOG.info("%d compactions of a shared job get jobs of their own: %s", len(batch), error)
             return False
@@ -258,7 +243,7 @@ def _description(compactions: Sequence[QueuedCompaction]) -> str:
 
 
 def _drop(waiting: _QueuedRequest) -> None:
-    if waiting.compaction is not None and waiting.future.set_running_or_notify_cancel():
+    if waiting.future.set_running_or_notify_cancel():
         waiting.future.set_exception(StoppedError("the job ends before this compaction begins"))
 
 

@@ -37,7 +37,9 @@ def test_the_keyboard_acts_with_the_token(page: Page, orders: SmallTable) -> Non
 
 
 def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
-    """From the list over the page that asks for the token, to a table that has its rows."""
+    """A user opens the list, enters the token on the page that asks for it, and resumes the
+    table.
+    """
     job = DatabaseJob(tmp_path)
     in_the_way = block_table(job, "invoices")
     job.run(*creates("shop.orders", [1]), *creates("shop.invoices", [1, 2]))
@@ -92,7 +94,7 @@ def test_lists_show_what_they_hold(page: Page, tmp_path: Path, width: int) -> No
 
 
 def seen(page: Page, text: str) -> int:
-    """How often the page shows a text."""
+    """Return how often the page shows a text."""
     return int(
         page.evaluate(
             "text => document.querySelector('main').innerText.split('\\n')"

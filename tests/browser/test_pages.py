@@ -243,7 +243,7 @@ _OUTSIDE = """() => {
 
 
 def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: Path) -> None:
-    """With REWRITE=1 its picture in docs/ is taken anew."""
+    """REWRITE=1 also takes the picture in docs/ again."""
     job, history = DatabaseJob(tmp_path), EpochHistory()
     block_table(job, "invoices")
     job.time_ms = job.clock.now_ms() - 7000
@@ -280,7 +280,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
 
 
 def picture(page: Page, name: str, folder: Path, shown_as: str) -> None:
-    """With REWRITE=1 a picture in docs/ is taken anew; without, that it can be taken."""
+    """Check that the picture can be taken; REWRITE=1 writes it into docs/."""
     page.evaluate(
         "([folder, as]) => { const walk = document.createTreeWalker(document.body, 4);"
         " while (walk.nextNode()) walk.currentNode.data ="

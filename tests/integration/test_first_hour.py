@@ -33,7 +33,7 @@ def outside(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_finds_the_source_from_any_folder(tmp_path: Path) -> None:
-    """With nothing but the Python of the environment: no activation, no variables."""
+    """The environment's Python is enough: the test activates nothing and sets no variable."""
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     table.commit(*(("+I", {"k": k, "v": "a"}) for k in range(7)))
     (tmp_path / "read.py").write_text(READ)

@@ -189,7 +189,7 @@ def test_an_old_java_is_reported_before_anything_starts(
 def test_the_demo_in_a_folder_with_blanks_and_signs_is_read_by_all(
     installed: Installed, tmp_path: Path, paimon_java: PaimonJava
 ) -> None:
-    """Also where the locale knows no Unicode: Java reads names by it."""
+    """Java reads names by the locale, so one locale of the test has no Unicode."""
     kafka_broker_jars()  # fetching them would be told on stderr
     folder = tmp_path / "ein dömo 東京, [it's] #1"
     words = ("demo", "--catalog", "--records", "2000", "--dir", folder)

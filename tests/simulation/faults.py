@@ -7,11 +7,11 @@ from enum import Enum
 
 
 class InjectedError(OSError):
-    """What a failing operation raises."""
+    """The error of a failing operation."""
 
 
 class FaultKind(Enum):
-    """What becomes of the operation, and of the process that asked for it."""
+    """The fate of an operation, and of the process that asked for it."""
 
     FAILS = "fails"  # nothing is done
     HALF = "half"  # a part is done
@@ -34,7 +34,7 @@ DEADLY = frozenset(
 
 
 class Group(Enum):
-    """Which operations a fault counts."""
+    """The operations that a fault counts."""
 
     ANY = "any"
     READ = "read"

@@ -73,7 +73,7 @@ class SimulatedKind:
 
     @property
     def has_bucket_number(self) -> bool:
-        """Whether each partition has a number of buckets, which a rescale may change."""
+        """Return whether each partition has a number of buckets, which a rescale may change."""
         return self.has_key and "-" not in str(self.choices["bucket"][0])
 
 
@@ -154,5 +154,5 @@ def drawn_options(rng: random.Random, name: str) -> dict[str, str]:
 
 
 def can_be_followed(options: Mapping[str, str]) -> bool:
-    """Whether something tells how a new file changes the rows."""
+    """Return whether readers can tell how a file changes the rows."""
     return "merge-engine" not in options or options.get("changelog-producer", "none") != "none"

@@ -19,5 +19,5 @@ def minimised(tried: Scenario, failure: BaseException) -> list[str]:
 
 
 def _kind_of(failure: BaseException | None) -> tuple[type, list[str]]:
-    """What went wrong, without numbers and names: its class and the first word."""
+    """Return a failure's class and first word, without numbers and names."""
     return type(failure), str(failure).split()[:1]

@@ -23,7 +23,7 @@ ANSWERS = (FaultKind.DENIED, FaultKind.LOST, FaultKind.OUTAGE, FaultKind.SLOW)
 
 
 class Verb(Enum):
-    """What an actor does in a round."""
+    """The action of an actor in a round."""
 
     EPOCH = "epoch"
     EMPTYING = "an epoch with a TRUNCATE"
@@ -93,12 +93,12 @@ class Round:
 
     @property
     def expires(self) -> bool:
-        """Whether snapshots go in it."""
+        """Return whether the round expires snapshots."""
         return any(action.verb is Verb.EXPIRE for action in self.actions)
 
     @property
     def forgets(self) -> bool:
-        """Whether the consumer is forgotten in it."""
+        """Return whether the round deletes the consumer."""
         return any(action.verb is Verb.FORGET for action in self.actions)
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class Scenario:
 
     @property
     def has_key(self) -> bool:
-        """Whether the table has a primary key."""
+        """Return whether the table has a primary key."""
         return KINDS[self.kind].has_key
 
     @property
@@ -158,7 +158,7 @@ class Scenario:
 
     @property
     def expires(self) -> bool:
-        """Whether snapshots may go."""
+        """Return whether snapshots may expire."""
         return "snapshot.num-retained.max" in self.options
 
     def __str__(self) -> str:

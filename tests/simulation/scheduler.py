@@ -26,7 +26,7 @@ class DeadlockError(Exception):
 
 @dataclass
 class Process:
-    """What dies as one: a driver with its threads, a task, a compaction on an executor.
+    """The threads that die as one: a driver, a task, or a compaction on an executor.
 
     Attributes:
         parent: dies first or together; None for a driver.

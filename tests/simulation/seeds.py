@@ -68,7 +68,7 @@ def scenario(seed: int) -> Scenario:
 
 
 def _chances(jobs: Scenario) -> dict[str, float]:
-    """How often a process takes part; more often where it has something to see."""
+    """Return the probability of each process, which is larger where it has something to see."""
     return {
         "deleter": 0.0 if jobs.has_key else 0.45,
         "tagger": 0.4 if jobs.expires else 0.15,

@@ -20,7 +20,7 @@ from tests.support.files.memory_file_io import MemoryFileIO
 
 
 class FaultyWorld(Protocol):
-    """What the files ask of the world."""
+    """The services of the world that its files need."""
 
     files: MemoryFileIO
 
@@ -29,7 +29,7 @@ class FaultyWorld(Protocol):
         ...
 
     def after(self, process: Process, operation: str, outcome: str) -> None:
-        """It was done."""
+        """Learn that an operation has ended."""
         ...
 
     def strike(self, process: Process, kind: FaultKind) -> None:
@@ -65,7 +65,7 @@ class SimulatedFileIO:
     process: Process
 
     def check_atomic_create(self, folder: str) -> None:
-        """It is atomic in all that this simulates."""
+        """Accept: each simulated file system creates files atomically."""
 
     def open_input(self, path: str) -> pa.NativeFile:
         return self._do("open_input", path, lambda: self.world.files.open_input(path))

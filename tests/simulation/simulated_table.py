@@ -18,7 +18,7 @@ def new_table(tried: Scenario, world: World) -> FileStoreTable:
         primary_keys=tried.key,
         partition_keys=partition_keys,
         options={**tried.options, "stream-app.row-checksum": "true"},
-        time_millis=BEGIN_MS,
+        time_ms=BEGIN_MS,
     )
     assert SchemaManager(world.files, "/t").create(schema)
     return FileStoreTable("/t", schema, world.files, world.clock)

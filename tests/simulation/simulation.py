@@ -36,14 +36,14 @@ CHECKED = 3  # of so many seeds `check` looks at the table of one
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         failure: None when all promises were kept.
         trace: digest of everything that happened.
         operations: names of all file operations.
         actors: names of the processes that did them.
-        end_of_rounds: how many of them were done before everything began anew.
+        end_of_rounds: number of operations before the restart of all processes.
         struck: faults that came true.
         lines: what happened, when that was asked for.
     """
@@ -139,7 +139,7 @@ class Simulation:
                 raise finding
 
     def _may_be(self, error: BaseException, action: Action, step: Round) -> bool:
-        """Whether a process beside the jobs may end so."""
+        """Return whether a process beside the jobs may end so."""
         if has_fault(error):
             return True
         goes_back = self.oracle.goes_back_to is not None
@@ -190,7 +190,7 @@ class Simulation:
         return wait_and_work if verb in (Verb.ROLL_BACK, *COMMITTING) else work
 
     def _begin_twins(self, job: Job) -> list[Task]:
-        """One process is believed dead and lives on."""
+        """Begin a process and its twin, which others believe dead."""
         old, zombie = job.process, job.commit
         tasks = []
         if zombie is not None and not old.is_dead:
@@ -300,9 +300,9 @@ class Simulation:
             self.follower.follow(self.world.rng, to_the_end=True)
 
     def _is_calm(self, rounds: list[set[Verb]]) -> bool:
-        """Whether no file is left that nobody needs: nothing but an expiry was interrupted.
+        """Return whether no needless file remains, because nothing but an expiry was interrupted.
 
-        What that has left behind is found by the next one.
+        The next expiry finds the files that an interrupted one has left.
         """
         killed = {process.name for process in self.world.processes if process.killed}
         struck = killed | {fault.role for fault in self.world.struck}
@@ -320,7 +320,7 @@ class Simulation:
         )
 
     def _at_last(self, *works: Callable[[], None]) -> None:
-        """One after another, without any fault."""
+        """Run one process after another, without any fault."""
         for work in works:
             task = self._spawn("last", work)
             self.world.scheduler.join([task])

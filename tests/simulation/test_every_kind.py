@@ -41,7 +41,7 @@ def new_schema(options: dict[str, str]) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options=options,
-        time_millis=0,
+        time_ms=0,
     )
 
 

@@ -13,7 +13,7 @@ from stream_app.cdc.computed.functions import truncate_decimals
 from stream_app.cdc.computed.time_functions import instants_of
 from stream_app.cdc.debezium.bson.plain_documents import arrays_as_texts
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
-from stream_app.cdc.json_records.origins import millis_of_text
+from stream_app.cdc.json_records.origins import parse_times_ms
 from stream_app.cdc.transactions import MessageKind
 from stream_app.format.binary_row_columns import encode_columns, text_words
 from stream_app.format.bucket_hash import murmur_hashes
@@ -50,7 +50,7 @@ def test_times_of_day_are_read_as_drawn() -> None:
 
 def test_moments_are_read_as_drawn() -> None:
     texts = ["1970-01-01 00:00:03.210671Z", "1970-01-01T00:01:00", "1970-01-01", None]
-    assert millis_of_text(pa.array(texts)).to_pylist() == [3210, 60000, None, None]
+    assert parse_times_ms(pa.array(texts)).to_pylist() == [3210, 60000, None, None]
     texts = ["1970-01-02T03:04:05.123456789Z", "1970-1-2 3:04:05", "1970-01-02", "soon"]
     instants = instants_of(pa.array(texts), None)
     assert instants.seconds.tolist() == [97445, 97445, 86400, 0]

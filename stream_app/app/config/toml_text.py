@@ -43,10 +43,10 @@ def _prefix(chosen: str, section: str, name: str) -> str | None:
     return next((prefix for prefix, family in families.items() if family.name == name), None)
 
 
-def _duration(millis: object) -> str:
-    assert isinstance(millis, int), "durations are kept as milliseconds"
-    seconds_text = age_text(millis // 1000)
-    return seconds_text if millis % 1000 == 0 and seconds_text.count(" ") == 1 else f"{millis} ms"
+def _duration(ms: object) -> str:
+    assert isinstance(ms, int), "durations are kept as milliseconds"
+    seconds_text = age_text(ms // 1000)
+    return seconds_text if ms % 1000 == 0 and seconds_text.count(" ") == 1 else f"{ms} ms"
 
 
 def _toml(value: object) -> str:

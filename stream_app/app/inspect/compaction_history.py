@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from stream_app.app.inspect.files import EVERYTHING, BucketChoice
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice
 from stream_app.app.text.listing import time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -136,7 +136,7 @@ def _derive_row(
 def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
     return CompactionRow(
         snapshot=snapshot.snapshot_id,
-        time=time_text(snapshot.time_millis),
+        time=time_text(snapshot.time_ms),
         user=snapshot.commit_user,
         **facts,
     )

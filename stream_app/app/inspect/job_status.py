@@ -276,7 +276,7 @@ class JobStatus:
             epoch=None if newest is None else newest.identifier,
             snapshot=facts.snapshot,
             lag=_lag(position, ends),
-            changed_s=_seconds_since(newest.time_millis if newest else None, self.now_ms),
+            changed_s=_seconds_since(newest.time_ms if newest else None, self.now_ms),
             sorted_runs=facts.sorted_runs,
             reason=None if waiting is None else waiting.reason,
         )
@@ -346,8 +346,8 @@ def shorten_reason(row: TableStatus) -> TableStatus:
     return replace(row, reason=cut if cut == row.reason else f"{cut.rstrip(':;,. ')}…")
 
 
-def _seconds_since(millis: int | None, now_ms: int) -> int | None:
-    return None if millis is None else max(0, now_ms - millis) // 1000
+def _seconds_since(time_ms: int | None, now_ms: int) -> int | None:
+    return None if time_ms is None else max(0, now_ms - time_ms) // 1000
 
 
 def _user(checkpoint: JobFolder) -> str:

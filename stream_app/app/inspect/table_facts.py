@@ -75,13 +75,13 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     live = FileStoreScan(table).live(latest) if of_job and counts_runs else None
     return TableFacts(
         snapshot=latest.snapshot_id,
-        time_ms=latest.time_millis,
+        time_ms=latest.time_ms,
         source_ms=newest_source_ms(newest),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         rows=latest.total_record_count,
         sorted_runs=None if live is None else sorted_runs_max(live),
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
-        proven_ms=None if proof is None else proof.time_millis,
+        proven_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
         proven_without=None if proof is None else proof.without_text,
     )
@@ -99,12 +99,12 @@ def newest_source_ms(newest: Iterable[Snapshot]) -> int | None:
 
 def source_time_ms(snapshot: Snapshot) -> int | None:
     """Return the time of a snapshot's newest message; for another engine, its watermark."""
-    millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
-    if millis is not None and millis.isdecimal():
-        return int(millis)
+    source_time = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
+    if source_time is not None and source_time.isdecimal():
+        return int(source_time)
     watermark = snapshot.watermark
     # After a bounded source Flink's watermark is the maximum of a long.
-    is_time = watermark is not None and 0 < watermark <= snapshot.time_millis
+    is_time = watermark is not None and 0 < watermark <= snapshot.time_ms
     return watermark if is_time else None
 
 

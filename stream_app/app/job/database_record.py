@@ -93,7 +93,7 @@ class DatabaseRecord:
             if table.skips_level_0 or table.kind.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif newest is not None:
-                tables[feed.name] = TableAt(newest.snapshot_id, newest.time_millis)
+                tables[feed.name] = TableAt(newest.snapshot_id, newest.time_ms)
         return tables, left_out
 
     def _prune(self) -> None:

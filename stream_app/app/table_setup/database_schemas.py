@@ -81,7 +81,7 @@ def database_table_schema(
         primary_keys=chosen.primary_keys,
         partition_keys=chosen.partition_keys,
         options={**chosen.options, **options_of_renamed(renamed)},
-        time_millis=clock.now_ms(),
+        time_ms=clock.now_ms(),
     )
 
 

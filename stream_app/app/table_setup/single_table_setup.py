@@ -27,7 +27,7 @@ def configured_schema(table: TableConfig, clock: Clock) -> TableSchema:
         primary_keys=table.primary_keys,
         partition_keys=table.partition_keys,
         options=table.options,
-        time_millis=clock.now_ms(),
+        time_ms=clock.now_ms(),
         comment=table.comment,
     )
 

@@ -78,12 +78,12 @@ def size_text(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
-def time_text(millis: int | None, *, zone: str = "Z") -> str | None:
+def time_text(time_ms: int | None, *, zone: str = "Z") -> str | None:
     """Format milliseconds since 1970 as ISO 8601 in UTC, or return None for None.
 
     For Paimon's local times `zone` is empty.
     """
-    return None if millis is None else utc_text(millis, zone)
+    return None if time_ms is None else utc_text(time_ms, zone)
 
 
 def age_text(seconds: float | None) -> str:

@@ -10,8 +10,8 @@ from itertools import groupby, islice
 from typing import TypeVar
 
 from stream_app.app.inspect.bucket_trees import LevelRow
-from stream_app.app.inspect.files import live_files
-from stream_app.app.inspect.views import file_listing
+from stream_app.app.inspect.snapshot_files import live_files
+from stream_app.app.inspect.table_listings import file_listing
 from stream_app.app.text.listing import Listing, time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema
@@ -97,7 +97,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
         if before is None and schema.schema_id > 0:
             continue  # the previous version is not shown
         changes = () if before is None else tuple(schema_differences(before, schema))
-        time = time_text(schema.time_millis)
+        time = time_text(schema.time_ms)
         versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
     return versions[::-1]
 

@@ -42,10 +42,10 @@ def _kafka(name: str, messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
 
 
 def _timestamp(messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
-    millis = messages.column("timestamp").cast(_MILLIS, safe=False)
+    times_ms = messages.column("timestamp").cast(_MILLIS, safe=False)
     # Kafka counts -1 where a message has no time.
-    unknown = pc.less(millis.view(pa.int64()), 0)
-    return pc.if_else(unknown, pa.scalar(None, _MILLIS), millis)
+    unknown = pc.less(times_ms.view(pa.int64()), 0)
+    return pc.if_else(unknown, pa.scalar(None, _MILLIS), times_ms)
 
 
 def _origin(field: str, messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:

@@ -37,7 +37,7 @@ from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
-from stream_app.cdc.debezium.schema import split_messages
+from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_message import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
@@ -257,7 +257,7 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
         read.read(payloads, group.index)
-    return read.times(messages.num_rows, _millis_of)
+    return read.times(messages.num_rows, _times_of)
 
 
 def without_envelopes(values: pa.Array) -> pa.Array:
@@ -288,10 +288,10 @@ def time_of(value: bytes) -> int | None:
     """Return the time of one message's change in ms, or None if the message has no time."""
     read = FieldsRead(_TIME_FIELDS)
     read.read(pa.array([value], pa.binary()), np.zeros(1, np.int32))
-    millis: int | None = _millis_of(read.parts[0][1])[0].as_py() if read.parts else None
-    return millis
+    time_ms: int | None = _times_of(read.parts[0][1])[0].as_py() if read.parts else None
+    return time_ms
 
 
-def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+def _times_of(columns: Sequence[pa.Array]) -> pa.Array:
     source, flat = columns
     return pc.coalesce(pc.struct_field(source, "ts_ms"), flat)

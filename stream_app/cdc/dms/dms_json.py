@@ -38,7 +38,7 @@ from stream_app.cdc.json_records.origins import (
     OriginAndTime,
     OriginFields,
     change_times,
-    millis_of_text,
+    parse_times_ms,
 )
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages
@@ -105,19 +105,19 @@ class DmsDialect(dialect.Dialect):
         is_update = metadata.get("operation") == "update"
         return untyped_table(_split(data)[1] if is_update else data, ())
 
-    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
         readings = table.readings
         if any(reading.name.startswith(_BEFORE) for reading in readings):
             return None  # each record defines by itself to which image a field belongs
         olds = [replace(reading, name=f"{_BEFORE}{reading.name}") for reading in readings]
         return ParsedFields.of_texts(
-            data=ParsedFields([*readings, *olds], [*kinds, *kinds]),
+            data=ParsedFields([*readings, *olds], [*json_kinds, *json_kinds]),
             metadata=ParsedFields.of_texts(*_METADATA),
         )
 
     def parsed(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
         values, (data, metadata) = messages.values, messages.columns
@@ -129,7 +129,7 @@ class DmsDialect(dialect.Dialect):
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         suspects = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
-        after, old = rows[: len(kinds)], rows[len(kinds) :]
+        after, old = rows[: len(json_kinds)], rows[len(json_kinds) :]
         has_old, is_proven = _previous_values(table, old, is_update)
         if not self.trusts_keys:
             suspects |= is_update & ~is_proven
@@ -143,7 +143,7 @@ class DmsDialect(dialect.Dialect):
             ops=ops,
             has_before=is_delete | (is_update & is_proven),
             has_after=~is_delete,
-            kinds=kinds,
+            json_kinds=json_kinds,
             before=befores,
             after=after,
             suspects=suspects,
@@ -274,11 +274,11 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
     return pa.schema([("metadata", pa.struct([(name, pa.string()) for name in names]))])
 
 
-def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+def _times_of(columns: Sequence[pa.Array]) -> pa.Array:
     """Return the time of the transaction's commit, or otherwise the time when DMS made the
     message.
     """
-    return millis_of_text(pc.coalesce(*children_of(columns[0])))
+    return parse_times_ms(pc.coalesce(*children_of(columns[0])))
 
 
 DMS_JSON = DialectDeclaration(
@@ -291,6 +291,6 @@ DMS_JSON = DialectDeclaration(
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
-    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _millis_of),
+    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declared()

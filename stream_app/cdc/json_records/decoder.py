@@ -109,7 +109,7 @@ class ValueReads(Protocol):
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
-    def decode_in_columns(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
+    def decode_by_shape(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
         """Parse whole values of the group's shape; None if they do not parse as this shape.
 
         Args:
@@ -117,9 +117,7 @@ class ValueReads(Protocol):
         """
         ...
 
-    def decode_one_by_one(
-        self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /
-    ) -> None:
+    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /) -> None:
         """Read values one by one, into the outcome of the batch."""
         ...
 
@@ -157,7 +155,7 @@ class ShapeDecoder:
         if is_undecoded.any():
             suspects[is_undecoded] = self._decode_whole(placed.at(np.flatnonzero(is_undecoded)))
         if suspects.any():
-            self.reads.decode_one_by_one(
+            self.reads.decode_suspects(
                 placed.at(np.flatnonzero(suspects)), self.group, self.outcome
             )
 
@@ -190,7 +188,7 @@ class ShapeDecoder:
             if not len(rows):
                 return True
             part = placed.at(rows)
-            decoded = self.reads.decode_in_columns(part, self.group)
+            decoded = self.reads.decode_by_shape(part, self.group)
             if decoded is None:
                 return False
             suspects[rows[decoded.from_images.suspects]] = True

@@ -28,7 +28,7 @@ _INT64 = range(-(2**63), 2**63)
 _MILLIS = pa.timestamp("ms", "UTC")
 _SECONDS = "2024-02-29 23:59:59"
 _TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"
-MillisOf = Callable[[Sequence[pa.Array]], pa.Array]
+TimesOfFields = Callable[[Sequence[pa.Array]], pa.Array]
 """Columns of fields → milliseconds of UTC, int64; null: unknown."""
 
 
@@ -69,11 +69,11 @@ class FieldsRead:
             else:
                 self.parts.append((np.array([row], np.int32), columns))
 
-    def times(self, count: int, millis_of: MillisOf) -> pa.Array:
+    def times(self, count: int, times_of: TimesOfFields) -> pa.Array:
         """Return the time of each message's change at the source: timestamp in ms of UTC
         [count].
         """
-        parts = [(index, millis_of(columns)) for index, columns in self.parts]
+        parts = [(index, times_of(columns)) for index, columns in self.parts]
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
@@ -154,12 +154,12 @@ class OriginFields:
         return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)
 
 
-def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatch) -> pa.Array:
+def change_times(fields: pa.Schema, times_of: TimesOfFields, messages: pa.RecordBatch) -> pa.Array:
     """Return the time of each change; see `message_format.SourceFacts`."""
-    return read_fields(messages, fields).times(messages.num_rows, millis_of)
+    return read_fields(messages, fields).times(messages.num_rows, times_of)
 
 
-def millis_of_text(texts: pa.Array) -> pa.Array:
+def parse_times_ms(texts: pa.Array) -> pa.Array:
     """Parse texts such as ``2024-10-27 12:39:03.210671Z`` to ms of UTC; null for other texts.
 
     Four texts::
@@ -174,5 +174,5 @@ def millis_of_text(texts: pa.Array) -> pa.Array:
     short = pc.utf8_slice_codeunits(pc.replace_substring(texts, "T", " "), 0, len(_SECONDS))
     seconds = cast_isolating(short, pa.timestamp("s")).cast(pa.int64())
     digits = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(parts, "fraction"), 3, "0"), 0, 3)
-    millis = pc.fill_null(cast_isolating(digits, pa.int64()), 0)
-    return pc.add(pc.multiply(seconds, 1000), millis)
+    fraction_ms = pc.fill_null(cast_isolating(digits, pa.int64()), 0)
+    return pc.add(pc.multiply(seconds, 1000), fraction_ms)

@@ -24,7 +24,7 @@ BAD_DESCRIBED_MAX = 100
 """Bad records of a batch that are looked at for types which the column does not hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class DescribedColumns:
     """Implements `pipeline.Step`.
 
@@ -32,14 +32,14 @@ class DescribedColumns:
         describe: as in `message_format.FormatDeclaration`.
         columns: the table's.
         aliases: names of the source by which it means the table's columns.
-        followed: the fingerprint of the newest schema that had no new columns for a batch.
     """
 
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
     options: MappingOptions
     columns: RowType
     aliases: Mapping[str, str] = field(default_factory=dict)
-    followed: set[str] = field(default_factory=set)
+    _followed: frozenset[str] = field(init=False, default=frozenset())
+    """The fingerprint of the newest schema that had no new columns for a batch."""
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
@@ -53,8 +53,7 @@ class DescribedColumns:
             table = merged_source_table(table, other) if table and other else table or other
         if table is None or not differs_from_table(table, self.columns):
             if len(decoded.schemas) == 1:
-                self.followed.clear()
-                self.followed.update(decoded.schemas)
+                self._followed = frozenset(decoded.schemas)
             return decoded
         return replace(decoded, description=table)
 
@@ -65,7 +64,7 @@ class DescribedColumns:
             for (kind, _), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN
         }
-        news = decoded.schemas.keys() - self.followed
+        news = decoded.schemas.keys() - self._followed
         return first.union(decoded.schemas[fingerprint] for fingerprint in news)
 
     def _messages_with_types(

@@ -65,16 +65,16 @@ class ConsumerManager:
                     Consumer(
                         consumer_id=consumer_id,
                         next_snapshot=following,
-                        modified_millis=status.modified_millis,
+                        modified_ms=status.modified_ms,
                     )
                 )
         return sorted(consumers, key=lambda consumer: consumer.consumer_id)
 
-    def min_next_snapshot(self, now_millis: int, expiration_millis: int | None) -> int | None:
+    def min_next_snapshot(self, now_ms: int, expiration_ms: int | None) -> int | None:
         """Return the first snapshot that a consumer has yet to read; None without consumers.
 
         Args:
-            expiration_millis: consumers without progress for longer do not count
+            expiration_ms: consumers without progress for longer do not count
                 (``consumer.expiration-time``); None: all count.
 
         Raises:
@@ -83,7 +83,7 @@ class ConsumerManager:
         wanted = (
             consumer.next_snapshot
             for consumer in self.consumers()
-            if not consumer.has_expired(now_millis, expiration_millis)
+            if not consumer.has_expired(now_ms, expiration_ms)
         )
         return min(wanted, default=None)
 
@@ -104,12 +104,10 @@ class ConsumerManager:
         """
         self._delete([consumer_id])
 
-    def expire(self, now_millis: int, expiration_millis: int) -> list[Consumer]:
-        """Delete consumers without progress for longer than `expiration_millis`."""
+    def expire(self, now_ms: int, expiration_ms: int) -> list[Consumer]:
+        """Delete consumers without progress for longer than `expiration_ms`."""
         expired = [
-            consumer
-            for consumer in self.consumers()
-            if consumer.has_expired(now_millis, expiration_millis)
+            consumer for consumer in self.consumers() if consumer.has_expired(now_ms, expiration_ms)
         ]
         if expired:
             self._delete([consumer.consumer_id for consumer in expired])

@@ -79,7 +79,7 @@ _FILE_FIELDS = [
 ]
 
 
-def _millis(value: datetime.datetime | int | None) -> int | None:
+def _time_ms(value: datetime.datetime | int | None) -> int | None:
     if isinstance(value, datetime.datetime):
         return (value - _EPOCH) // _MILLISECOND
     return value
@@ -94,7 +94,7 @@ _FILE = RecordCodec(
         "_EXTRA_FILES": LIST,
         # Use a plain number, because fastavro would shift a datetime without zone by the local
         # zone.
-        "_CREATION_TIME": (lambda millis: millis, _millis),
+        "_CREATION_TIME": (lambda time_ms: time_ms, _time_ms),
         "_FILE_SOURCE": (
             lambda source: None if source is None else int(source),
             lambda number: None if number is None else FileSource(number),

@@ -48,47 +48,47 @@ def _truncate(ticks: Int64s, unit: str, precision: int) -> Int64s:
         step = max(1, 10 ** (9 - precision) // (PER_SECOND["ns"] // per_second))
         return np.where(stays, ticks, ticks - ticks % step)
     step = 10 ** (3 - precision)
-    millis = ticks // _PER_MILLI[unit]
+    times_ms = ticks // _PER_MILLI[unit]
     # NumPy's division rounds down, so truncation towards zero divides the magnitude.
     return np.where(
-        stays, ticks, np.sign(millis) * (np.abs(millis) // step) * step * _PER_MILLI[unit]
+        stays, ticks, np.sign(times_ms) * (np.abs(times_ms) // step) * step * _PER_MILLI[unit]
     )
 
 
 def seconds_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Convert seconds since 1970. For TIMESTAMP_LTZ Paimon takes local time as if it were UTC."""
-    millis = numbers_of(values).astype(np.int64) * 1000
+    times_ms = numbers_of(values).astype(np.int64) * 1000
     if target.root is TypeRoot.TIMESTAMP_LTZ:
-        millis = wall_clock(millis, "ms")
-    return timestamps(millis, "ms", values, target)
+        times_ms = wall_clock(times_ms, "ms")
+    return timestamps(times_ms, "ms", values, target)
 
 
 def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
     """Return the local day. Paimon up to 1.4 returns the next day for times before 1970."""
-    days = (_wall_millis(values, stored) // MILLIS_OF_DAY).astype(np.int32)
+    days = (_wall_times_ms(values, stored) // MILLIS_OF_DAY).astype(np.int32)
     return array_of_numbers(days, values, pa.int32()).view(pa.date32())
 
 
 def timestamp_to_time(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Return the milliseconds of the local day."""
-    millis = (_wall_millis(values, stored) % MILLIS_OF_DAY).astype(np.int32)
-    return array_of_numbers(millis, values, pa.int32()).view(arrow_type(target))
+    times_ms = (_wall_times_ms(values, stored) % MILLIS_OF_DAY).astype(np.int32)
+    return array_of_numbers(times_ms, values, pa.int32()).view(arrow_type(target))
 
 
 def timestamp_to_integer(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Return seconds since 1970, truncated towards zero; an INT gets the low bits."""
-    millis = _millis(values, stored)
-    seconds = np.sign(millis) * (np.abs(millis) // 1000)
+    times_ms = _times_ms(values, stored)
+    seconds = np.sign(times_ms) * (np.abs(times_ms) // 1000)
     kind = arrow_type(target)
     return array_of_numbers(seconds.astype(kind.to_pandas_dtype()), values, kind)
 
 
 def date_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Return the midnight at which each day begins, for TIMESTAMP_LTZ the local one."""
-    millis = ticks_of(values) * MILLIS_OF_DAY
+    times_ms = ticks_of(values) * MILLIS_OF_DAY
     if target.root is TypeRoot.TIMESTAMP_LTZ:
-        millis = instants(millis, "ms")
-    return timestamps(millis, "ms", values, target)
+        times_ms = instants(times_ms, "ms")
+    return timestamps(times_ms, "ms", values, target)
 
 
 def time_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -115,10 +115,10 @@ def timestamps(ticks: Int64s, unit: str, like: pa.Array, target: DataType) -> pa
     return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(target))
 
 
-def _millis(values: pa.Array, stored: DataType) -> Int64s:
+def _times_ms(values: pa.Array, stored: DataType) -> Int64s:
     return ticks_of(values) // _PER_MILLI[timestamp_unit(stored.precision)]
 
 
-def _wall_millis(values: pa.Array, stored: DataType) -> Int64s:
-    millis = _millis(values, stored)
-    return wall_clock(millis, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else millis
+def _wall_times_ms(values: pa.Array, stored: DataType) -> Int64s:
+    times_ms = _times_ms(values, stored)
+    return wall_clock(times_ms, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else times_ms

@@ -82,7 +82,7 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
         second     [-,      0,       3,            0]
                    [5000,   3720000, 3723457,      45900000]
     """
-    numeric, millis = _as_numbers(values, _INT, target)
+    numeric, numbers_ms = _as_numbers(values, _INT, target)
     matched = pc.extract_regex(values, _TIME)
     without_second = pc.equal(pc.coalesce(regex_group(matched, "second"), pa.scalar("")), "")
     far = pc.and_(
@@ -99,13 +99,13 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     )
     hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
-    parsed_millis = hour * _HOUR + minute * _MINUTE + second * 1000
-    parsed_millis = parsed_millis + _rounded_millis(regex_group(matched, "fraction"))
-    times = np.where(_bools(numeric), millis, parsed_millis).astype(np.int32)
+    parsed_ms = hour * _HOUR + minute * _MINUTE + second * 1000
+    parsed_ms = parsed_ms + _rounded_ms(regex_group(matched, "fraction"))
+    times = np.where(_bools(numeric), numbers_ms, parsed_ms).astype(np.int32)
     return array_of_numbers(times, values, pa.int32()).view(arrow_type(target))
 
 
-def _rounded_millis(fraction: pa.Array) -> Int64s:
+def _rounded_ms(fraction: pa.Array) -> Int64s:
     """Return a fraction's milliseconds, rounded by the fourth digit; a non-digit counts as 0."""
     text = pc.utf8_trim(pc.coalesce(fraction, pa.scalar("")), "".join(map(chr, range(0x21))))
     digits = pc.replace_substring_regex(pc.utf8_slice_codeunits(text, 0, 3), "[^0-9]", "0")

@@ -142,10 +142,10 @@ def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
 
 def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
     """Print times as ``HH:mm:ss``; TIME(1) and finer have at least one fractional digit."""
-    millis = ticks_of(values)
-    millis = np.where(millis < 0, millis % MILLIS_OF_DAY, millis)
+    times_ms = ticks_of(values)
+    times_ms = np.where(times_ms < 0, times_ms % MILLIS_OF_DAY, times_ms)
     digits = min(stored.precision, 3)
-    texts = _join_parts([*_clock_parts(millis // 1000), ".", (millis % 1000, 3)], values)
+    texts = _join_parts([*_clock_parts(times_ms // 1000), ".", (times_ms % 1000, 3)], values)
     texts = pc.utf8_slice_codeunits(texts, 0, len("HH:mm:ss") + (digits and digits + 1))
     return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1") if digits > 1 else texts
 

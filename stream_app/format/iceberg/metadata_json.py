@@ -47,7 +47,7 @@ def encode_metadata(metadata: IcebergMetadata) -> bytes:
         "table-uuid": metadata.table_uuid,
         "location": metadata.location,
         "last-sequence-number": current.sequence_number,
-        "last-updated-ms": current.time_millis,
+        "last-updated-ms": current.time_ms,
         "last-column-id": metadata.last_column_id,
         "schemas": list(metadata.schemas.values()),
         "current-schema-id": current.schema_id,
@@ -61,7 +61,7 @@ def encode_metadata(metadata: IcebergMetadata) -> bytes:
         "refs": references,
         "snapshots": [_snapshot_json(snapshot) for snapshot in metadata.snapshots],
         "snapshot-log": [
-            {"snapshot-id": snapshot.snapshot_id, "timestamp-ms": snapshot.time_millis}
+            {"snapshot-id": snapshot.snapshot_id, "timestamp-ms": snapshot.time_ms}
             for snapshot in metadata.snapshots
         ],
         "metadata-log": [
@@ -81,7 +81,7 @@ def _snapshot_json(snapshot: IcebergSnapshot) -> dict[str, Any]:
     return {
         "snapshot-id": snapshot.snapshot_id,
         "sequence-number": snapshot.sequence_number,
-        "timestamp-ms": snapshot.time_millis,
+        "timestamp-ms": snapshot.time_ms,
         "manifest-list": snapshot.manifest_list,
         "schema-id": snapshot.schema_id,
         "summary": dict(snapshot.summary),
@@ -139,7 +139,7 @@ def _snapshot(document: Mapping[str, Any]) -> IcebergSnapshot:
         snapshot_id=document["snapshot-id"],
         parent_id=document.get("parent-snapshot-id"),
         sequence_number=document["sequence-number"],
-        time_millis=document["timestamp-ms"],
+        time_ms=document["timestamp-ms"],
         manifest_list=document["manifest-list"],
         schema_id=document["schema-id"],
         summary=document.get("summary") or {},

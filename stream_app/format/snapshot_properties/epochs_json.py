@@ -23,7 +23,7 @@ def encode_epochs(epochs: Mapping[str, JobEpoch]) -> str:
         {
             user: {
                 "identifier": epoch.identifier,
-                "timeMillis": epoch.time_millis,
+                "timeMillis": epoch.time_ms,
                 **({} if epoch.source_end is None else {"sourceEnd": epoch.source_end}),
             }
             for user, epoch in sorted(epochs.items())
@@ -49,7 +49,7 @@ def decode_epochs(text: str) -> dict[str, JobEpoch]:
 def _epoch(entry: JsonObject) -> JobEpoch:
     return JobEpoch(
         identifier=entry.integer("identifier"),
-        time_millis=entry.integer("timeMillis"),
+        time_ms=entry.integer("timeMillis"),
         source_end=entry.optional_text("sourceEnd"),
     )
 

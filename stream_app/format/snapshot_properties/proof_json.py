@@ -18,7 +18,7 @@ def encode_proof(proof: SourceProof) -> str:
     If columns were not compared, ``"without": ["…"]`` names them.
     """
     document: dict[str, object] = {
-        "source": proof.source, "rows": proof.rows, "timeMillis": proof.time_millis
+        "source": proof.source, "rows": proof.rows, "timeMillis": proof.time_ms
     }  # fmt: skip
     if proof.without:
         document["without"] = list(proof.without)
@@ -36,7 +36,7 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
         return SourceProof(
             source=document.text("source"),
             rows=document.text("rows"),
-            time_millis=document.integer("timeMillis"),
+            time_ms=document.integer("timeMillis"),
             without=tuple(map(str, parsed.get("without", ()))),
         )
     except (ValueError, TypeError, AttributeError, CorruptFileError):

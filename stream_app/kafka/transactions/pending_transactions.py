@@ -1,6 +1,6 @@
 """The pending messages as transactions: which have begun, which have ended, and which are repeats.
 
-`epoch_cut`, `partition_states` and `border_doubts` decide by these facts.
+`epoch_cut`, `settled_partitions` and `border_doubts` decide by these facts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stream_app.model.database_snapshot import SourcePosition
 MARKERS = (MessageKind.BEGIN, MessageKind.END)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTransactions:
     """The t transactions of pending messages in p partitions, beside what earlier epochs had.
 
@@ -65,7 +65,15 @@ class PendingTransactions:
             [pending.reached[partition] for partition in pending.partitions], np.int64
         )
         return cls(
-            pending, earlier, messages, ends, pending.counts.all(), begun, ended, is_old, read_to
+            pending=pending,
+            earlier=earlier,
+            messages=messages,
+            ends=ends,
+            counts=pending.counts.all(),
+            begun=begun,
+            ended=ended,
+            is_old=is_old,
+            read_to=read_to,
         )
 
     def binding(self) -> FactRows:

@@ -40,7 +40,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MergeTreeWriter:
     """The writer of one bucket, for one epoch.
 

@@ -16,13 +16,13 @@ class SourceProof:
     Attributes:
         source: the source and its position.
         rows: the checksum of both sides, as text.
-        time_millis: the time at which the comparison ended.
+        time_ms: the time at which the comparison ended.
         without: the columns that were not compared, each with the reason.
     """
 
     source: str
     rows: str
-    time_millis: int
+    time_ms: int
     without: tuple[str, ...] = ()
 
     @property
@@ -38,6 +38,6 @@ class SourceProof:
 
     def text(self, now_ms: int) -> str:
         """Return the proof as text."""
-        age = max(0, now_ms - self.time_millis) // 1000
+        age = max(0, now_ms - self.time_ms) // 1000
         columns = f"; without {self.without_text}" if self.without else ""
         return f"equal to {self.source}, {age:,} s ago: {self.rows}{columns}"

@@ -78,9 +78,9 @@ class StreamSplit:
 
     Attributes:
         split: the split. Files of CHANGES are read in its order, in which they were written.
-        commit_time_millis: the snapshot's commit time, in ms since 1970 in UTC.
+        commit_time_ms: the snapshot's commit time, in ms since 1970 in UTC.
     """
 
     split: DataSplit
     content: StreamContent
-    commit_time_millis: int
+    commit_time_ms: int

@@ -35,9 +35,9 @@ _BYTES = {
     )
     for unit in units.split()
 } | {"": 1}
-_MILLIS = {
-    unit: millis
-    for millis, units in {
+_UNITS_MS = {
+    unit: unit_ms
+    for unit_ms, units in {
         1: "ms milli millis millisecond milliseconds",
         1000: "s sec secs second seconds",
         60_000: "m min minute minutes",
@@ -55,17 +55,17 @@ def parse_memory_size(text: str) -> int:
 
 def parse_duration_ms(text: str) -> int:
     """Parse a duration such as ``5 min`` to milliseconds."""
-    return _with_unit(text, _MILLIS, "a duration such as '5 min'")
+    return _with_unit(text, _UNITS_MS, "a duration such as '5 min'")
 
 
 def parse_retention_ms(text: str) -> int:
     """Parse a duration such as ``1 h``; refuses a number without a unit, which probably means
     seconds.
     """
-    millis = 0 if text.strip().isdecimal() else parse_duration_ms(text)
-    if millis < 1000:
+    duration_ms = 0 if text.strip().isdecimal() else parse_duration_ms(text)
+    if duration_ms < 1000:
         raise ValueError("is not a duration of a second or more with its unit, such as '1 h'")
-    return millis
+    return duration_ms
 
 
 def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:

@@ -67,7 +67,7 @@ class TableSchema:
         schema_id: the number of the schema file.
         fields: all columns in order.
         highest_field_id: the largest column id ever used, including dropped columns.
-        time_millis: the time at which this schema was created.
+        time_ms: the time at which this schema was created.
         unknown_fields: unknown keys of its file, which a copy would lose.
     """
 
@@ -78,7 +78,7 @@ class TableSchema:
     primary_keys: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
-    time_millis: int = 0
+    time_ms: int = 0
     unknown_fields: tuple[str, ...] = ()
 
     @cached_property
@@ -173,7 +173,7 @@ def new_table_schema(
     primary_keys: tuple[str, ...],
     partition_keys: tuple[str, ...],
     options: Mapping[str, str],
-    time_millis: int,
+    time_ms: int,
     comment: str | None = None,
 ) -> TableSchema:
     """Return schema 0 of a new table; ``primary-key.nullable`` allows nullable key columns.
@@ -208,7 +208,7 @@ def new_table_schema(
         primary_keys=primary_keys,
         options=dict(options),
         comment=comment,
-        time_millis=time_millis,
+        time_ms=time_ms,
     )
 
 

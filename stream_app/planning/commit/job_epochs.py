@@ -65,17 +65,17 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[RecordingSnapshot]) -
     return number_alone
 
 
-def carried_epochs(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
+def carried_epochs(epochs: Mapping[str, JobEpoch], now_ms: int) -> dict[str, JobEpoch]:
     """Return the epochs that the next snapshot copies, newest first.
 
     These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.
     """
-    newest = sorted(epochs.items(), key=lambda item: item[1].time_millis, reverse=True)
-    young = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_millis)]
+    newest = sorted(epochs.items(), key=lambda item: item[1].time_ms, reverse=True)
+    young = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_ms)]
     return dict(newest[:JOBS_KEPT] + young)
 
 
-def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) -> int | None:
+def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_ms: int) -> int | None:
     """Return the oldest snapshot with the only record of a job's epoch; None if none must stay.
 
     If only other engines commit, such a snapshot and its successors stay for at most 30 days,
@@ -86,11 +86,11 @@ def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) ->
     for index, recording in enumerate(newest_first):
         snapshot, recorded = recording.snapshot, recording.recorded
         if index == 0:
-            now_millis = min(now_millis, snapshot.time_millis)
+            now_ms = min(now_ms, snapshot.time_ms)
         is_last = recorded is not None
         if recorded is None:
             recorded = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
-        if any(_is_young(recorded[user], now_millis) for user in recorded.keys() - seen):
+        if any(_is_young(recorded[user], now_ms) for user in recorded.keys() - seen):
             needed = snapshot.snapshot_id
         if is_last:
             break
@@ -98,8 +98,8 @@ def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_millis: int) ->
     return needed
 
 
-def _is_young(epoch: JobEpoch, now_millis: int) -> bool:
-    return now_millis - epoch.time_millis <= KEPT_MS
+def _is_young(epoch: JobEpoch, now_ms: int) -> bool:
+    return now_ms - epoch.time_ms <= KEPT_MS
 
 
 def _ends_epoch(snapshot: Snapshot) -> bool:
@@ -109,6 +109,6 @@ def _ends_epoch(snapshot: Snapshot) -> bool:
 def _own_epoch(snapshot: Snapshot) -> JobEpoch:
     return JobEpoch(
         identifier=snapshot.commit_identifier,
-        time_millis=snapshot.time_millis,
+        time_ms=snapshot.time_ms,
         source_end=(snapshot.properties or {}).get(SOURCE_END_PROPERTY),
     )

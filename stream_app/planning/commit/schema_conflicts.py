@@ -77,7 +77,7 @@ def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
     Args:
         newest_first: the latest commits, newest first.
     """
-    created = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    created = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
     if not by_it:
         made_at = f"schema {schema.schema_id} was made at {created}"

@@ -43,12 +43,12 @@ class StreamStart:
 
     Attributes:
         snapshot_id: the snapshot of from-snapshot and from-snapshot-full.
-        timestamp_millis: the time of from-timestamp, in milliseconds since 1970 in UTC.
+        timestamp_ms: the time of from-timestamp, in milliseconds since 1970 in UTC.
     """
 
     mode: StartMode
     snapshot_id: int | None = None
-    timestamp_millis: int | None = None
+    timestamp_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a start that lacks what its mode needs, or has what its mode does not take."""
@@ -57,7 +57,7 @@ class StreamStart:
             (
                 "a time",
                 "scan.timestamp-millis or scan.timestamp",
-                self.timestamp_millis,
+                self.timestamp_ms,
                 self.mode is StartMode.FROM_TIMESTAMP,
             ),
         )
@@ -72,7 +72,7 @@ class StreamStart:
 
 
 def stream_start(
-    mode: str, *, snapshot_id: int | None = None, timestamp_millis: int | None = None
+    mode: str, *, snapshot_id: int | None = None, timestamp_ms: int | None = None
 ) -> StreamStart:
     """Return the start of a named mode; the other options decide ``default``.
 
@@ -81,11 +81,11 @@ def stream_start(
     """
     if mode == "default":
         chosen = StartMode.LATEST_FULL
-        if timestamp_millis is not None:
+        if timestamp_ms is not None:
             chosen = StartMode.FROM_TIMESTAMP
         elif snapshot_id is not None:
             chosen = StartMode.FROM_SNAPSHOT
-        return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
+        return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_ms=timestamp_ms)
     names = [start_mode.value for start_mode in StartMode]
     name = "latest-full" if mode == "full" else mode
     if name not in names:
@@ -93,27 +93,25 @@ def stream_start(
             unknown_name("start mode", mode, names),
             fix=f"use one of {', '.join(names)}; Paimon's other modes are for batch reads",
         )
-    return StreamStart(
-        mode=StartMode(name), snapshot_id=snapshot_id, timestamp_millis=timestamp_millis
-    )
+    return StreamStart(mode=StartMode(name), snapshot_id=snapshot_id, timestamp_ms=timestamp_ms)
 
 
-def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> StreamStart:
+def start_of_options(options: CoreOptions, timestamp_ms: int | None) -> StreamStart:
     """Return the start that a table's options define (``scan.mode``, ``scan.snapshot-id``).
 
     As in Paimon, options that the mode does not need are ignored.
 
     Args:
-        timestamp_millis: ``scan.timestamp-millis``, or ``scan.timestamp`` in milliseconds.
+        timestamp_ms: ``scan.timestamp-millis``, or ``scan.timestamp`` in milliseconds.
 
     Raises:
         UsageError: as `stream_start`.
     """
     mode, snapshot_id = options[SCAN_MODE], options[SCAN_SNAPSHOT_ID]
-    if mode == "default" and timestamp_millis is not None:
+    if mode == "default" and timestamp_ms is not None:
         snapshot_id = None
     elif mode != "default":
         by_snapshot = mode in [start_mode.value for start_mode in _BY_SNAPSHOT]
         snapshot_id = snapshot_id if by_snapshot else None
-        timestamp_millis = timestamp_millis if mode == StartMode.FROM_TIMESTAMP.value else None
-    return stream_start(mode, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
+        timestamp_ms = timestamp_ms if mode == StartMode.FROM_TIMESTAMP.value else None
+    return stream_start(mode, snapshot_id=snapshot_id, timestamp_ms=timestamp_ms)

@@ -76,7 +76,7 @@ def altered_schema(
     casting: Casting,
     *,
     has_snapshots: bool,
-    time_millis: int,
+    time_ms: int,
 ) -> TableSchema:
     """Apply changes in order, and return the next schema; `schema` itself if nothing differs.
 
@@ -111,7 +111,7 @@ def altered_schema(
         primary_keys=altering.primary_keys,
         options=altering.options,
         comment=altering.comment,
-        time_millis=time_millis,
+        time_ms=time_ms,
     )
 
 

@@ -187,7 +187,7 @@ class _NameSearch:
         for renames in self._table_renames:
             for old, new in renames.unclear:
                 reused_names = {old.lower(), new.lower()} & self._names.keys()
-                if reused_names and self._schema.time_millis <= renames.since_ms:
+                if reused_names and self._schema.time_ms <= renames.since_ms:
                     return RenameDecision(
                         problem=f"the source has renamed column {old!r} to {new!r}, and has given "
                         "one of the names to another column at once",

@@ -237,7 +237,7 @@ def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
             if field_id in fields
             and fields[field_id].data_type.as_nullable() == column.data_type.as_nullable()
         }
-        since.update((column.name, schema.time_millis) for column in open_ids.values())
+        since.update((column.name, schema.time_ms) for column in open_ids.values())
         if not open_ids:
             break
     return since

@@ -47,7 +47,7 @@ class PartitionTime:
     pattern: str | None
     formatter: re.Pattern[str] | None
 
-    def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
+    def time_ms(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
         """Return the time of a partition; None if a needed value is null or not a time."""
         texts = dict(zip(names, values, strict=True))
         text = values[0] if self.pattern is None else _fill(self.pattern, texts)

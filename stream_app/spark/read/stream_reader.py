@@ -175,8 +175,8 @@ def stream_reader(
         "max_rows": options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
     }
     rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
-    millis = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
-    min_rows = None if rows is None or millis is None else MinimumRows(rows, millis / 1000)
+    delay_ms = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
+    min_rows = None if rows is None or delay_ms is None else MinimumRows(rows, delay_ms / 1000)
     offsets = stream_offsets(_with_options(table, options.of_table()), limits)
     return StreamReader(offsets, columns, row_kind=row_kind, min_rows=min_rows)
 

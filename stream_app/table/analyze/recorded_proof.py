@@ -25,6 +25,6 @@ def record_proof(
         CommitError: other writers won every race; nothing has changed.
     """
     now_ms = table.clock.now_ms()
-    proof = SourceProof(source=source, rows=rows, time_millis=now_ms, without=tuple(without))
+    proof = SourceProof(source=source, rows=rows, time_ms=now_ms, without=tuple(without))
     properties = {PROOF_PROPERTY: encode_proof(proof)}
     return batch_committer(table).commit_analysis(replace(ANALYSIS, properties=properties))

@@ -87,7 +87,7 @@ class DatabaseAsOf:
         table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
         snapshots = table.table.snapshots
         try:
-            is_same = snapshots.snapshot(version.snapshot).time_millis == version.time_ms
+            is_same = snapshots.snapshot(version.snapshot).time_ms == version.time_ms
         except FileNotFoundError:
             is_same = False
         if not is_same:

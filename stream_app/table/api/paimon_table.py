@@ -54,7 +54,7 @@ from stream_app.table.versions.time_travel import (
     Timestamp,
     Version,
     at_version,
-    millis_of,
+    ms_since_1970,
     with_schema,
 )
 
@@ -207,8 +207,8 @@ class PaimonTable(ChangeableTable):
         """
         table = self.table
         has_start = start is not None or snapshot is not None or timestamp is not None
-        millis = None if timestamp is None else millis_of(timestamp)
-        begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_millis=millis)
+        time_ms = None if timestamp is None else ms_since_1970(timestamp)
+        begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_ms=time_ms)
         following = FollowSettings(
             start=begin if has_start else start_of_table(table.options),
             end=end,

@@ -86,7 +86,7 @@ class _ColumnCounts:
             yield FindingKind.STATISTICS, f"{problem} the bounds in its manifest", _REWRITE
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FileFacts:
     """Counts of a data file, which grow as it is read.
 
@@ -232,7 +232,7 @@ def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool
         CorruptFileError: the file cannot be read.
         UnsupportedTableError: stream_app does not read its format.
     """
-    facts = FileFacts(table, entry, keys_repeat)
+    facts = FileFacts(table=table, entry=entry, keys_repeat=keys_repeat)
     for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
         facts.add(batch)
     return facts

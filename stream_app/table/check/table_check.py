@@ -56,7 +56,7 @@ _WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
 """The content of the file can be read, and be written anew."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class CheckReport:
     """The extent of a check, beside its findings.
 

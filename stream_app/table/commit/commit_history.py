@@ -71,9 +71,7 @@ class CommitHistory:
         self._created.append(snapshot.delta_manifest_list)
         self._newest_created = snapshot
         if snapshot.commit_kind is CommitKind.APPEND:
-            self._epoch = JobEpoch(
-                identifier=snapshot.commit_identifier, time_millis=snapshot.time_millis
-            )
+            self._epoch = JobEpoch(identifier=snapshot.commit_identifier, time_ms=snapshot.time_ms)
         is_next = snapshot.snapshot_id == self.known_id + 1
         if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
             self.known_snapshot = snapshot

@@ -134,8 +134,6 @@ def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | No
 def _records_epoch_of(later: Snapshot, snapshot: Snapshot) -> bool:
     """Return whether a later snapshot records the epoch that `snapshot` committed."""
     recorded = epochs_of(recording([later])).get(snapshot.commit_user)
-    epoch = snapshot.commit_identifier, snapshot.time_millis
+    epoch = snapshot.commit_identifier, snapshot.time_ms
     is_epoch = snapshot.commit_kind is CommitKind.APPEND
-    return (
-        is_epoch and recorded is not None and (recorded.identifier, recorded.time_millis) == epoch
-    )
+    return is_epoch and recorded is not None and (recorded.identifier, recorded.time_ms) == epoch

@@ -63,7 +63,7 @@ def next_snapshot(
         commit_user=user,
         commit_identifier=committable.identifier,
         commit_kind=planned.commit_kind,
-        time_millis=base.table.clock.now_ms(),
+        time_ms=base.table.clock.now_ms(),
         total_record_count=base.total_records() + changes.record_count,
         delta_record_count=changes.record_count,
         changelog_record_count=sum(entry.file.row_count for entry in changes.changelog)

@@ -71,10 +71,10 @@ def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
     if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
         epochs[snapshot.commit_user] = JobEpoch(
             identifier=snapshot.commit_identifier,
-            time_millis=snapshot.time_millis,
+            time_ms=snapshot.time_ms,
             source_end=properties.get(SOURCE_END_PROPERTY),
         )
-    properties[EPOCHS_PROPERTY] = encode_epochs(carried_epochs(epochs, snapshot.time_millis))
+    properties[EPOCHS_PROPERTY] = encode_epochs(carried_epochs(epochs, snapshot.time_ms))
     return replace(snapshot, properties=properties)
 
 

@@ -44,13 +44,13 @@ class ChangelogBatch:
     Attributes:
         rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the requested columns.
         snapshot_id: the number of the snapshot with the changes, or of the initial read's snapshot.
-        commit_time_millis: that snapshot's commit time, in milliseconds since 1970 in UTC.
+        commit_time_ms: that snapshot's commit time, in milliseconds since 1970 in UTC.
         is_full: whether the rows belong to the initial read, and are no changes.
     """
 
     rows: pa.RecordBatch
     snapshot_id: int
-    commit_time_millis: int
+    commit_time_ms: int
     is_full: bool
 
 
@@ -145,7 +145,7 @@ class ChangelogFollow:
                 yield ChangelogBatch(
                     rows=rows,
                     snapshot_id=split.split.snapshot_id,
-                    commit_time_millis=split.commit_time_millis,
+                    commit_time_ms=split.commit_time_ms,
                     is_full=split.content is StreamContent.ROWS,
                 )
 

@@ -57,7 +57,7 @@ from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan, by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_changes_readable
-from stream_app.table.versions.time_travel import millis_of
+from stream_app.table.versions.time_travel import ms_since_1970
 
 NO_LIMITS = StepLimits()
 
@@ -111,8 +111,8 @@ class StreamScan:
             case StartMode.COMPACTED_FULL:
                 return self._full(self._compacted(earliest, latest))
             case StartMode.FROM_TIMESTAMP:
-                assert start.timestamp_millis is not None
-                return StreamPosition(snapshot_id=self._at(start.timestamp_millis))
+                assert start.timestamp_ms is not None
+                return StreamPosition(snapshot_id=self._at(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
                 first = earliest_changes(self.table) or earliest
@@ -249,14 +249,14 @@ class StreamScan:
                 return snapshot.snapshot_id
         return latest
 
-    def _at(self, millis: int) -> int:
+    def _at(self, time_ms: int) -> int:
         """Return the number of the first snapshot that is not older than a time."""
         earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
         assert earliest is not None
         assert latest is not None
         numbers = range(earliest, latest + 1)
         return earliest + bisect.bisect_left(
-            numbers, millis, key=lambda number: changes_of(self.table, number).time_millis
+            numbers, time_ms, key=lambda number: changes_of(self.table, number).time_ms
         )
 
 
@@ -266,12 +266,12 @@ def start_of_table(options: CoreOptions) -> StreamStart:
     Raises:
         UsageError: the mode is not for streaming reads, or an option that it needs is missing.
     """
-    millis = options[SCAN_TIMESTAMP_MILLIS]
+    time_ms = options[SCAN_TIMESTAMP_MILLIS]
     text = options[SCAN_TIMESTAMP]
-    if millis is None and text:
-        millis = millis_of(text)
-    return start_of_options(options, millis)
+    if time_ms is None and text:
+        time_ms = ms_since_1970(text)
+    return start_of_options(options, time_ms)
 
 
 def _split(split: DataSplit, content: StreamContent, snapshot: Snapshot) -> StreamSplit:
-    return StreamSplit(split=split, content=content, commit_time_millis=snapshot.time_millis)
+    return StreamSplit(split=split, content=content, commit_time_ms=snapshot.time_ms)

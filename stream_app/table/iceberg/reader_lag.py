@@ -65,7 +65,7 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
         where, version = "Iceberg's metadata", files.newest_version()
         metadata = None if version is None else files.read_version(version)
         published = None if metadata is None else metadata.current.snapshot_id
-    lacking_ms = max(0, table.clock.now_ms() - latest.time_millis)
+    lacking_ms = max(0, table.clock.now_ms() - latest.time_ms)
     return ReaderLag(
         where=where, snapshot_id=published, latest_id=latest.snapshot_id, lacking_ms=lacking_ms
     )

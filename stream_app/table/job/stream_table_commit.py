@@ -98,7 +98,7 @@ class StreamTableCommit:
         self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.compactions, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
-        self._while_waiting: list[Snapshot] = []
+        self._while_waiting: list[Snapshot | None] = []
         self._idle_checks = IdleChecks(state)
         if state.last_identifier is not None:  # else they could not be committed before an epoch
             state.load_waiting()
@@ -156,6 +156,11 @@ class StreamTableCommit:
     ) -> EpochOutcome:
         """Publish an epoch's files and finished compactions; `empties` first deletes all rows.
 
+        1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
+        2. Commit the files. From here on the epoch is committed, even if compactions fail.
+        3. Record the epoch; then publish the finished compactions, and start due ones.
+        4. Run the compactions for which the table's options make an epoch wait.
+
         Raises:
             CommitError: nothing is committed, and the caller may retry. After OutdatedRowsError it
                 must route the rows again.
@@ -163,7 +168,7 @@ class StreamTableCommit:
             UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """
         touched = {change.bucket_id for change in changes}
-        with _discard_on_error(changes, self.table, BaseException):
+        with _discard_on_error(changes, self.table, BaseException):  # step 1
             emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
@@ -174,12 +179,11 @@ class StreamTableCommit:
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
         )
-        with _discard_on_error(changes, self.table, CommitError):
+        with _discard_on_error(changes, self.table, CommitError):  # step 2
             check = partial(self._check_fits, basis, changes)
             files = replace(committable, changes=tuple(changes))
             append = self._commit.commit_appends(files, check=check)
-        # From here on the epoch is committed, even if the compactions fail.
-        self.state.note_epoch(append, changes, properties.get(SOURCE_END_PROPERTY))
+        self.state.note_epoch(append, changes, properties.get(SOURCE_END_PROPERTY))  # step 3
         self._idle_checks.begin_anew()
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
@@ -187,7 +191,7 @@ class StreamTableCommit:
         self.compactions.trigger()
         snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
-        if self.table.options.compacts_whole_after(epoch):
+        if self.table.options.compacts_whole_after(epoch):  # step 4
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
@@ -207,8 +211,7 @@ class StreamTableCommit:
         """
         self.state.constraints.take_any_files()
         while self.last_identifier is not None and not self.compactions.is_idle():
-            if snapshot := self._wait_and_publish():
-                self._while_waiting.append(snapshot)
+            self._while_waiting.append(self._wait_and_publish())
 
     def take_over(self, earlier: StreamTableCommit) -> None:
         """Continue with the snapshots and reports of a settled committer."""
@@ -261,8 +264,7 @@ class StreamTableCommit:
 
         Raises:
             UsageError: the table is write-only.
-            ValueError: no commit identifier is known, because no epoch was committed and none was
-                given.
+            ValueError: no epoch was committed, and no commit identifier was given.
         """
         return list(self.iter_compact_whole(buckets))
 
@@ -303,8 +305,7 @@ class StreamTableCommit:
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             began = self.table.clock.steady_seconds()
-            if snapshot := self._wait_and_publish():
-                self._while_waiting.append(snapshot)
+            self._while_waiting.append(self._wait_and_publish())
             self._publisher.tally.add_wait(self.table.clock.steady_seconds() - began)
 
     def _wait_and_publish(self) -> Snapshot | None:

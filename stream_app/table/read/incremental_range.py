@@ -17,7 +17,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import (
     Timestamp,
-    millis_of,
+    ms_since_1970,
     newest_at,
     numbered_snapshot,
     tagged_snapshot,
@@ -105,10 +105,10 @@ def between_timestamps(
     Raises:
         UsageError: a text is not a time, or the end precedes the start.
     """
-    low, high = millis_of(start), millis_of(end)
+    low, high = ms_since_1970(start), ms_since_1970(end)
     if high < low:
         raise UsageError(f"the range ends ({end}) before it begins ({start})", fix="swap the two")
-    before, after = (newest_at(table.snapshots, millis) for millis in (low, high))
+    before, after = (newest_at(table.snapshots, time_ms) for time_ms in (low, high))
     earliest = table.snapshots.earliest_id()
     if after is None or earliest is None or before == after:
         return None

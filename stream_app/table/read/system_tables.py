@@ -40,7 +40,7 @@ _SNAPSHOTS = SystemTable(
     rows=lambda table, _: list(table.snapshots.backwards())[::-1],
     facts=lambda table: {
         "commit_kind": "commit_kind.value",
-        "commit_time": _wall_clock("time_millis"),
+        "commit_time": _wall_clock("time_ms"),
         **_manifest_counts(table),
     },
 )
@@ -76,7 +76,7 @@ _SCHEMAS = SystemTable(
         "partition_keys": lambda schema: _json(schema.partition_keys),
         "primary_keys": lambda schema: _json(schema.primary_keys),
         "options": lambda schema: _json(dict(schema.options)),
-        "update_time": _wall_clock("time_millis"),
+        "update_time": _wall_clock("time_ms"),
     },
 )
 _OPTIONS = SystemTable(
@@ -95,7 +95,7 @@ _TAGS = SystemTable(
         "tag_name": "name",
         "snapshot_id": "snapshot.snapshot_id",
         "schema_id": "snapshot.schema_id",
-        "commit_time": _wall_clock("snapshot.time_millis"),
+        "commit_time": _wall_clock("snapshot.time_ms"),
         "record_count": "snapshot.total_record_count",
         "create_time": "create_time_ms",
         "time_retained": lambda tag: duration_text(tag.time_retained_ms),
@@ -106,7 +106,7 @@ _TAGS = SystemTable(
 def _branches(table: FileStoreTable, _: Snapshot | None) -> list[tuple[str, int]]:
     prefix = branch_root("", "").rpartition("/")[2]
     return sorted(
-        (status.name.removeprefix(prefix), wall_clock_ms(status.modified_millis))
+        (status.name.removeprefix(prefix), wall_clock_ms(status.modified_ms))
         for status in table.file_io.list_status(f"{table.location}/branch")
         if status.is_folder and status.name.startswith(prefix)
     )
@@ -198,11 +198,11 @@ def _json(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def duration_text(millis: int | None) -> str | None:
+def duration_text(duration_ms: int | None) -> str | None:
     """Format a duration as Java's Duration does: ``PT24H0.5S``; None stays None."""
-    if millis is None:
+    if duration_ms is None:
         return None
-    seconds, fraction = divmod(millis, 1000)
+    seconds, fraction = divmod(duration_ms, 1000)
     hours, minutes = seconds // 3600, seconds // 60 % 60
     text = f"{hours}H" if hours else ""
     text += f"{minutes}M" if minutes else ""

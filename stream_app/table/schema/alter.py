@@ -95,7 +95,7 @@ def _altered_schema(
         changes,
         _CASTING,
         has_snapshots=table.snapshots.latest_id() is not None,
-        time_millis=table.clock.now_ms(),
+        time_ms=table.clock.now_ms(),
     )
 
 

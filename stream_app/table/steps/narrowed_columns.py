@@ -80,14 +80,14 @@ class NarrowedColumns:
         """Return the times of changes in ms: int64 [n], the minimum for a change without time."""
         kafka_times = messages.column("timestamp").cast(_MILLIS, safe=False)
         change_times = self.facts.change_times
-        millis = (
+        times_ms = (
             kafka_times
             if change_times is None
             else pc.coalesce(change_times(messages), kafka_times)
         )
         least = np.iinfo(np.int64).min
         return np.asarray(
-            pc.fill_null(millis.cast(pa.int64()), least).to_numpy(zero_copy_only=False)
+            pc.fill_null(times_ms.cast(pa.int64()), least).to_numpy(zero_copy_only=False)
         )
 
 

@@ -123,7 +123,7 @@ class DatedPartitions:
         names, types = self.partition_type.names, self.partition_type.types
         values = deserialize_row(serialize_arrow_row(columns, types, row), types)
         texts = value_texts(values, self.partition_type)
-        if self.time.millis(names, texts) is not None:
+        if self.time.time_ms(names, texts) is not None:
             return None
         return ", ".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
 

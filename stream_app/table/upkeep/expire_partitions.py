@@ -200,7 +200,7 @@ class ExpirePartitions:
         row_type = schema.partition_type
         texts = value_texts(deserialize_row(partition, row_type.types), row_type)
         if self.retention.age_of is AgeBasis.VALUES:
-            time_ms = self.retention.time.millis(row_type.names, texts)
+            time_ms = self.retention.time.time_ms(row_type.names, texts)
         else:
             times = [entry.file.creation_time_ms for entry in entries]
             known_times = [time for time in times if time is not None]

@@ -356,7 +356,7 @@ def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
 def time_of(read: ReadVersion, number: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
-        return read_past_damage(read, number).time_millis
+        return read_past_damage(read, number).time_ms
     except FileNotFoundError:
         return None
 

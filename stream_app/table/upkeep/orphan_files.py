@@ -51,12 +51,12 @@ class OrphanCandidate:
     """A file that may be an orphan.
 
     Attributes:
-        modified_millis: the modification time, in milliseconds since 1970 in UTC.
+        modified_ms: the modification time, in milliseconds since 1970 in UTC.
     """
 
     path: str
     size: int
-    modified_millis: int
+    modified_ms: int
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ def may_be_cleaned(folder: str, name: str) -> bool:
 
 
 def orphans(
-    candidates: Iterable[OrphanCandidate], used: Collection[str], older_than_millis: int
+    candidates: Iterable[OrphanCandidate], used: Collection[str], older_than_ms: int
 ) -> list[OrphanCandidate]:
     """Return the candidates that were written before a time and whose name is unused, by path.
 
@@ -92,13 +92,13 @@ def orphans(
     removable = [
         candidate
         for candidate in candidates
-        if candidate.modified_millis < older_than_millis and candidate.name not in used
+        if candidate.modified_ms < older_than_ms and candidate.name not in used
     ]
     return sorted(removable, key=lambda candidate: candidate.path)
 
 
 def emptied_folders(
-    folders: Mapping[str, int], holding: Collection[str], older_than_millis: int
+    folders: Mapping[str, int], holding: Collection[str], older_than_ms: int
 ) -> list[str]:
     """Return the folders that become empty, the inner ones first.
 
@@ -112,7 +112,7 @@ def emptied_folders(
     staying = set(holding)
     emptied = []
     for folder in reversed(list(folders)):
-        if folder in staying or folders[folder] >= older_than_millis:
+        if folder in staying or folders[folder] >= older_than_ms:
             staying.add(folder.rpartition("/")[0])
         else:
             emptied.append(folder)
@@ -158,7 +158,7 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
     return min(local_ms, store_ms) - age_ms
 
 
-def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
+def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     """Return the files written before a time (ms since 1970 in UTC) that no version names.
 
     Raises:
@@ -180,7 +180,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         for listed in map_in_threads(threads, lambda folder: _files(table, folder), data)
         for candidate in listed
     ]
-    old = [candidate for candidate in candidates if candidate.modified_millis < older_than_millis]
+    old = [candidate for candidate in candidates if candidate.modified_ms < older_than_ms]
     reads = _UsedNames(table)
     versions = 0
     for root in roots:
@@ -189,7 +189,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
             versions += 1
     if published is not None:
         reads.names |= published.used({candidate.name for candidate in iceberg_files})
-    removable = orphans(old, reads.names, older_than_millis)
+    removable = orphans(old, reads.names, older_than_ms)
     removable_paths = {file.path for file in removable}
     used_folders = {
         candidate.path.rpartition("/")[0]
@@ -198,7 +198,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     }
     return OrphanPlan(
         files=tuple(removable),
-        folders=tuple(emptied_folders(folders, used_folders, older_than_millis)),
+        folders=tuple(emptied_folders(folders, used_folders, older_than_ms)),
         versions=versions,
     )
 
@@ -308,7 +308,7 @@ def _iceberg_candidates(table: FileStoreTable, folder: str) -> list[OrphanCandid
 
 def _files(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
     return [
-        OrphanCandidate(f"{folder}/{status.name}", status.size, status.modified_millis)
+        OrphanCandidate(f"{folder}/{status.name}", status.size, status.modified_ms)
         for status in table.file_io.list_status(folder)
         if not status.is_folder
     ]
@@ -319,7 +319,7 @@ def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[st
     above = [table.paths.data_root]
     for _ in table.schema.partition_keys:
         below = {
-            f"{folder}/{status.name}": status.modified_millis
+            f"{folder}/{status.name}": status.modified_ms
             for folder in above
             for status in table.file_io.list_status(folder)
             if status.is_folder and "=" in status.name
@@ -330,5 +330,5 @@ def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[st
         for status in table.file_io.list_status(folder):
             if status.is_folder and status.name.startswith("bucket-"):
                 path = f"{folder}/{status.name}"
-                folders[path] = status.modified_millis
+                folders[path] = status.modified_ms
                 yield path

@@ -224,5 +224,5 @@ class TagUpkeep:
         The tags' wall-clock times are unsuitable: a reader may have another time zone, and wall
         clocks are adjusted.
         """
-        begun = [replace(tag, create_time_ms=files[tag.name].modified_millis) for tag in tags]
+        begun = [replace(tag, create_time_ms=files[tag.name].modified_ms) for tag in tags]
         return expired_tags(begun, self.table.clock.now_ms())

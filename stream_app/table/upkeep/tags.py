@@ -319,12 +319,12 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
     """Return the wall-clock time that determines a snapshot's tag."""
     options = table.options
     if options[TAG_AUTOMATIC_CREATION] == "watermark":
-        millis, zone = snapshot.watermark, options[SINK_WATERMARK_TIME_ZONE]
+        time_ms, zone = snapshot.watermark, options[SINK_WATERMARK_TIME_ZONE]
     else:
-        millis, zone = snapshot.time_millis, options[SINK_PROCESS_TIME_ZONE]
-    if millis is None:
+        time_ms, zone = snapshot.time_ms, options[SINK_PROCESS_TIME_ZONE]
+    if time_ms is None:
         return SnapshotTime(snapshot.snapshot_id, None)
-    return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(millis, _zone(zone)))
+    return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(time_ms, _zone(zone)))
 
 
 def process_time_ms(table: FileStoreTable) -> int | None:

@@ -205,19 +205,19 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
     )
 
 
-def newest_at(snapshots: SnapshotManager, millis: int) -> Snapshot | None:
+def newest_at(snapshots: SnapshotManager, time_ms: int) -> Snapshot | None:
     """Return the newest snapshot that existed at a time (milliseconds, UTC); None without one."""
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
         return None
     numbers = range(earliest, latest + 1)
     count = bisect.bisect_right(
-        numbers, millis, key=lambda number: snapshots.snapshot(number).time_millis
+        numbers, time_ms, key=lambda number: snapshots.snapshot(number).time_ms
     )
     return snapshots.snapshot(numbers[count - 1]) if count else None
 
 
-def millis_of(timestamp: Timestamp) -> int:
+def ms_since_1970(timestamp: Timestamp) -> int:
     """Convert a time to milliseconds since 1970 in UTC.
 
     Raises:
@@ -239,16 +239,16 @@ def millis_of(timestamp: Timestamp) -> int:
 
 
 def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
-    millis = millis_of(timestamp)
-    snapshot = newest_at(table.snapshots, millis)
+    time_ms = ms_since_1970(timestamp)
+    snapshot = newest_at(table.snapshots, time_ms)
     if snapshot is not None:
         return snapshot
     earliest = table.snapshots.earliest_id()
     if earliest is None:
-        raise _none_yet(table, f"a snapshot of {utc_text(millis)}")
-    begins = utc_text(table.snapshots.snapshot(earliest).time_millis)
+        raise _none_yet(table, f"a snapshot of {utc_text(time_ms)}")
+    begins = utc_text(table.snapshots.snapshot(earliest).time_ms)
     raise UsageError(
-        f"no snapshot is as old as {utc_text(millis)}: the earliest, {earliest}, is of {begins}",
+        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest}, is of {begins}",
         where=table.location,
         fix=f"give {begins} or later; or a tag, which outlives the expiry of snapshots",
     )

@@ -58,7 +58,7 @@ def rows_that_wait(
     return rows_to_report(
         waiting,
         newest=max(0, latest.delta_record_count or 0) if is_epoch else 0,
-        age_s=(table.clock.now_ms() - latest.time_millis) / 1000,
+        age_s=(table.clock.now_ms() - latest.time_ms) / 1000,
     )
 
 

@@ -62,7 +62,7 @@ class _Tables:
         return json.dumps(dict.fromkeys(names.split(","), 0)) if names else None
 
     def _check_alone(self, values: list[Value], together: list[str], key: str | None) -> None:
-        """What becomes of a message never depends on another."""
+        """Check that each message decodes alike alone and beside the others."""
         parts = [_lines(self._format(), [value], key) for value in values]
         alone = [
             f"{at} {line.split(' ', 1)[1]}"

@@ -76,7 +76,7 @@ def order(kind: str, number: int, customer: Any, amount: Any, day: int = 1) -> t
 
 
 def values(path: str) -> None:
-    """One row for each trap of a text form."""
+    """Return one row for each trap of a text form."""
     table: SmallTable = small_table(
         path,
         "k INT, s STRING, b BYTES, d DECIMAL(38,10), f FLOAT, g DOUBLE, ok BOOLEAN, day DATE, "

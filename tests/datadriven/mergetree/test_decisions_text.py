@@ -207,7 +207,7 @@ def sections(case: Case) -> str:
 
 
 def runs(case: Case) -> str:
-    """For each section its runs by age, the oldest first."""
+    """Return the runs of each section by age, the oldest first."""
     files = [file_of(line) for line in case.input_lines]
     return "\n".join(
         " | ".join(" ".join(file.file_name for file in run.files) for run in runs_by_age(section))
@@ -226,7 +226,7 @@ def tiers(case: Case) -> str:
 
 
 def keys_in_files(case: Case) -> str:
-    """For each file the keys that it may have."""
+    """Return the keys that each file may have."""
     keys = [(int(key),) for key in case.args["keys"].split(",")]
     return "\n".join(
         " ".join([file.file_name, *(str(keys[row][0]) for row in keys_in(file, keys, int_key_of))])

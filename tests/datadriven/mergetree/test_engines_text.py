@@ -44,7 +44,7 @@ def schema_of(case: Case) -> TableSchema:
         primary_keys=(columns.split()[0],),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=0,
+        time_ms=0,
     )
 
 
@@ -66,7 +66,7 @@ def value_of(text: str, column: DataField) -> Any:
 
 
 def nested_value(value: Any, data_type: DataType) -> Any:
-    """Of JSON, in which a map is an object with texts as keys."""
+    """Return the value of a JSON document, in which an object with texts as keys is a map."""
     if data_type.key is not None and value is not None:
         is_text = data_type.key.root is TypeRoot.VARCHAR
         return [(key if is_text else int(key), member) for key, member in value.items()]

@@ -39,7 +39,7 @@ def table_of(case: Case) -> FileStoreTable:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=0,
+        time_ms=0,
     )
     clock = SteppingClock()
     return FileStoreTable("/t", schema, MemoryFileIO(clock), clock)

@@ -72,7 +72,7 @@ def ignored(case: Case) -> str:
 
 
 def values(case: Case) -> str:
-    """What the options of a table come to; as arguments the keys that are looked at."""
+    """Return the values of the properties that the arguments name, by a table's options."""
     core = CoreOptions(_pairs(case))
     return "\n".join(f"{name}: {getattr(core, name)}" for name in case.args)
 
@@ -92,7 +92,7 @@ def table(case: Case) -> str:
         primary_keys=primary_keys,
         partition_keys=partition_keys,
         options=args,
-        time_millis=0,
+        time_ms=0,
     )
     lines = [f"{column.name} {column.data_type}" for column in schema.fields]
     keys = ", ".join(schema.bucket_keys)

@@ -81,7 +81,7 @@ def rounds(case: Case) -> str:
 
 
 def window(case: Case) -> str:
-    """As long as something is picked; what comes of a compaction is not put back."""
+    """Pick as long as there is something to pick, and never put a compaction's files back."""
     queue = files_in_row_order(files_of(case.input))
     shown: list[str] = []
     while True:

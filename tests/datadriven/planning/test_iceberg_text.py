@@ -57,7 +57,7 @@ def entry_of(line: str) -> ManifestEntry:
 
 def snapshot(number: int) -> IcebergSnapshot:
     return IcebergSnapshot(
-        snapshot_id=number, parent_id=None, sequence_number=number, time_millis=number,
+        snapshot_id=number, parent_id=None, sequence_number=number, time_ms=number,
         manifest_list=f"list-{number}", schema_id=0, summary={},
     )  # fmt: skip
 

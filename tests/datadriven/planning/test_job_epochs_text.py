@@ -31,7 +31,7 @@ def _parsed_epochs(text: str) -> dict[str, JobEpoch]:
     for part in [] if text == "-" else text.split(","):
         user, _, rest = part.partition(":")
         identifier, _, day = rest.partition("@")
-        epochs[user] = JobEpoch(identifier=int(identifier), time_millis=int(day) * DAY_MS)
+        epochs[user] = JobEpoch(identifier=int(identifier), time_ms=int(day) * DAY_MS)
     return epochs
 
 
@@ -48,7 +48,7 @@ def _snapshot(line: str) -> Snapshot:
         delta_manifest_list="d", delta_manifest_list_size=1, changelog_manifest_list=None,
         changelog_manifest_list_size=None, index_manifest=None, commit_user=user,
         commit_identifier=int(identifier), commit_kind=CommitKind.APPEND,
-        time_millis=int(number) * DAY_MS, total_record_count=0, delta_record_count=0,
+        time_ms=int(number) * DAY_MS, total_record_count=0, delta_record_count=0,
         changelog_record_count=None, watermark=None, statistics=None,
         properties=properties or None, next_row_id=0,
     )  # fmt: skip
@@ -73,7 +73,7 @@ def _show(epochs: Mapping[str, JobEpoch]) -> str:
 
 def _epoch(epoch: JobEpoch) -> str:
     ends = "" if epoch.source_end is None else f" ({epoch.source_end})"
-    return f"{epoch.identifier}@{epoch.time_millis // DAY_MS}{ends}"
+    return f"{epoch.identifier}@{epoch.time_ms // DAY_MS}{ends}"
 
 
 def _epochs(case: Case) -> str:
@@ -93,11 +93,9 @@ def _carried(case: Case) -> str:
 
 
 def _crowd(case: Case) -> str:
-    """So many jobs, each a millisecond after the one before, on one day."""
+    """Return this many jobs of one day, each a millisecond after the one before."""
     first = int(case.args.get("of-day", "0")) * DAY_MS
-    epochs = {
-        f"j{n}": JobEpoch(identifier=n, time_millis=first + n) for n in range(int(case.input))
-    }
+    epochs = {f"j{n}": JobEpoch(identifier=n, time_ms=first + n) for n in range(int(case.input))}
     carried = carried_epochs(epochs, int(case.args["day"]) * DAY_MS)
     return f"{len(carried)}, the oldest is {min(epoch.identifier for epoch in carried.values())}"
 

@@ -41,7 +41,7 @@ def live(case: Case) -> str:
 
 
 def compacted(case: Case) -> str:
-    """Also holds the result against what readers see."""
+    """Return the compacted entries, after a check that they leave the same files live."""
     entries = [entry_of(line) for line in case.input_lines]
     left = compacted_entries(entries)
     assert live_entries(left) == live_entries(entries)

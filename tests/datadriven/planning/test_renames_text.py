@@ -70,7 +70,7 @@ def _schema(match: re.Match[str]) -> TableSchema:
         primary_keys=(match["key"],),
         partition_keys=(),
         options={RENAMED_COLUMNS.key: renamed} if renamed else {},
-        time_millis=int(match["at"] or 1),
+        time_ms=int(match["at"] or 1),
     )
 
 

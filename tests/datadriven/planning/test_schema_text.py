@@ -56,7 +56,7 @@ class _Table:
             primary_keys=key,
             partition_keys=partition,
             options=args,
-            time_millis=0,
+            time_ms=0,
         )
         self.first = self.schema
         return "ok"
@@ -72,7 +72,7 @@ class _Table:
     def _changed(self, changes: list[SchemaChange]) -> str:
         old = self.schema
         self.schema = altered_schema(
-            old, changes, CASTING, has_snapshots=self.has_snapshots, time_millis=0
+            old, changes, CASTING, has_snapshots=self.has_snapshots, time_ms=0
         )
         if self.schema is old:
             return "nothing differs"
@@ -149,7 +149,7 @@ def test_messages_without_columns_change_nothing() -> None:
         primary_keys=(),
         partition_keys=(),
         options={},
-        time_millis=0,
+        time_ms=0,
     )
     evolved = evolution(schema, SourceTable(columns=()), NO_MAPPING_OPTIONS)
     assert (evolved.changes, evolved.kept_columns) == ((), ())

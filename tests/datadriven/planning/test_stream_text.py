@@ -40,7 +40,7 @@ def a_snapshot(kind: str, changelog: bool) -> Snapshot:
         commit_user="tester",
         commit_identifier=1,
         commit_kind=CommitKind(kind),
-        time_millis=0,
+        time_ms=0,
         total_record_count=0,
         delta_record_count=0,
         changelog_record_count=0,
@@ -54,7 +54,7 @@ def a_snapshot(kind: str, changelog: bool) -> Snapshot:
 def a_split(line: str) -> StreamSplit:
     files = tuple(a_file(size, file_size=int(size), row_count=10) for size in line.split())
     split = DataSplit(snapshot_id=1, schema_id=0, partition=b"", bucket=0, files=files, is_raw=True)
-    return StreamSplit(split=split, content=StreamContent.CHANGES, commit_time_millis=0)
+    return StreamSplit(split=split, content=StreamContent.CHANGES, commit_time_ms=0)
 
 
 def start(case: Case) -> str:
@@ -63,7 +63,7 @@ def start(case: Case) -> str:
         start = start_of_options(options, options[SCAN_TIMESTAMP_MILLIS])
     except UsageError as error:
         return str(error)
-    fields = {"snapshot": start.snapshot_id, "millis": start.timestamp_millis}
+    fields = {"snapshot": start.snapshot_id, "millis": start.timestamp_ms}
     words = [f"{name}={value}" for name, value in fields.items() if value is not None]
     return " ".join([start.mode.value, *words])
 

@@ -105,7 +105,7 @@ def _time(case: Case) -> str:
     for line in case.input_lines:
         pairs = [part.partition("=")[::2] for part in re.split(r" (?=\w+=)", line)]
         values = [None if value == "null" else value for _, value in pairs]
-        millis = reader.millis([name for name, _ in pairs], values)
+        millis = reader.time_ms([name for name, _ in pairs], values)
         lines.append("no time" if millis is None else _clock_text(millis))
     return "\n".join(lines)
 

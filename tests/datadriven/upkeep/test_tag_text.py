@@ -139,7 +139,7 @@ def _rollback(case: Case) -> str:
         changelogs=_numbers(case.args.get("changelogs", "")),
         tags={name: int(number) for name, number in named},
         consumers=[
-            Consumer(consumer_id=name, next_snapshot=int(number), modified_millis=0)
+            Consumer(consumer_id=name, next_snapshot=int(number), modified_ms=0)
             for name, number in ahead
         ],
     )

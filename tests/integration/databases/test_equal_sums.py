@@ -173,7 +173,7 @@ def test_all_tables_of_a_job_are_compared_with_both_databases(
 
 
 def proof_of(conf: str, table: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """What `status` has of a table's proof."""
+    """Return the lines of `status` about a table's proof."""
     capsys.readouterr()
     main(["status", "--conf", conf, "--json"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -85,7 +85,7 @@ def test_each_loss_is_said_with_its_remedy(
 def _printed_by_init(
     testbed: Testbed, kafka: str, capsys: pytest.CaptureFixture[str]
 ) -> dict[str, str]:
-    """What init says of each table, and of a topic."""
+    """Return what init prints about each table, and about a topic."""
     url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/{NAME}?user={USER}"
     common = ["--topic", "t", "--bootstrap-servers", kafka]
     capsys.readouterr()

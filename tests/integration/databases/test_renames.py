@@ -94,7 +94,7 @@ def test_renames_are_followed_and_no_value_is_lost(
     ingest_server: IngestServer,
     paimon_java: PaimonJava,
 ) -> None:
-    """Whether the job sees the tables before the renames, or begins behind all of it."""
+    """The job may see the tables before the renames, or begin behind all of them."""
     conf = write_conf(
         tmp_path / "job.toml",
         source={

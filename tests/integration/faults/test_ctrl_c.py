@@ -64,7 +64,7 @@ def test_a_job(tmp_path: Path, when: str | None, after_s: float) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_job_in_the_middle_of_a_long_epoch(tmp_path: Path) -> None:
-    """It is cut off, and the next start takes the epoch up."""
+    """The interrupt cuts the epoch off, and the next start does it again."""
     command = a_job(tmp_path, 400_000)
     done = interrupted(command, tmp_path, when="writing ", after_s=3, environ=spark_log(tmp_path))
     done.check()
@@ -117,7 +117,7 @@ def test_the_demo(tmp_path: Path, when: str, after_s: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("when", "after_s"), [("making ", 0.5), ("fetching ", 0.8)])
 def test_the_set_up(tmp_path: Path, when: str, after_s: float) -> None:
-    """What was begun is recreated by the next start, which finds the mark."""
+    """The next start finds the mark, and makes the half-made environment again."""
     environ = {"STREAM_APP_VENV": str(tmp_path / "venv"), "PIP_NO_CACHE_DIR": "1"}
     done = interrupted(
         (ROOT / "run.sh", "demo"), tmp_path, when=when, after_s=after_s, environ=environ

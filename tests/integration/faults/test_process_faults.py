@@ -115,7 +115,7 @@ def epochs(at_least: int) -> Callable[[Events], bool]:
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """One that a test may kill."""
+    """Yield a broker that a test may kill."""
     with EmbeddedBroker(tmp_path / "kafka", port=a_free_port()) as broker:
         yield broker
 

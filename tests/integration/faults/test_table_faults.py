@@ -39,7 +39,7 @@ def cut(whole: bytes) -> bytes:
 
 
 def scrambled(whole: bytes) -> bytes:
-    """As long as before; the middle half is other bytes."""
+    """Return bytes of the same length whose middle half differs."""
     quarter = len(whole) // 4
     middle = bytes(byte ^ 0x5A for byte in whole[quarter : 3 * quarter])
     return whole[:quarter] + middle + whole[3 * quarter :]
@@ -65,7 +65,7 @@ def a_table(harness: JobHarness, *, values: str) -> str:
 
 
 def test_a_truncated_newest_snapshot_stops_the_job_before_it_reads(harness: JobHarness) -> None:
-    """To continue from the snapshot before it would write an epoch twice."""
+    """A job that continued from the snapshot before it would write an epoch twice."""
     topic = a_table(harness, values="ab")
     newest = harness.table / "snapshot" / "snapshot-2"
     files = sorted(harness.table.rglob("*-*"))
@@ -125,8 +125,9 @@ def test_a_damaged_data_file_stops_its_compaction_and_loses_nothing(harness: Job
 def test_a_clock_that_is_set_back_wrongs_no_row_and_deletes_nothing_too_early(
     harness: JobHarness,
 ) -> None:
-    """Which row wins is no matter of time. What seems to be of the future stays until it is past;
-    a number that is kept at most holds all the same."""
+    """The clock does not decide which row wins. The expiry keeps files that seem to be of the
+    future until this time has passed, and still keeps no more snapshots than the maximum.
+    """
     topic = a_table(harness, values="abc")
     ahead = 2 * 60 * 60 * 1000
     for file in harness.table.glob("snapshot/snapshot-*"):

@@ -66,7 +66,7 @@ def test_a_job_writes_a_kind_of_table(harness: JobHarness, kind: str) -> None:
 
 
 def test_a_key_without_the_partition_keeps_one_row(harness: JobHarness) -> None:
-    """As of PostgreSQL's REPLICA IDENTITY DEFAULT: deletes know nothing but the key."""
+    """Deletes have the key alone, as with PostgreSQL's REPLICA IDENTITY DEFAULT."""
 
     def message(key: int, op: str, after: dict[str, str] | None) -> Message:
         before = {"id": key} if op == "d" else None

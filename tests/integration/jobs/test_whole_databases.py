@@ -150,9 +150,9 @@ def test_shards_stay_apart_when_they_are_divided(
 def test_a_table_gets_the_column_that_its_source_gets(
     database: DatabaseHarness, paimon_java: PaimonJava
 ) -> None:
-    """In the middle of an epoch, and in a table that is made in the same epoch.
+    """The column comes in the middle of an epoch, and in a table that the same epoch makes.
 
-    Each has made columns, and lacks what the filter leaves out.
+    Each table has made columns, and lacks the rows that the filter drops.
     """
     hidden = change("shop.orders", a_row(99, "hidden"))
     database.send("all", [*creates("shop.orders", range(5)), hidden], is_new=True)
@@ -265,7 +265,7 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"
 
 
-def test_what_a_job_warns_of_outlives_its_log(database: DatabaseHarness) -> None:
+def test_the_warnings_of_a_job_outlive_its_log(database: DatabaseHarness) -> None:
     database.send("all", [with_time_of_day("shop.orders", 1)], is_new=True)
     database.configure({}, stream={"otlp-endpoint": "http://127.0.0.1:1"})
     for _ in range(2):  # a table's own warnings stay, and each start finds the others anew

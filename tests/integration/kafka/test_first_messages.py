@@ -7,7 +7,7 @@ import pytest
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.source.first_messages import messages_at_both_ends
-from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.topic_checks import check_topics
 from tests.support.brokers.kafka_broker import new_topic, produce
 
 MESSAGES = 2_000
@@ -15,7 +15,7 @@ MESSAGES = 2_000
 
 @pytest.mark.kafka
 def test_both_ends_of_each_partition_are_looked_at(kafka_broker: EmbeddedBroker) -> None:
-    """Also where a fetch holds more than the beginning."""
+    """A fetch may hold more than the beginning."""
     topic = new_topic(kafka_broker, partitions=2)
     for partition in range(2):
         values = ((None, b'{"op": "c", "n": %d}' % n) for n in range(MESSAGES))

@@ -83,7 +83,7 @@ def test_times_must_name_what_is_there(harness: JobHarness) -> None:
 
 
 def test_a_job_takes_over_from_a_consumer_group(harness: JobHarness) -> None:
-    """It begins at the group's offsets, and the group then shows where the job is."""
+    """The job begins at the group's offsets, and then stores its progress as the group's."""
     topic, group = timed_topic(harness.broker, range(10)), f"group-{uuid4().hex}"
     consumer = KafkaConsumer(bootstrap_servers=harness.broker.bootstrap, group_id=group)
     consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(3, "", -1)})

@@ -22,7 +22,7 @@ WAIT_S = 30.0
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """One that compacts at once."""
+    """Yield a broker that compacts its topics at once."""
     settings = {"log.cleaner.backoff.ms": "100"}
     with EmbeddedBroker(tmp_path_factory.mktemp("kafka"), settings=settings) as broker:
         yield broker
@@ -62,7 +62,7 @@ def rows(messages: pa.Table) -> list[tuple[int, Cell, Cell]]:
 
 
 def placed(begin: int, end: int) -> list[tuple[int, Cell, Cell]]:
-    """What `numbered(0, …)` has become between two offsets."""
+    """Return the messages that `numbered(0, …)` has between two offsets."""
     return [(offset, *cells) for offset, cells in enumerate(numbered(begin, end), begin)]
 
 

@@ -74,7 +74,7 @@ def jobs_of(spark: SparkSession) -> int:
 def written(
     runner: DriverEpochs, messages: Sequence[OffsetRange], small: SmallTable
 ) -> tuple[EpochOutput, int, int]:
-    """What an epoch writes, the messages that it read, and the jobs of Spark that it took."""
+    """Return an epoch's rows, the messages that it read, and the number of its Spark jobs."""
     plan, before = plan_of(small), jobs_of(runner.spark)
     routed = runner.route(0, messages, plan)
     output = routed.write(plan)

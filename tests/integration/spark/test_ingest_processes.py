@@ -261,7 +261,9 @@ def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
 
 
 def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
-    """What `ingest --print` shows runs as it is, without the environment of run.sh."""
+    """A user can run the command of `ingest --print` as it is, without the environment of
+    run.sh.
+    """
     running(harness, harness.topic([change(1, "a")]))
     words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
     printed = subprocess.run(
@@ -282,7 +284,7 @@ def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
 
 
 def test_a_second_job_with_the_same_checkpoint(harness: JobHarness, job: IngestProcess) -> None:
-    """One of them, or each, ends with a clear error; nothing is lost or doubled."""
+    """At least one of both jobs ends with a clear error, and no row is lost or doubled."""
     topic = harness.topic([change(0, "a")])
     running(harness, topic, source={"max-offsets-per-trigger": 5})
     second = IngestProcess(harness.conf, harness.folder / "second")

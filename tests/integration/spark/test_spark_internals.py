@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 class Taken:
-    """What Java calls with each of its values."""
+    """A receiver that Java calls with each of its values."""
 
     def __init__(self) -> None:
         self.values: list[str] = []

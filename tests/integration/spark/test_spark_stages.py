@@ -112,7 +112,7 @@ def test_sparks_hash_partitioning_sends_an_address_to_its_task(
 def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path, seed: int
 ) -> None:
-    """One partition is read by several tasks; a task reads it in several Arrow batches."""
+    """Several tasks read one partition, and a task reads it in several Arrow batches."""
     random = Random(seed)
     topic = new_topic(kafka_broker, partitions=2)
     want: dict[int, list[int]] = defaultdict(list)
@@ -325,7 +325,7 @@ except Exception as error:
 
 
 def test_a_stop_and_a_long_error_do_not_overflow_the_stack(tmp_path: Path) -> None:
-    """Without -Xss the stream's thread dies of the stop, in java.util.regex."""
+    """Without -Xss a stop overflows the stack of the stream's thread, in java.util.regex."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     environ.pop("PYSPARK_PYTHON", None)
     done = subprocess.run(

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.topic_checks import check_topics
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
@@ -193,7 +193,9 @@ def test_a_topic_is_ingested_from_a_broker_that_asks(
 def test_errors_about_a_password_hide_it(
     secure_harness: JobHarness, secure_kafka: SecureKafka
 ) -> None:
-    """Also by what Spark and Kafka's client say: the check of the topics is left out here."""
+    """The errors of Spark and of Kafka's client hide it as well, so the check of the topics
+    is off.
+    """
     topic = secure_harness.topic(ROWS)
     wrong = "not-the-password-of-alice"
     options = secure_kafka.options("SCRAM512", wrong)
@@ -276,7 +278,7 @@ def test_a_topic_is_ingested_into_a_table_on_s3(
 def test_keys_that_are_replaced_under_way_are_followed(
     harness: JobHarness, s3: S3Server, tmp_path: Path
 ) -> None:
-    """With each snapshot the store takes other keys, which stand in files by then."""
+    """With each snapshot the store changes its keys, and files have the next ones by then."""
     keys = tmp_path / "keys"
     keys.mkdir()
     rounds = 0
@@ -322,13 +324,15 @@ def test_keys_that_are_replaced_under_way_are_followed(
 @pytest.mark.spark
 @pytest.mark.java
 def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -> None:
-    """Not even what a store tells a task of keys; Spark's own log and events are searched, too."""
+    """The test also searches Spark's own log and events for the keys that a store sends to a
+    task.
+    """
     schema = new_table_schema(
         columns=parse_columns("k INT, v STRING"),
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", "write-only": "true"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{s3.new_bucket()}/db.db/t"
     writer = TableWriter(create_or_open(location, schema, file_io_options=s3.options), CompactLater)

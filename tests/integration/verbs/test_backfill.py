@@ -122,7 +122,7 @@ def test_rows_that_wait_for_a_bucket_are_compared_and_written(
     capsys: pytest.CaptureFixture[str],
     moves: bool,
 ) -> None:
-    """Of the topic's rows some have a bucket, and some have changes that wait behind them."""
+    """Some rows of the topic have a bucket, and some have changes that wait behind them."""
     table = small_table(
         tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), bucket=-2, changelog_producer="input"
     )
@@ -234,7 +234,7 @@ def test_from_a_time_only_keys_of_the_topic_are_compared(
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
 
 
-def test_what_is_not_certain_is_refused(
+def test_backfill_refuses_an_uncertain_topic(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker)

@@ -62,7 +62,7 @@ def created(key: int, **image: Any) -> tuple[bytes, bytes]:
     return json.dumps({"k": key}).encode(), value.encode()
 
 
-def test_what_cannot_be_compared_is_a_finding(
+def test_check_reports_rows_that_it_cannot_compare(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker)
@@ -108,7 +108,9 @@ def test_what_cannot_be_compared_is_a_finding(
 def test_rows_that_share_a_key_of_the_source(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As they come when the table's key holds more than the source's: the replay has them too."""
+    """Such rows appear when the table's key has more columns than the source's, in the
+    replay too.
+    """
     topic = new_topic(kafka_broker)
     images = [(1, "mon"), (2, "mon"), (1, "tue"), (3, "tue"), (1, "wed")]
     produce(kafka_broker, topic, [created(k, v=v) for k, v in images])

@@ -43,7 +43,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def some_changes(chance: random.Random) -> list[Change]:
-    """Of some of 100 keys; a key is mostly in one partition."""
+    """Return changes of some of 100 keys, most of which stay in one partition."""
     changes: list[Change] = []
     for k in chance.sample(range(100), 60):
         kind = "-D" if chance.random() < 0.2 else "+I"

@@ -106,7 +106,7 @@ def orders_of(catalog: Catalog, **more: str) -> SmallTable:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "2", **more},
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
     return SmallTable(create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock()))
 
@@ -146,7 +146,7 @@ def test_comments_of_tables_and_columns_are_seen_by_java(
     schema = new_table_schema(
         columns=RowType(tuple(replace(c, description=f"the {c.name}") for c in columns)),
         primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, comment="the orders",
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )  # fmt: skip
     table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
     theirs = NamedTable(catalog=options, database="shop", table="orders")
@@ -241,7 +241,7 @@ def lock_of(options: Mapping[str, str], **more: str) -> CatalogLock:
 
 
 def is_given(lock: CatalogLock) -> bool:
-    """Whether a writer gets the lock in its time."""
+    """Return whether a writer gets the lock in its time."""
     try:
         with lock.hold(ORDERS):
             return True

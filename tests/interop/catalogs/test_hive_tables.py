@@ -85,7 +85,7 @@ def created(
         primary_keys=("k", "dt", "n"),
         partition_keys=("dt", "n"),
         options=OPTIONS,
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
     return SmallTable(create_or_open_in_catalog(catalog, identifier, schema, SystemClock()))
 
@@ -105,7 +105,7 @@ def partition_names(metastore: HiveMetastore, table: str) -> list[str]:
 
 
 def described(table: Struct) -> dict[str, Any]:
-    """What Hive's engines read of a table."""
+    """Return the parts of a table's entry that Hive's engines read."""
     storage = table.struct(TableField.STORAGE)
     parameters = table.text_map(TableField.PARAMETERS)
     return {
@@ -155,7 +155,7 @@ def test_comments_are_in_the_metastore(metastore: HiveMetastore, options: dict[s
             tuple(replace(column, description=f"a {column.name}") for column in parse_columns(KEYS))
         ),
         primary_keys=("k", "dt", "n"), partition_keys=("dt", "n"), options=OPTIONS,
-        time_millis=SystemClock().now_ms(), comment="orders",
+        time_ms=SystemClock().now_ms(), comment="orders",
     )  # fmt: skip
     table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
     of_columns = {"k": "a k", "dt": "a dt", "n": "a n"}
@@ -192,7 +192,7 @@ def test_partitions_are_listed_as_paimons_java_lists_them(
     assert len(partition_names(metastore, "orders")) == 4
 
 
-def test_what_others_put_into_a_table_survives(
+def test_the_catalog_keeps_fields_and_parameters_of_others(
     metastore: HiveMetastore, options: dict[str, str]
 ) -> None:
     """Fields that only a newer metastore has, and parameters of other tools."""

@@ -76,7 +76,7 @@ def sales_schema(columns: str = "day STRING NOT NULL, k INT NOT NULL, v STRING")
         primary_keys=("day", "k"),
         partition_keys=("day",),
         options={"bucket": "1", "metastore.partitioned-table": "true"},
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
 
 

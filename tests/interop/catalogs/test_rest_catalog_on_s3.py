@@ -50,7 +50,7 @@ def warehouse(paimon_rest: RestServer, tmp_path: Path, s3: S3Server) -> RestWare
 
 
 def give(warehouse: RestWarehouse, s3: S3Server, table: Identifier, access_key: str) -> None:
-    """From here on S3 takes the server's own key and this one, which the table's login has."""
+    """Let S3 accept the server's own key and this one, which the table's login has."""
     s3.valid_keys = frozenset({ACCESS_KEY, access_key})
     login = {**s3.options, "s3.access-key": access_key}
     warehouse.give(table.database, table.table, login)
@@ -62,7 +62,7 @@ def orders_of(warehouse: RestWarehouse) -> FileStoreTable:
         primary_keys=("id",),
         partition_keys=(),
         options={"bucket": "1"},
-        time_millis=SystemClock().now_ms(),
+        time_ms=SystemClock().now_ms(),
     )
     catalog = catalog_of(warehouse.options, SystemClock())
     return create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())

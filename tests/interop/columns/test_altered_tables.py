@@ -194,7 +194,7 @@ def a_job(location: str) -> TableWriter:
 
 
 def plan_at_start(job: TableWriter) -> None:
-    """Without buckets the planner of compactions looks at the files."""
+    """Let the job plan compactions; without buckets its planner reads the files."""
     job.commit.compact_due()
 
 

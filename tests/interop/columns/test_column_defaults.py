@@ -50,7 +50,7 @@ def defaulted(java: PaimonJava, path: Path, *, keys: bool) -> str:
 
 
 def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
-    """What our job makes of Debezium's messages for this table."""
+    """Return the rows that our job decodes from Debezium's messages for this table."""
     schema = open_table(location).schema
     decode = message_format("debezium-json", FormatSetup(
         columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
@@ -103,7 +103,7 @@ def test_nulls_and_missing_values_become_the_default(
 
 @pytest.mark.java
 def test_readers_fill_nothing_in(paimon_java: PaimonJava, tmp_path: Path) -> None:
-    """Neither for rows from before the DEFAULT, nor by the option of older Paimons."""
+    """Readers leave null in rows from before the DEFAULT, and with the option of older Paimons."""
     path = tmp_path / "db.db" / "t"
     paimon_java.create(path, [("k", "INT"), ("v", "INT")], options={"bucket": "-1"})
     paimon_java.batch_write(path, [("+I", {"k": 1, "v": None})])

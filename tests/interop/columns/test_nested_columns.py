@@ -64,7 +64,7 @@ class Kind:
             primary_keys=("k",),
             partition_keys=(),
             options={"bucket": "2", **self.options, **more},
-            time_millis=TIME_MS,
+            time_ms=TIME_MS,
         )
 
 
@@ -101,7 +101,7 @@ KINDS = {
 
 
 def alike(rows: Iterable[Row], unordered: Collection[str] = UNORDERED) -> list[str]:
-    """By content, without the order of elements where Paimon has none."""
+    """Return a value without the order of elements where Paimon has none."""
     return by_content(
         {
             name: sorted(value, key=repr) if name in unordered and value else value
@@ -201,7 +201,7 @@ def ids_from_zero(value: Any) -> Any:
 
 
 def stored_columns(path: Path) -> list[str]:
-    """What Parquet says of a file's columns, without what readers pass over."""
+    """Return Parquet's description of a file's columns, without the parts that readers ignore."""
     (file,) = path.glob("bucket-0/data-*.parquet")
     lines = str(pq.read_metadata(file).schema).splitlines()[2:]
     return [re.sub(r"(?<=Time\()isAdjustedToUTC=\w+|(?<=key_value) \(Map\)", "", x) for x in lines]

@@ -22,7 +22,7 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.variants.json_column import variants_of
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows
@@ -79,7 +79,7 @@ def schema(**options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -174,7 +174,7 @@ def test_conditions_on_members_of_what_paimon_wrote(
     shredding: str | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of columns in one piece and of shredded ones, before and after our compaction."""
+    """The columns are in one piece or shredded, and the reads precede and follow our compaction."""
     table = create_or_open(
         str(tmp_path / "db.db" / "t"), schema(**{"write-only": "true"}), SteppingClock()
     )
@@ -281,7 +281,7 @@ def test_pypaimon_reads_the_column(pypaimon: PyPaimonReader, tmp_path: Path) -> 
         ("k INT, doc VARIANT", "k", {"metadata.iceberg.storage": "table-location"}, "do not mark"),
     ],
 )
-def test_what_a_variant_cannot_be_is_refused(
+def test_a_schema_refuses_variants_where_they_cannot_be(
     columns: str, keys: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):
@@ -290,13 +290,13 @@ def test_what_a_variant_cannot_be_is_refused(
             primary_keys=(keys,),
             partition_keys=(),
             options={"bucket": "1", **options},
-            time_millis=TIME_MS,
+            time_ms=TIME_MS,
         )
 
 
 def test_texts_have_members_by_name() -> None:
     column = pa.array([as_struct('{"b": 1.50, "a": [true, null, "x"]}')])
-    assert json_of(column).to_pylist() == ['{"a":[true,null,"x"],"b":1.50}']
+    assert variant_texts(column).to_pylist() == ['{"a":[true,null,"x"],"b":1.50}']
 
 
 DAMAGED = [{"value": b"", "metadata": b""}, {"value": b"\x0c", "metadata": b"\x01\x00\x00"}]

@@ -40,7 +40,7 @@ def a_table(folder: Path, keys: tuple[str, ...], options: dict[str, str]) -> Fil
         primary_keys=keys,
         partition_keys=(),
         options={"bucket": "2", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
 
@@ -179,5 +179,5 @@ def test_what_vectors_cannot_be_is_refused(
             primary_keys=keys,
             partition_keys=(),
             options={"bucket": "1", **options},
-            time_millis=TIME_MS,
+            time_ms=TIME_MS,
         )

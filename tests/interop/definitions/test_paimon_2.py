@@ -119,7 +119,7 @@ def test_at_its_default_such_an_option_changes_nothing(
         "partition.idle-time-to-done",
     ],
 )
-def test_what_only_paimons_writers_keep_up_is_read_and_not_written(
+def test_we_read_but_do_not_write_tables_that_only_paimons_writers_keep_up(
     path: Path, key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small_table(path, "k INT, v STRING", ("k",)).commit(*inserts(FIRST))
@@ -168,7 +168,7 @@ def test_an_unknown_option_refuses_each_change_until_it_is_taken_out(
 def test_our_commits_name_their_writer_and_every_engine_reads_them(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, path: Path
 ) -> None:
-    """On top of a snapshot of PyPaimon 2, whose own notes stay with it."""
+    """Our commit follows a snapshot of PyPaimon 2, whose own notes stay in that snapshot."""
     written(pypaimon, path, {})
     SmallTable(open_for_writing(open_table(str(path)))).commit(*inserts([{"k": 3, "v": "c"}]))
     expected = [*MERGED, {"k": 3, "v": "c"}]

@@ -39,7 +39,7 @@ def schema_of(**options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", "write-only": "true", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -124,7 +124,7 @@ def test_levels_in_avro_and_its_codecs(
     options = {"bucket": "1", "file.format.per.level": "0:avro", "file.compression": codec}
     schema = new_table_schema(
         columns=parse_columns(columns), primary_keys=("k",), partition_keys=(),
-        options=options, time_millis=TIME_MS,
+        options=options, time_ms=TIME_MS,
     )  # fmt: skip
     table = create_or_open(str(path), schema, SteppingClock())
     changes = Rows(schema, ("+I",), random.Random(codec))
@@ -148,13 +148,13 @@ def test_levels_in_avro_and_its_codecs(
         ("k INT", {"file.compression": "lz4"}, "no codec lz4"),
     ],
 )
-def test_what_avro_does_not_hold_is_refused_at_start(
+def test_the_job_refuses_types_that_avro_lacks_at_its_start(
     columns: str, options: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
         new_table_schema(
             columns=parse_columns(columns), primary_keys=("k",), partition_keys=(),
-            options={"bucket": "1", "file.format": "avro", **options}, time_millis=TIME_MS,
+            options={"bucket": "1", "file.format": "avro", **options}, time_ms=TIME_MS,
         )  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def test_rows_within_rows_of_orc_keep_their_values(paimon_java: PaimonJava, tmp_
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "2", "file.format": "orc"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     path = tmp_path / "db.db" / "t"
     table = create_or_open(str(path), schema, SteppingClock())

@@ -63,7 +63,7 @@ def schema_of(kind: str, **options: str) -> TableSchema:
             **settings,
             **options,
         },
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -148,7 +148,7 @@ def words_table(path: Path, kind: str, **options: str) -> TableSchema:
             f"file-index.{kind}.columns": "amount" if kind == "bsi" else "word,amount",
             **options,
         },
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 

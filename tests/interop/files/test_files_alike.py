@@ -71,7 +71,7 @@ def write_ours(table: FileStoreTable, changes: list[Change], epoch: int) -> None
 
 
 def records(entries: Iterable[ManifestEntry]) -> list[str]:
-    """What manifests say, but for what is any writer's own."""
+    """Return the entries of manifests, without the fields that differ between writers."""
     return sorted(
         repr(
             replace(entry, file=replace(entry.file, file_name="", file_size=0, creation_time_ms=0))

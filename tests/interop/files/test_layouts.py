@@ -169,7 +169,7 @@ LAYOUTS = {
 
 
 def rows(epoch: int, keys: Sequence[int]) -> list[Change]:
-    """Of two partitions, one of them with a value that its folder's name escapes."""
+    """Return rows of two partitions, one of which has a value that its folder's name escapes."""
     return [
         (
             "+I",

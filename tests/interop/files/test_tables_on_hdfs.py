@@ -32,7 +32,7 @@ def a_schema(**options: str) -> TableSchema:
         primary_keys=("dt", "k"),
         partition_keys=("dt",),
         options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"} | options,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 

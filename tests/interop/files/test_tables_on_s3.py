@@ -27,7 +27,7 @@ def test_java_reads_the_copied_objects(
         primary_keys=("dt", "k"),
         partition_keys=("dt",),
         options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{s3.new_bucket()}/warehouse/db.db/t"
     table = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)

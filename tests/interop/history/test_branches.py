@@ -41,7 +41,7 @@ def schema_of(kind: str) -> TableSchema:
         primary_keys=KINDS[kind],
         partition_keys=(),
         options={"bucket": "1" if kind == "keyed" else "-1", "snapshot.num-retained.min": "1"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 

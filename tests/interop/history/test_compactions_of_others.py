@@ -121,7 +121,7 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["INT", "BIGINT", "TIMESTAMP(6)"])
 def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str) -> None:
-    """Of two tables with the same rows, one is compacted by Paimon and one by us."""
+    """Paimon compacts one of two tables with the same rows, and we compact the other."""
     options = {"record_level__expire_time": "1000 d", "record_level__time_field": "t"}
     days = [dt.datetime(year, 1, 1) for year in (1999, 2037)]  # noqa: DTZ001
     seconds = [int(day.replace(tzinfo=dt.UTC).timestamp()) for day in days]

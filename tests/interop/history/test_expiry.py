@@ -148,7 +148,7 @@ def test_time_counts_from_when_a_snapshot_was_replaced(
     our_table(tmp_path / "db.db" / "t", {})
     theirs, ours = two_copies(tmp_path / "db.db" / "t")
     table = open_table(str(ours))
-    times = {number: table.snapshots.snapshot(number).time_millis for number in range(3, 9)}
+    times = {number: table.snapshots.snapshot(number).time_ms for number in range(3, 9)}
     # Between the two a minute has passed, and so may between now and the expiries.
     number = next(n for n, time in times.items() if times[n + 1] - time > 50_000)
     cut = times[number]

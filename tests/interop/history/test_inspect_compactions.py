@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.inspect.compaction_history import compaction_rows
-from stream_app.app.inspect.files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketChoice
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.judges.paimon_java import PaimonJava
@@ -57,7 +57,7 @@ def test_compactions_of_java_are_derived_from_the_files(
 
 
 def test_files_that_java_moves_up_are_not_read(paimon_java: PaimonJava, tmp_path: Path) -> None:
-    """One file that overlaps no other and is large enough changes its level alone."""
+    """A large file that overlaps no other changes only its level."""
     table = a_table(tmp_path, write_only="true", num_levels=4)
     TableWriter(table).write(rows(0))
     paimon_java.compact(table.location, options={"write-only": False, "target-file-size": "1 b"})
@@ -67,7 +67,7 @@ def test_files_that_java_moves_up_are_not_read(paimon_java: PaimonJava, tmp_path
 
 
 def _sizes(paimon_java: PaimonJava, location: str) -> dict[int, list[int]]:
-    """By bucket, as Java lists the live files."""
+    """Return the sizes of each bucket's live files, in Java's order."""
     sizes: dict[int, list[int]] = {}
     for file in paimon_java.files(location):
         sizes.setdefault(file["bucket"], []).append(file["file_size"])

@@ -157,7 +157,9 @@ def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> No
 
 
 def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> None:
-    """Also with deletion vectors, a changelog of compactions, partitions and columns that came."""
+    """The tables have deletion vectors, a changelog of compactions, partitions and added
+    columns.
+    """
     options: dict[str, dict[str, Any]] = {
         "vectors": {"deletion-vectors.enabled": True, "changelog-producer": "lookup"},
         "lookup": {"changelog-producer": "lookup"},

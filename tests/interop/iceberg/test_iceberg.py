@@ -144,7 +144,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert described["properties"]["comment"] == "what was sold"
 
 
-def test_what_is_not_published_comes_with_the_next_commit(
+def test_the_next_commit_publishes_the_snapshots_that_iceberg_missed(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
     table = a_table(tmp_path, "id INT NOT NULL, name STRING")
@@ -212,7 +212,7 @@ def test_after_a_rollback_iceberg_s_readers_see_the_rows_that_followed_it(
 def test_random_epochs_are_seen_as_paimon_s(
     tmp_path: Path, iceberg: IcebergReader, seed: int, options: Mapping[str, str]
 ) -> None:
-    """With vectors after each compaction; without after a full one."""
+    """Iceberg shows rows after each compaction with deletion vectors, and else after a full one."""
     rng = random.Random(seed)
     chosen = {
         "num-sorted-run.compaction-trigger": "3",

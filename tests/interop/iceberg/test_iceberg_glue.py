@@ -40,7 +40,7 @@ CLIENT = {
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, s3: S3Server) -> None:
-    """That of the driver."""
+    """Set the variables of the driver."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", s3.endpoint)
     monkeypatch.setenv("AWS_REGION", REGION)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)

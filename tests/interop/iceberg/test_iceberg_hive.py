@@ -93,7 +93,7 @@ def a_table(
 
 
 def entry_of(metastore: HiveMetastore, label: str) -> Struct:
-    """What the metastore knows of a table."""
+    """Return the metastore's entry of a table."""
     database, _, name = label.partition(".")
     request = Struct({1: text(database), 2: text(name)})
     return (
@@ -249,7 +249,7 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
             primary_keys=(),
             partition_keys=(),
             options={"bucket": "-1", **chosen, **options},
-            time_millis=0,
+            time_ms=0,
         )
         assert hive.create_table(identifier, schema)
         place = hive.table(identifier)

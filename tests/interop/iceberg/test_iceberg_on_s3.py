@@ -81,7 +81,7 @@ def a_table(s3: S3Server, uri: str, kind: str) -> FileStoreTable:
         primary_keys=("id",),
         partition_keys=(),
         options={**options, **KINDS[kind]},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{bucket}/warehouse/shop.db/orders"
     return create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)

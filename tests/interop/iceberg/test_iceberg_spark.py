@@ -147,14 +147,14 @@ class JudgedTable:
         )
 
     def rows(self, rest: str = "") -> list[str]:
-        """By Spark; `rest` of the query."""
+        """Return the rows that Spark reads; `rest` is the rest of the query."""
         return by_content(normal_rows(self.query(f"SELECT * FROM {self.name} {rest}")))
 
     def query(self, text: str) -> pa.Table:
         return self.judge.rows(text)
 
     def operations(self) -> dict[int, str]:
-        """What Iceberg's snapshots did, by their numbers, which ascend."""
+        """Return the operations of Iceberg's snapshots by their ascending numbers."""
         query = f"SELECT snapshot_id, operation FROM {self.name}.snapshots ORDER BY 1"
         return {
             snapshot["snapshot_id"]: snapshot["operation"]
@@ -278,7 +278,7 @@ def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
     [("vectors of version 3", storage) for storage in ("table-location", "rest-catalog")],
     indirect=True,
 )
-def test_what_spark_writes_is_gone_with_our_next_commit(judged: JudgedTable) -> None:
+def test_our_next_commit_replaces_what_spark_wrote(judged: JudgedTable) -> None:
     """Else a catalog, whose numbers its commits have raised, would refuse all of ours."""
     judged.write(epochs=1)
     columns = judged.query(f"SELECT * FROM {judged.name}").column_names

@@ -234,7 +234,7 @@ def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: D
 
 
 def iceberg_findings(table: FileStoreTable) -> list[str]:
-    """What a check says of Iceberg."""
+    """Return the findings of a check about Iceberg."""
     findings = TableCheck(table, True, lambda *_: None).findings()
     return [finding.problem for finding in findings if finding.kind is FindingKind.ICEBERG]
 

@@ -89,7 +89,7 @@ def a_table(
             "metadata.iceberg.database": bucket,
             **options,
         },
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{bucket}/warehouse/shop.db/orders"
     return create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)

@@ -142,7 +142,7 @@ def test_paimon_and_we_write_in_turns(
 def test_java_reads_a_bucket_in_the_order_of_its_rows(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
-    """Also after compactions, with newer rows behind them."""
+    """The bucket has compacted files, and newer rows behind them."""
     options = SOON | {"bucket": "1", "bucket-key": "b"}
     table = a_table(tmp_path, "k INT, b INT", **options)
     writer = TableWriter(table)
@@ -159,7 +159,7 @@ def test_java_reads_a_bucket_in_the_order_of_its_rows(
 def test_deleted_rows_are_not_read_and_go_with_a_compaction(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    """Of a table from which another engine deletes, while we append to it and compact it."""
+    """Another engine deletes rows of the table while we append to it and compact it."""
     writer = deleting_writer(paimon_java, tmp_path, **{"compaction.min.file-num": 6}, **options)
     table, location = writer.table, writer.table.location
     for epoch in range(4):
@@ -240,7 +240,7 @@ def test_a_large_file_is_rewritten_when_a_fifth_of_it_is_deleted(
 
 
 def deleting_writer(paimon_java: PaimonJava, folder: Path, **options: Any) -> TableWriter:
-    """Of a table that Paimon made, of which rows may be deleted."""
+    """Return a writer of a table of Paimon's that allows deletes."""
     location = folder / "db.db" / "t"
     paimon_java.create(
         location, [("k", "INT")], primary_keys=[],

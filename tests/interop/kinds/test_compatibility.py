@@ -121,7 +121,7 @@ in Python.
 
 @dataclass
 class Tried:
-    """One kind of table, and what came of each step.
+    """One kind of table, and the outcome of each step.
 
     Attributes:
         crosses: the key lacks the partition.
@@ -198,7 +198,9 @@ class Tried:
         self.cells["stream_app", "check"] = YES if report.replayed else FILES
 
     def _look(self, library: str, read: Callable[[Path], pa.Table]) -> None:
-        """Where compactions look up, older values of a key stay below the file with their sum."""
+        """Note a library that counts values twice: a lookup keeps a key's older values below their
+        sum.
+        """
         with contextlib.suppress(PyPaimonError):
             if by_content(normal_rows(read(self.path))) != by_content(self.rows.values()):
                 self._counts_twice.add(library)
@@ -272,7 +274,7 @@ class Tried:
         return changes
 
     def _check_rows(self) -> None:
-        """Both read what either has written."""
+        """Check that Java and stream_app read the expected rows."""
         self._read("Java", lambda: self.java.read(self.path))
         self._read("stream_app", lambda: read_rows(self.table))
 
@@ -303,14 +305,14 @@ def of_kinds(rows: pa.Table) -> list[str]:
 
 
 def refusal(options: Mapping[str, str]) -> str:
-    """What stream_app says to a new table of a kind; empty: it makes one."""
+    """Return the error for a fresh table of a kind; empty if stream_app makes the table."""
     try:
         new_table_schema(
             columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
             primary_keys=("k",),
             partition_keys=(),
             options=options,
-            time_millis=0,
+            time_ms=0,
         )
     except (UsageError, UnsupportedTableError) as error:
         return error.problem.removeprefix("the table definition is wrong: ")
@@ -318,7 +320,7 @@ def refusal(options: Mapping[str, str]) -> str:
 
 
 def wanted_options(kind: tuple[str, str, str, str]) -> dict[str, str]:
-    """Of the kind; with dynamic buckets it takes deletes. A sum shows what is counted twice."""
+    """Return a kind's options. Dynamic buckets take deletes; a sum shows rows that count twice."""
     sums = {"fields.v.aggregate-function": "sum"} if kind[0] == "aggregation" else {}
     return options_of(kind) | sums | (TAKES_DELETES[kind[0]] if kind[2] == "-1" else {})
 

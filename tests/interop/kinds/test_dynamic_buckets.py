@@ -78,7 +78,7 @@ def index_of(paimon_java: PaimonJava, table: FileStoreTable) -> Buckets:
 
 
 def grew(before: Buckets, after: Buckets) -> bool:
-    """Whether each hash has kept its bucket."""
+    """Return whether each hash has kept its bucket."""
     return all(hashes <= after.get(bucket, set()) for bucket, hashes in before.items())
 
 

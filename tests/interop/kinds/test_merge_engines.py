@@ -45,7 +45,7 @@ class EngineCase:
     """One engine and its options.
 
     Attributes:
-        kinds: of the rows, drawn at random.
+        kinds: the row kinds, of which a test draws at random.
         small: columns whose values are drawn from few, so that they meet again.
     """
 
@@ -239,7 +239,7 @@ def _schema(case: EngineCase, **options: str) -> TableSchema:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "2", **case.options, **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -285,7 +285,7 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
 def test_paimon_reads_what_our_compactions_leave(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    """With compactions as they become due, of a few files each; and narrow reads."""
+    """Our compactions merge a few files each, as they become due; some reads take few columns."""
     case, rng = CASES[name], random.Random(f"{seed} {name} compacted")
     table, _ = _two_tables(tmp_path, case, **{"num-sorted-run.compaction-trigger": "2"})
     writer, changes = TableWriter(table), Rows(table.schema, case, rng)
@@ -332,7 +332,7 @@ def test_we_refuse_the_rows_that_paimon_commits_and_never_reads_again(
 
 
 def _error_of(paimon_java: PaimonJava, path: Path) -> PaimonError | None:
-    """What a read of the table ends with; None: it ends well."""
+    """Return the error of a read of the table; None if the read succeeds."""
     try:
         paimon_java.read(path)
     except PaimonError as error:

@@ -43,7 +43,7 @@ def _sets_of(java: PaimonJava, function: str, numbers: Iterable[list[int]]) -> l
 
 
 def _described(java: PaimonJava, function: str, value: bytes | None) -> str | None:
-    """What a value holds: how many numbers and their hash, or a sketch's estimate."""
+    """Return a value's count of numbers and their hash, or a sketch's estimate."""
     if value is None:
         return None
     encoded = [base64.b64encode(value).decode()]
@@ -72,7 +72,7 @@ def _changes(java: PaimonJava, chance: random.Random, count: int) -> list[Change
 
 
 def _held(java: PaimonJava, rows: Iterable[dict[str, Any]]) -> Iterator[list[Any]]:
-    """What the values of each row hold, as Java reads them."""
+    """Return the content of each row's values, as Java reads them."""
     for row in sorted(rows, key=lambda row: row["k"]):
         yield [row["k"], *(_described(java, name, row[name]) for name in FUNCTIONS)]
 

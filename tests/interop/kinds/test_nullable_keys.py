@@ -61,7 +61,7 @@ def compact_whole(small: SmallTable) -> None:
 
 
 class Model:
-    """What a table must hold, by key."""
+    """The rows that a table must hold, by key."""
 
     def __init__(self, options: Mapping[str, str], seed: int) -> None:
         self.options, self.rng = options, random.Random(seed)

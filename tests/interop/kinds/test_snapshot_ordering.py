@@ -51,7 +51,7 @@ def table_of(path: Path, **options: str) -> FileStoreTable:
 
 
 def compact(table: FileStoreTable, *, whole: bool) -> None:
-    """As `stream-app compact` beside write-only jobs."""
+    """Compact as `stream-app compact` does beside write-only jobs."""
     compacting = table.with_options(
         {"write-only": "false", "num-sorted-run.compaction-trigger": "2"}
     )

@@ -40,7 +40,7 @@ def a_table(path: Path, rng: random.Random, **options: str) -> list[Change]:
         primary_keys=(),
         partition_keys=("p",),
         options={"bucket": "-1", "write-only": "true", "target-file-size": "4 kb", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     table = create_or_open(str(path), schema, SteppingClock())
     rows: list[Change] = [

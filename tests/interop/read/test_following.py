@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 
 def theirs(paimon_java: PaimonJava, path: str, **options: Any) -> Told:
-    """Of rows that are read first, Java leaves those that were updated +U; we tell all as +I."""
+    """Return Java's changes with +I for +U: Java leaves +U in the rows that it reads first."""
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
     by_snapshot = {
         plan.snapshot: plan.changes for plan in paimon_java.changelog(path, options=keys)
@@ -60,7 +60,7 @@ def assert_followed_alike(paimon_java: PaimonJava, path: str, times: Sequence[in
 
 
 def times_of(table: FileStoreTable) -> list[int]:
-    return [snapshot.time_millis for snapshot in table.snapshots.backwards()][::-1]
+    return [snapshot.time_ms for snapshot in table.snapshots.backwards()][::-1]
 
 
 @pytest.mark.parametrize("name", ["every type", "no changelog", "partitions"])

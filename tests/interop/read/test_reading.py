@@ -150,7 +150,7 @@ def test_versions_and_differences_are_javas(
         assert rows(table.read(snapshot=number)) == by_content(
             paimon_java.read(location, snapshot=number)
         )
-        at = store.snapshots.snapshot(number).time_millis
+        at = store.snapshots.snapshot(number).time_ms
         assert rows(table.read(timestamp=at)) == by_content(
             paimon_java.read(location, options={"scan.timestamp-millis": at})
         )
@@ -168,7 +168,7 @@ def test_versions_and_differences_are_javas(
                 assert_differences(table, start, end, reader, wanted)
             else:
                 assert rows(reader) == by_content(wanted), (mode, start, end)
-            times = [store.snapshots.snapshot(number).time_millis for number in (start, end)]
+            times = [store.snapshots.snapshot(number).time_ms for number in (start, end)]
             # From before the first snapshot: 1.4 compares with that one, later ones with none.
             back = [0] if mode == "diff" else [0, 1, 10**6]
             low, high = times[0] - noise.choice(back), times[1] + noise.choice([0, 1])

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.java, pytest.mark.spark, pytest.mark.usefixtures("unsy
 def test_rows_are_those_that_java_reads(
     source: SparkSession, paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    """Of one key or several, with partitions or without, compacted in part."""
+    """The tables have one key column or several, partitions or none, and some compacted buckets."""
     location = written(tmp_path, name, seed).location
     rows = rows_of(frame(source, location), location)
     assert by_content(rows) == by_content(without_nanoseconds(paimon_java.read(location)))
@@ -235,7 +235,7 @@ def test_streams_begin_where_java_begins(
     paimon_java: PaimonJava, tmp_path: Path, producer: str
 ) -> None:
     small = a_history(tmp_path, changelog_producer=producer)
-    third = small.table.snapshots.snapshot(3).time_millis
+    third = small.table.snapshots.snapshot(3).time_ms
     starts: dict[str, dict[str, str]] = {
         "latest-full": {},
         "latest": {},

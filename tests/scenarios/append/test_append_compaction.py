@@ -170,7 +170,7 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
     assert_rows(writer)
 
 
-def test_what_fails_for_a_while_is_compacted_in_the_end(tmp_path: Path) -> None:
+def test_a_compaction_that_fails_for_a_while_succeeds_in_the_end(tmp_path: Path) -> None:
     """Nobody waits for it after three failures; epochs go on, and so does trying."""
     writer = TableWriter(a_table(tmp_path), lambda table: CompactInThreads(table, FAILURES_MAX))
     for epoch in range(5):
@@ -242,7 +242,7 @@ def attempt(writer: TableWriter, epoch: int, changes: Sequence[Change]) -> None:
 
 
 def wait_for_plan(writer: TableWriter) -> None:
-    """Until the planning is done and its tasks run."""
+    """Wait until the planning has ended and its tasks run."""
     compactions = writer.commit.compactions
     while compactions.metrics().unfinished == 0 and not compactions.is_idle():
         compactions.wait_for_any()
@@ -269,7 +269,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
 
 
-def test_what_another_writer_deletes_is_not_planned(tmp_path: Path) -> None:
+def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, write_only="true"))
     for epoch in range(4):
         writer.write(rows(epoch))
@@ -351,7 +351,9 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
 
 
 def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
-    """It reads snapshots up to the newest of its time; the next compactions read on."""
+    """A full compaction reads snapshots up to the newest of its time; the next compactions
+    read on.
+    """
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))

@@ -226,7 +226,7 @@ def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:
 
 
 def test_compact_reports_files_that_could_not_be_compacted(tmp_path: Path) -> None:
-    """One partition, two units; one of them fails for ever, the other succeeds in between."""
+    """One of a partition's two units always fails; the other one succeeds in between."""
     from concurrent.futures import Future
 
     from stream_app.errors import CompactionError

@@ -75,7 +75,7 @@ def test_a_column_with_nan_has_no_statistics_at_all(tmp_path: Path) -> None:
 
 
 def test_sequence_numbers_count_through_the_files_of_a_writer(tmp_path: Path) -> None:
-    """Without buckets they begin at 0 in each epoch."""
+    """Without buckets the numbers begin at 0 in each epoch."""
     small = a_table(tmp_path, target_file_size="4 kb", bucket=-1)
     for epoch in range(2):
         small.commit(*inserts(*range(epoch * 2000, epoch * 2000 + 2000)))
@@ -142,7 +142,7 @@ def test_conditions_need_no_key(tmp_path: Path) -> None:
     assert normal_rows(rows) == [{"s": "row 7"}, {"s": "again"}]
 
 
-def test_what_takes_a_row_back_is_refused_or_ignored(tmp_path: Path) -> None:
+def test_an_append_table_refuses_or_ignores_deletes(tmp_path: Path) -> None:
     small = a_table(tmp_path / "refused")
     with pytest.raises(UnsupportedTableError, match="cannot take a row back"):
         small.commit(*inserts(1), ("-D", {"k": 1}))

@@ -95,7 +95,7 @@ def answers(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def answered(path: Path, name: str) -> Answer:
-    """What is answered; None: an error that names the file. Empty when it cannot be opened."""
+    """Return the answers; None if an error names the file; empty if the table cannot be opened."""
     try:
         questions = list(answers(path))
     except StreamAppError as error:
@@ -130,7 +130,7 @@ def flipped(file: Path, bit: int) -> Iterator[None]:
 
 
 def findings(path: Path) -> list[str]:
-    """What the check says; also when it cannot open the table."""
+    """Return the findings of the check, or its error if it cannot open the table."""
     try:
         table = open_table(str(path))
         return [str(finding) for finding in TableCheck(table, False, lambda *_: None).findings()]

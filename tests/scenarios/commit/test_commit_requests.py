@@ -79,7 +79,7 @@ def test_a_snapshot_asks_for_the_one_before_it_three_times(tmp_path: Path) -> No
 
 
 def test_an_expiry_lists_the_tags_three_times(tmp_path: Path) -> None:
-    """When it plans, when it has announced what goes, and when that has gone."""
+    """The expiry lists them when it plans, after its announcement, and after the deletion."""
     job = Job(
         tmp_path,
         num_sorted_run__compaction_trigger=100,

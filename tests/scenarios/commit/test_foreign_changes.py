@@ -32,7 +32,7 @@ def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def roll_back(table: FileStoreTable, snapshot_id: int) -> None:
-    """As Paimon does it: later snapshots go, and the hint says so."""
+    """Roll back as Paimon does: delete the later snapshots, and write the hint."""
     for number in table.snapshots.ids():
         if number > snapshot_id:
             Path(table.location, "snapshot", f"snapshot-{number}").unlink()
@@ -92,7 +92,7 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
 
 
 def test_the_numbers_of_files_count_each_writers_commit_once(tmp_path: Path) -> None:
-    """Also where another writer commits between the job's look at the table and its snapshot."""
+    """Another writer may commit between the job's look at the table and the job's snapshot."""
     writer = TableWriter(a_table(tmp_path))
     other = TableWriter(writer.table, user="other")
     overtakes = [lambda: other.write([row(100, "b")]), lambda: other.write([row(101, "b")])]
@@ -124,7 +124,9 @@ def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_
 
 
 def test_a_snapshot_that_is_overwritten_later_is_missed(tmp_path: Path) -> None:
-    """Also one that came after another writer's, whose changes are still to be looked at."""
+    """The job misses one as well that follows another writer's snapshot, which it has not
+    yet read.
+    """
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")
@@ -231,7 +233,7 @@ def test_a_partition_that_others_rescale_is_written_by_its_number(tmp_path: Path
 
 
 def test_a_partition_whose_keys_lie_anywhere_keeps_the_tables_number(tmp_path: Path) -> None:
-    """With 'partition-lookup' shares of keys are as many as buckets."""
+    """With 'partition-lookup' a table has as many key shares as buckets."""
     path = tmp_path / "db.db" / "t"
     columns = "dt STRING, k INT, v STRING"
     options = {"bucket": 2, "partition_lookup": "true"}

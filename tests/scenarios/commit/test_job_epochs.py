@@ -162,7 +162,7 @@ def test_a_twin_is_found_when_its_snapshots_have_expired(jobs: Jobs) -> None:
 
 
 def test_a_job_that_is_gone_for_good_keeps_nothing(jobs: Jobs) -> None:
-    """Also where no job of ours commits any more, and nobody could hand on what it has done."""
+    """The table may have no other job of ours that commits and hands on the epochs of this one."""
     clock = jobs.table.clock
     assert isinstance(clock, SteppingClock)
     jobs.write(jobs.first, 2)
@@ -234,7 +234,7 @@ def test_after_a_rollback_the_table_knows_what_is_in_it(jobs: Jobs) -> None:
 
 
 def test_of_many_snapshots_few_are_read(jobs: Jobs) -> None:
-    """By a commit and by an expiry, also when no job has ever committed an epoch."""
+    """A commit and an expiry read few, even if no job has ever committed an epoch."""
     for _ in range(20):
         a_foreign_snapshot(jobs.table)
     committer(jobs.table, "one").truncate(BATCH_COMMIT_IDENTIFIER)

@@ -37,12 +37,12 @@ def row(key: int, value: str) -> Changes:
 
 
 def a_table(*, is_append: bool = False, epochs: int = 3) -> FileStoreTable:
-    """With some epochs of user a, and one row in each."""
+    """Make a table with some epochs of user a, each of which has one row."""
     table = memory_table(OPTIONS)
     if is_append:
         schema = new_table_schema(
             columns=parse_columns("k INT, v STRING"), primary_keys=(), partition_keys=(),
-            options={"bucket": "-1", "write-only": "true"}, time_millis=1,
+            options={"bucket": "-1", "write-only": "true"}, time_ms=1,
         )  # fmt: skip
         table = replace(table, location="/append", schema=schema)
         assert table.schemas.create(schema)
@@ -53,7 +53,7 @@ def a_table(*, is_append: bool = False, epochs: int = 3) -> FileStoreTable:
 
 
 def write_epoch(number: int, changes: Changes) -> Any:
-    """What a process of user a does to make an epoch; whether the table had it already."""
+    """Write an epoch as a process of user a does, and return whether the table had it already."""
 
     def work(table: FileStoreTable) -> bool:
         writer = TableWriter(table, user="a")
@@ -116,7 +116,7 @@ def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> No
 
 @pytest.mark.parametrize("is_append", [False, True])
 def test_a_late_committer_dies_before_its_check(is_append: bool) -> None:
-    """Only `check` sees its snapshot, and the next expiry takes it."""
+    """Only `check` sees the late snapshot, and the next expiry deletes it."""
     story, work = a_table(is_append=is_append), write_epoch(3, row(50, "late"))
     whole = Actor(copy_of(story), work)
     whole.finish()

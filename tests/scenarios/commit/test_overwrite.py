@@ -155,7 +155,7 @@ def test_partitions_with_more_buckets_than_the_table_are_dropped_whole(tmp_path:
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["partition", "table"])
-def test_what_others_commit_meanwhile_is_overwritten_too(tmp_path: Path, whole: bool) -> None:
+def test_an_overwrite_replaces_what_others_commit_meanwhile(tmp_path: Path, whole: bool) -> None:
     table = a_table(tmp_path)
     TableWriter(table).write(days("mon", "tue"))
     late = days("mon", "wed", value="late")
@@ -188,7 +188,7 @@ def test_an_overwrite_that_loses_every_race_changes_nothing(tmp_path: Path) -> N
 
 
 def test_a_stream_that_drops_partitions_itself_goes_on(tmp_path: Path) -> None:
-    """As partition expiry does it: with the stream's user and the identifier of its last epoch."""
+    """Partition expiry also commits with the stream's user and the identifier of its last epoch."""
     table = a_table(tmp_path, num_sorted_run__compaction_trigger=3)
     writer = TableWriter(table)
     for value in "abc":
@@ -251,7 +251,7 @@ def _index(table: FileStoreTable) -> list[Any]:
     return table.manifests.read_index_manifest(latest.index_manifest if latest else None)
 
 
-def test_what_was_dropped_is_no_longer_in_the_manifests_after_a_merge(tmp_path: Path) -> None:
+def test_a_merge_of_manifests_removes_dropped_entries(tmp_path: Path) -> None:
     table = a_table(tmp_path, manifest__merge_min_count=2)
     writer = TableWriter(table)
     for value in "ab":

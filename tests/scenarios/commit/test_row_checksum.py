@@ -65,7 +65,7 @@ def findings(table: FileStoreTable) -> tuple[list[str], list[str]]:
 
 
 def shown(table: FileStoreTable) -> str:
-    """What people see of the checksum."""
+    """Return the checksum as the overview shows it."""
     return overview(table, table.snapshots.latest()).checksum or ""
 
 

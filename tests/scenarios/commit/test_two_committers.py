@@ -26,7 +26,7 @@ def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("seen", ["in an epoch", "in an idle commit"])
 def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, seen: str) -> None:
-    """Both merge the same files into the highest level: only the first may."""
+    """Both writers merge the same files into the highest level, and only the first may commit."""
     options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
     slow = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
     later = CompactLater(slow.table)
@@ -119,7 +119,7 @@ def test_a_twin_of_a_job_that_has_not_committed_yet(tmp_path: Path) -> None:
 
 
 def test_a_twin_that_only_compacts_is_noticed_too(tmp_path: Path) -> None:
-    """It has committed no epoch of its own: only that the snapshot is not ours tells it."""
+    """The twin has committed no epoch, so the job sees only a snapshot that it did not write."""
     options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
     original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
     original.commit(row(1, "a"))

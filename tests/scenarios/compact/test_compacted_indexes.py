@@ -34,7 +34,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compact(table: FileStoreTable) -> None:
-    """As `stream-app compact --full`: all is in one file a bucket then."""
+    """Compact as `stream-app compact --full` does, into one file a bucket."""
     compactor = StreamTableCommit(
         table, "compactor", CompactInCaller(table), BATCH_COMMIT_IDENTIFIER
     )

@@ -32,7 +32,6 @@ def a_table(folder: Path, producer: str, **options: Any) -> FileStoreTable:
 
 
 def changes_by_snapshot(table: FileStoreTable) -> dict[int, list[tuple[str, int, str]]]:
-    """By snapshot."""
     by_snapshot: dict[int, list[tuple[str, int, str]]] = {}
     for changes in PaimonTable(table).changelog(snapshot=1):
         rows = [(row["rowkind"], row["k"], row["v"]) for row in changes.rows.to_pylist()]

@@ -79,7 +79,7 @@ def test_off_peak_hours_follow_the_clock(tmp_path: Path) -> None:
 
 
 def test_full_compaction_is_paced_by_the_epochs(tmp_path: Path) -> None:
-    """Also of buckets that an earlier process has written."""
+    """The pace holds for buckets as well that an earlier process has written."""
     options = {"full_compaction__delta_commits": 3, "num_sorted_run__compaction_trigger": 9}
     writer = TableWriter(a_table(tmp_path, bucket=2, **options), CompactInThreads)
     shapes = []
@@ -180,7 +180,7 @@ def test_a_wrong_time_field_is_refused_at_once(
             primary_keys=("k",),
             partition_keys=(),
             options=options,
-            time_millis=0,
+            time_ms=0,
         )
 
 

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 
 def a_compactor(table: FileStoreTable) -> StreamTableCommit:
-    """With a commit user of its own, as each such job has."""
+    """Return a compactor with a commit user of its own, as each such job has."""
     job = table.with_options({"write-only": "false"})
     return StreamTableCommit(
         job,
@@ -73,10 +73,10 @@ class Follower(JobListener):
         self.compaction.run()
         return self.reasons
 
-    def idle_commit(self, table: str, report: IdleReport) -> None:
+    def on_idle_commit(self, table: str, report: IdleReport) -> None:
         self.reasons += [compaction.reason for compaction in report.compactions]
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         self.stop_requested.set()
 
 
@@ -245,7 +245,7 @@ def test_options_in_the_table_are_checked_together_with_those_of_a_compaction(
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:
-    """As with trigger = availableNow from cron: each run has one epoch."""
+    """Each run writes one epoch, as a job with `trigger = availableNow` does under cron."""
     from stream_app.errors import CompactionError
 
     table = a_table(tmp_path, write_only="true", write_only__stop_trigger=3)
@@ -309,7 +309,7 @@ def test_many_failures_at_once_are_one_outage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compacts", [False, True])
 def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool) -> None:
-    """By the table's number a key would be there twice."""
+    """By the table's number of buckets a key would get two rows."""
     table = small_table(
         tmp_path / "db.db" / "t", "dt STRING, k INT, v STRING", ("dt", "k"), ("dt",),
         bucket=2, write_only="true",

@@ -45,7 +45,7 @@ def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTable
 
 @pytest.mark.parametrize("keys", ["k", ""])
 def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> None:
-    """It could be published never, and waiting for that would not end."""
+    """No commit could publish the compaction, and a job that waited for it would never end."""
     bucket: dict[str, Any] = {"bucket": 1 if keys else -1}
     table = small_table(tmp_path / "db.db" / "t", "k INT, a INT", keys, **bucket).table
     writer = TableWriter(table)
@@ -87,7 +87,9 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
 
 
 def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
-    """One writes and compacts, one only writes, one only compacts; each has its own keys."""
+    """One job writes and compacts, one only writes, and one only compacts; each has its own
+    keys.
+    """
     options = {"bucket": 2, "num_sorted_run__compaction_trigger": 3, "commit__max_retries": 1000}
     table = a_table(tmp_path, **options)
     generator = random.Random(seed)

@@ -35,7 +35,7 @@ def test_a_compaction_that_failed_is_tried_again(tmp_path: Path, failures: int) 
 def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Until then it is written, whatever fails."""
+    """Below the stop trigger the job writes the bucket, although its compactions fail."""
     options = {"num_sorted_run__compaction_trigger": 2, "num_sorted_run__stop_trigger": 6}
     writer = TableWriter(a_table(tmp_path, **options), lambda table: CompactInThreads(table, 10**6))
     for epoch in range(7):

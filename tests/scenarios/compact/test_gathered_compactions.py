@@ -90,7 +90,7 @@ def test_a_writer_that_must_wait_gets_them_at_once(tmp_path: Path) -> None:
 
 
 def test_a_stop_publishes_what_has_finished_and_begins_nothing(tmp_path: Path) -> None:
-    """At the end of a job nobody waits for others any more."""
+    """A job that ends does not wait for the compactions that others run."""
     writer, executor, _ = a_writer(tmp_path)
     for epoch in range(2):
         writer.write(rows(epoch))

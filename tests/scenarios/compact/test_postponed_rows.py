@@ -91,7 +91,9 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
 
 
 def test_a_follower_gets_the_rows_that_wait_when_it_begins(tmp_path: Path) -> None:
-    """Without a changelog a move tells nothing, and the snapshots before it are behind it."""
+    """Without a changelog the move emits no changes, and the follower is past the snapshots before
+    it.
+    """
     table = a_table(tmp_path)
     writer = TableWriter(table)
     writer.write(rows(0))

@@ -30,7 +30,7 @@ STOP_ABOVE_TRIGGER = 3
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("name", LOADS)
-def test_what_holds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> None:
+def test_a_bucket_keeps_its_bounds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> None:
     flushes, bucket = 1_000, simulated_bucket(tmp_path, LOADS[name], {TRIGGER: trigger})
     for number in range(flushes):
         bucket.flush()
@@ -42,7 +42,7 @@ def test_what_holds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> N
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_what_ten_thousand_flushes_cost(tmp_path: Path, name: str) -> None:
+def test_ten_thousand_flushes_cost_no_more_than_promised(tmp_path: Path, name: str) -> None:
     trigger = TRIGGERS[0]
     bucket = simulated_bucket(tmp_path, LOADS[name], {TRIGGER: trigger})
     for _ in range(FLUSHES):
@@ -86,7 +86,7 @@ def check_costs(bucket: Simulation, trigger: int) -> None:
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
 def test_no_rules_write_less_with_as_few_runs(trigger: int) -> None:
-    """And what universal compaction writes above that is little, while it has runs enough."""
+    """If universal compaction has enough runs, it writes little more than this minimum."""
     flushes = 600
     outcome = simulate(INSERTS, {TRIGGER: trigger}, flushes)
     least = least_writes(flushes, outcome.runs_max) / flushes

@@ -156,7 +156,7 @@ def test_a_job_whose_source_is_idle_compacts_at_its_start(tmp_path: Path, kind: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_only_compacts_takes_them_too(tmp_path: Path, kind: str) -> None:
-    """As `stream-app compact TABLE` does."""
+    """The job compacts as `stream-app compact TABLE` does."""
     table = a_table(tmp_path, KINDS[kind])
     died(table)
     compacting = CompactInCaller(table)

@@ -38,7 +38,7 @@ def a_writer(folder: Path) -> TableWriter:
         primary_keys=("k",),
         partition_keys=(),
         options=OPTIONS,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return TableWriter(create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock()))
 
@@ -105,7 +105,7 @@ def test_a_writer_that_dies_at_any_operation_is_followed_by_one_that_finishes(
 
 @pytest.mark.parametrize("mode", ["before", "after", "half"])
 def test_a_process_that_lives_on_after_a_failure_does_no_harm(tmp_path: Path, mode: Mode) -> None:
-    """It may do the epoch again, or find that it is in the table already: then it must stop."""
+    """The process may repeat the epoch, or find it in the table; in that case it must stop."""
     count = len(operations(tmp_path / "whole"))
     for at in range(count):
         writer = a_writer(tmp_path / str(at))

@@ -85,7 +85,7 @@ def test_a_job_that_would_store_rows_twice_does_not_begin(tmp_path: Path) -> Non
 
 
 def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
-    """With the offsets that the error gives."""
+    """The restarted job begins at the offsets that the error gives."""
     tables, runner = after_a_loss(tmp_path), EpochHere()
     failure = run(tables.started(runner), tables, runner)
     assert isinstance(failure, CheckpointError)

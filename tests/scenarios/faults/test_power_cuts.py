@@ -163,7 +163,7 @@ def sound_after_cuts_everywhere(
 
 
 def deleted(cuts: list[str], folder: str) -> int:
-    """How many of the cuts came after a deletion in a folder."""
+    """Return how many of the cuts followed a deletion in a folder."""
     return sum(operation.startswith(f"delete /t/{folder}/") for operation in cuts)
 
 

@@ -84,11 +84,11 @@ def test_a_batch_names_its_snapshot(small: SmallTable) -> None:
         {"rowkind": "-U", "v": "a"},
         {"rowkind": "+U", "v": "b"},
     ]
-    assert TIME_MS < full.commit_time_millis < changes.commit_time_millis
+    assert TIME_MS < full.commit_time_ms < changes.commit_time_ms
 
 
 def test_what_comes_after_the_call_is_not_missed(small: SmallTable) -> None:
-    """Also when nobody has asked for the first batch yet."""
+    """The follower returns rows that a writer commits before the first batch is read."""
     commit(small, "a")
     changes = PaimonTable(small.table).changelog(start="latest", follow=True)
     commit(small, "b", "c")
@@ -116,7 +116,7 @@ def test_a_follower_that_fell_behind_gets_an_error(small: SmallTable) -> None:
 
 
 def test_a_follower_gets_an_error_for_a_missing_snapshot(small: SmallTable) -> None:
-    """As a rollback that was interrupted can leave it; else it would wait for ever, too."""
+    """An interrupted rollback can leave such a gap, and a follower must not wait forever."""
     commit(small, "a", "b", "c")
     small.table.snapshots.delete(2)
     changes = PaimonTable(small.table).changelog(snapshot=1, follow=True)

@@ -40,7 +40,7 @@ class Shop:
             table.commit(("+I", {"id": 1, "v": v}))
             latest = table.table.snapshots.latest()
             assert latest is not None
-            at[name] = TableAt(latest.snapshot_id, latest.time_millis)
+            at[name] = TableAt(latest.snapshot_id, latest.time_ms)
         return self.record(at)
 
     def record(self, at: dict[str, TableAt], **left_out: str) -> DatabaseSnapshot:

@@ -36,13 +36,13 @@ FAR_ROWS = DeletionVector.of_positions([2**33], bitmap64=True)
 
 
 def an_append_table(folder: Path, **options: str) -> FileStoreTable:
-    """Without a primary key; without buckets, unless `bucket` says so."""
+    """Make a table without a primary key; it has buckets only if `bucket` says so."""
     keyed = new_table_schema(
         columns=COLUMNS,
         primary_keys=("k", "dt"),
         partition_keys=("dt",),
         options={"bucket": "1"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     schema = replace(keyed, primary_keys=(), options={"bucket": "-1", **options})
     return FileStoreTable(str(folder / "db.db" / "t"), schema, LocalFileIO(), SteppingClock())
@@ -53,7 +53,7 @@ def a_snapshot(index_manifest: str | None) -> Snapshot:
         snapshot_id=1, schema_id=0, base_manifest_list="b", base_manifest_list_size=1,
         delta_manifest_list="d", delta_manifest_list_size=1, changelog_manifest_list=None,
         changelog_manifest_list_size=None, index_manifest=index_manifest, commit_user="u",
-        commit_identifier=1, commit_kind=CommitKind.OVERWRITE, time_millis=TIME_MS,
+        commit_identifier=1, commit_kind=CommitKind.OVERWRITE, time_ms=TIME_MS,
         total_record_count=0, delta_record_count=0, changelog_record_count=None, watermark=None,
         statistics=None, properties=None, next_row_id=None,
     )  # fmt: skip
@@ -129,7 +129,7 @@ def test_rows_are_deleted_in_addition(tmp_path: Path) -> None:
     assert vectors["d2"] == OTHER_ROWS
 
 
-def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_a_delete_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     before = with_four_vectors(table)
     names = sorted(path.name for path in Path(table.location).rglob("*"))

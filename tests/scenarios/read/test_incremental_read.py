@@ -79,7 +79,7 @@ def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
 def test_between_times(small: SmallTable) -> None:
     """After the first one, up to the last one."""
     snapshots = small.table.snapshots
-    at = {number: snapshots.snapshot(number).time_millis for number in range(1, 6)}
+    at = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}
     for first, last in itertools.combinations(range(1, 6), 2):
         for mode in ("delta", "changelog", "diff"):
             wanted = came(small, first, last, scan_mode=mode)
@@ -147,7 +147,7 @@ def test_wrong_ranges_are_refused(small: SmallTable) -> None:
 
 
 def test_a_snapshot_that_is_gone_amid_a_range_is_reported(small: SmallTable) -> None:
-    """It may expire between the look at the range and the reading."""
+    """The snapshot may expire after the reader has planned the range."""
     small.table.snapshots.delete(3)
     with pytest.raises(UsageError, match="snapshot 3 does not exist"):
         came(small, 1, 5, scan_mode="delta")

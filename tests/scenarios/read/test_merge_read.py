@@ -51,7 +51,7 @@ def _json(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_some_columns_of_a_java_table(name: str) -> None:
-    """Without the key among them: it is read for the merge and left out."""
+    """The columns lack the key: the reader reads it for the merge and then drops it."""
     table = open_table(str(TABLES / "java.db" / name))
     last = table.schema.fields.names[-1]
     expected = json.loads((TABLES / f"{name}.json").read_text())["rows"]
@@ -174,7 +174,7 @@ def test_conditions_leave_buckets_unread(tmp_path: Path) -> None:
 
 
 def test_pruning_of_every_type_of_key() -> None:
-    """Of a table that Java wrote: the row is found, and in one bucket."""
+    """Java wrote the table; the reader finds the row, and reads one bucket."""
     files = NotingFileIO()
     table = replace(open_table(str(TABLES / "java.db" / "composite_key")), file_io=files)
     for row in rows_of(MergeRead(table)):
@@ -195,7 +195,7 @@ def test_pruning_of_every_type_of_key() -> None:
         ({"data-evolution.enabled": "true"}, "data-evolution.enabled"),
     ],
 )
-def test_what_would_be_read_wrongly_is_refused(
+def test_the_reader_refuses_options_that_it_would_read_wrongly(
     tmp_path: Path, options: dict[str, str], named: str
 ) -> None:
     table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table

@@ -69,7 +69,7 @@ def test_goes_back_in_time(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     assert keys(table.read(snapshot=1)) == list(range(10))
     assert keys(table.read(snapshot=2, where="v = 'a'")) == [0, 1, 2, 3, 4]
-    times = [small.table.snapshots.snapshot(number).time_millis for number in (1, 2, 3)]
+    times = [small.table.snapshots.snapshot(number).time_ms for number in (1, 2, 3)]
     assert keys(table.read(timestamp=times[1])) == list(range(15))
     assert keys(table.read(timestamp=times[1] - 1)) == list(range(10))
     assert keys(table.read(timestamp=times[2] + 10**9)) == list(range(1, 15))
@@ -146,7 +146,7 @@ def test_wrong_use_is_refused(small: SmallTable, tmp_path: Path) -> None:
 
 
 def test_splits_can_be_pickled_and_read_apart(tmp_path: Path) -> None:
-    """Also with the columns that the table had at an earlier version."""
+    """Another process can read a split with the columns of an earlier version, too."""
     small = small_table(
         tmp_path / "t", "k INT, v STRING", ("k",), bucket=2, write_only=True,
         source__split__target_size="1 b", source__split__open_file_cost="1 b",
@@ -220,7 +220,7 @@ def wide_table(path: Path, size: int) -> SmallTable:
 
 
 def test_is_taken_by_duckdb_polars_and_pandas_in_a_line(small: SmallTable) -> None:
-    """As the documentation shows it."""
+    """The lines are those of the documentation."""
     table = stream_app.open_table(small.path)
     rows = table.read()  # noqa: F841 - DuckDB finds it by its name
     counts = duckdb.sql("SELECT v, count(*) FROM rows GROUP BY v ORDER BY v")

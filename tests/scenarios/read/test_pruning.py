@@ -187,7 +187,7 @@ def bytes_read(table: FileStoreTable, where: Where) -> tuple[list[int], int]:
 @pytest.mark.usefixtures("small_row_groups")
 @pytest.mark.parametrize("keys", [("k",), ()])
 def test_row_groups_are_left_unread(tmp_path: Path, keys: Sequence[str]) -> None:
-    """By key where versions are merged, by every column where they are not."""
+    """The reader prunes by key where it merges versions, and else by every column."""
     noise = random.Random(0)
     small = small_table(tmp_path / "t", "k INT, v STRING, n INT", keys, write_only=True)
     small.commit(*(
@@ -309,7 +309,7 @@ def _test(noise: random.Random) -> str:
 def test_a_read_warns_once_of_indexes_of_an_unknown_kind(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As a later Paimon may write them; the known index of the file is asked all the same."""
+    """A later Paimon may write them. The reader still uses the file's known index."""
     options = {"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"}
     small = small_table(tmp_path, "k INT, v STRING", ("k",), write_only=True, **options)
     for key in (1, 3):

@@ -57,14 +57,14 @@ def a_start(table: FileStoreTable, mode: str) -> StreamStart:
     latest = table.snapshots.latest()
     assert latest is not None
     if mode == "from-timestamp":
-        return stream_start(mode, timestamp_millis=latest.time_millis + 1)
+        return stream_start(mode, timestamp_ms=latest.time_ms + 1)
     by_snapshot = mode.startswith("from-snapshot")
     return stream_start(mode, snapshot_id=latest.snapshot_id if by_snapshot else None)
 
 
 @dataclass
 class History:
-    """What was written.
+    """The rows and snapshots that the writer has made.
 
     Attributes:
         rows: after each epoch; known before the epoch is committed.
@@ -96,7 +96,7 @@ class Follower:
     kills: int = 0
 
     def run(self) -> None:
-        """Until the last snapshot has been taken."""
+        """Follow until the last snapshot."""
         while not self.history.is_over.is_set() or self.next_snapshot() <= max(self.history.epochs):
             self.follow_for(self.noise.randrange(1, 12))
             self.kills += 1
@@ -186,7 +186,7 @@ def check(follower: Follower, model: Model) -> None:
 
 
 def _newest(changes: Iterable[Change]) -> Iterator[tuple[str, tuple[bool, Row | None]]]:
-    """By key: is there a row, and which."""
+    """Yield for each key whether it has a row, and the row."""
     for kind, row in changes:
         is_there = kind in ("+I", "+U")
         yield _key(row), (is_there, normal_value(dict(row)) if is_there else None)
@@ -210,7 +210,7 @@ def test_every_version_and_every_change(tmp_path: Path, seed: int, changelog: st
             "snapshot.num-retained.max": "8",
             "snapshot.time-retained": "1 ms",
         },
-        time_millis=1,
+        time_ms=1,
     )
     table = create_or_open(str(tmp_path / "db.db" / "t"), schema)
     writer = TableWriter(table, CompactInThreads)

@@ -67,7 +67,7 @@ CHANGES_4 = [(4, "-D", 1, "a"), (4, "+I", 4, "d")]
 def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: Path) -> None:
     small = history(tmp_path)
     times = {
-        snapshot.snapshot_id: snapshot.time_millis for snapshot in small.table.snapshots.backwards()
+        snapshot.snapshot_id: snapshot.time_ms for snapshot in small.table.snapshots.backwards()
     }
     assert all_of(small, stream_start("default")) == FULL_4
     assert all_of(small, stream_start("latest")) == []
@@ -76,12 +76,12 @@ def test_each_start_mode_reads_a_version_or_nothing_and_then_changes(tmp_path: P
     assert all_of(small, stream_start("from-snapshot", snapshot_id=3)) == CHANGES_4
     from_2 = stream_start("from-snapshot-full", snapshot_id=3)
     assert all_of(small, from_2) == FULL_3 + CHANGES_4
-    at_2 = stream_start("from-timestamp", timestamp_millis=times[2])
+    at_2 = stream_start("from-timestamp", timestamp_ms=times[2])
     assert all_of(small, at_2) == CHANGES_2 + CHANGES_4
-    behind_2 = stream_start("from-timestamp", timestamp_millis=times[2] + 1)
+    behind_2 = stream_start("from-timestamp", timestamp_ms=times[2] + 1)
     assert all_of(small, behind_2) == CHANGES_4
-    assert all_of(small, stream_start("from-timestamp", timestamp_millis=times[4] + 1)) == []
-    before_all = stream_start("from-timestamp", timestamp_millis=0)
+    assert all_of(small, stream_start("from-timestamp", timestamp_ms=times[4] + 1)) == []
+    before_all = stream_start("from-timestamp", timestamp_ms=0)
     assert all_of(small, before_all) == CHANGES_1 + CHANGES_2 + CHANGES_4
 
 
@@ -191,7 +191,7 @@ def test_a_start_stands_in_the_tables_options(tmp_path: Path) -> None:
     )
     start = start_of_table(small.table.options)
     assert start.mode is StartMode.FROM_TIMESTAMP
-    assert start.timestamp_millis == 1_767_225_600_500
+    assert start.timestamp_ms == 1_767_225_600_500
 
 
 def test_a_table_with_overwrites_in_its_stream_is_not_followed(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_table_with_overwrites_in_its_stream_is_not_followed(tmp_path: Path) -
     [
         ("from-snapshot", {}, "needs a snapshot"),
         ("latest", {"snapshot_id": 1}, "takes no snapshot"),
-        ("from-timestamp", {"timestamp_millis": 1, "snapshot_id": 1}, "takes no snapshot"),
+        ("from-timestamp", {"timestamp_ms": 1, "snapshot_id": 1}, "takes no snapshot"),
         ("lastest", {}, "did you mean 'latest'"),
     ],
 )

@@ -38,7 +38,7 @@ def a_schema(columns: str, keys: tuple[str, ...], **options: str) -> TableSchema
         primary_keys=keys,
         partition_keys=("dt",),
         options=options,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
 
 
@@ -157,7 +157,7 @@ def test_a_put_that_is_late(s3: S3Server) -> None:
     """The request that takes number 4 arrives when others have been there, and expired it."""
     schema = new_table_schema(
         columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
-        options={"bucket": "1"}, time_millis=TIME_MS,
+        options={"bucket": "1"}, time_ms=TIME_MS,
     )  # fmt: skip
     location = f"s3://{s3.new_bucket()}/db.db/t"
     table = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)

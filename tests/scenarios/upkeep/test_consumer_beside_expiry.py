@@ -57,7 +57,7 @@ def story() -> Story:
 
 
 def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Actor) -> str:
-    """What became of both, when the table is right."""
+    """Check the table, and return the outcomes of the expiry and of the follower."""
     for actor in (expirer, follower):
         assert actor.error is None or isinstance(actor.error, UsageError | DeadError), actor.error
     if follower.error is None:

@@ -65,7 +65,7 @@ def test_a_null_beside_the_time_keeps_no_partition(tmp_path: Path) -> None:
 
 
 def test_a_job_goes_on_while_its_partitions_are_dropped(tmp_path: Path, seed: int) -> None:
-    """Also with rows that come late, compactions of what was dropped, and sequence numbers."""
+    """The job handles late rows, compactions of dropped files, and sequence numbers."""
     table = a_table(
         tmp_path, partition__expiration_check_interval="0 s", snapshot__num_retained__min=2,
         snapshot__num_retained__max=3, bucket=2,

@@ -119,7 +119,7 @@ def copytree(source: Path, target: Path) -> Path:
 
 
 def test_a_commit_goes_on_after_an_expiry(tmp_path: Path) -> None:
-    """Also where what the job knew of the table's past is gone."""
+    """The expiry may have deleted the snapshots that the job remembers."""
     history = with_a_tag(tmp_path)
     for _ in range(3):
         expire(history.table, num_max=1, num_min=1)

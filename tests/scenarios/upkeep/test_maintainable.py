@@ -98,7 +98,7 @@ def test_what_rows_mean_is_no_matter_of_upkeep(
 def test_a_folder_of_the_whole_file_system_is_not_looked_for_in_the_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    """As Paimon understands a data-file.path-directory that begins with a slash."""
+    """Paimon reads a data-file.path-directory that begins with a slash in this way."""
     table = a_table(tmp_path, {"data-file.path-directory": "/nowhere"})
     before = all_files(table)
     rest = {**DELETING, **ORPHANS}.get(verb, ())
@@ -118,7 +118,7 @@ def test_a_table_may_be_named_as_branches_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["data", "changelog"])
 def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: str) -> None:
-    """As an option has left it that is not set any more."""
+    """An option that was unset since has left such a file."""
     table = a_table(tmp_path, {})
     entry = FileStoreScan(table).live(table.snapshots.latest())[0]
     elsewhere: ManifestEntry = replace(
@@ -141,7 +141,7 @@ def test_names_are_given_only_where_one_of_two_wins(
     location = f"s3://{s3.new_bucket()}/t"
     schema = new_table_schema(
         columns=parse_columns("k INT"), primary_keys=("k",), partition_keys=(),
-        options={"bucket": "1"}, time_millis=TIME_MS,
+        options={"bucket": "1"}, time_ms=TIME_MS,
     )  # fmt: skip
     SmallTable(create_or_open(location, schema, file_io_options=s3.options)).commit(
         ("+I", {"k": 1})

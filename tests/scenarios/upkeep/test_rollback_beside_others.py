@@ -87,7 +87,7 @@ def outcome_of(table: FileStoreTable, story: Story, *actors: Actor) -> str:
 def test_wherever_one_of_both_stops(
     story: Story, other: Callable[[FileStoreTable], Any], outcomes: set[str]
 ) -> None:
-    """One goes on to an operation, then the other one to its end, then the first."""
+    """One process goes on to an operation, then the other one to its end, then the first."""
     works = (go_back, other)
     seen: Counter[str] = Counter()
     for first in (0, 1):

@@ -173,7 +173,7 @@ def test_a_rollback_interrupted_before_its_deletions_withdraws_its_announcement(
     operations: list[str] = []
 
     def interrupted(operation: str) -> None:
-        """At what follows the announcement, once."""
+        """Interrupt the operation that follows the announcement, once."""
         operations.append(operation)
         if operations[-2:-1] == ["create_if_absent"] and operations.count("create_if_absent") == 1:
             raise KeyboardInterrupt
@@ -188,7 +188,7 @@ def test_a_rollback_interrupted_before_its_deletions_withdraws_its_announcement(
 
 
 def test_an_announcement_whose_end_is_damaged_holds(story: FileStoreTable) -> None:
-    """It keeps what may be half gone from getting a tag, and nobody from anything else."""
+    """The announcement keeps tags off half-deleted versions, and stops nothing else."""
     table = copy_of(story)
     dead = Actor(table, expire)
     for stop in stops_of(story, expire):

@@ -36,7 +36,7 @@ def give_tag(table: FileStoreTable) -> bool:
 
 
 def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, tagger: Actor) -> str:
-    """What became of both, when the table is right."""
+    """Check the table, and return the outcomes of the expiry and of the tag."""
     for error in (expirer.error, tagger.error):
         assert error is None or isinstance(error, UsageError | DeadError), repr(error)
     has_tag = table.tags.tag("t") is not None
@@ -131,7 +131,7 @@ def test_create_tag_dies_during_an_expiry_that_dies_later(story: Story) -> None:
 
 
 def stopped_expiry(table: FileStoreTable) -> None:
-    """One that dies when it has deleted the first data file."""
+    """Run an expiry that dies after it has deleted the first data file."""
     files = len(data_files(table))
     expirer, operation = Actor(table, expire_to), 0
     while len(data_files(table)) == files:
@@ -168,7 +168,7 @@ def test_what_was_announced_and_cannot_be_read_stops_both(story: Story) -> None:
 
 
 def test_numbers_that_come_again_after_a_rollback_can_be_tagged(story: Story) -> None:
-    """What was announced was about other versions, when another engine rolled back."""
+    """Another engine rolled back, so the announcement names other versions with these numbers."""
     table = story.again()
     create_tag(table, new_tag(table, "old", 1))
     stopped_expiry(table)
@@ -190,7 +190,7 @@ def test_numbers_that_come_again_after_a_rollback_can_be_tagged(story: Story) ->
 def test_a_tag_of_another_engine_that_came_too_late_does_not_stop_expiry(
     story: Story, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It looks at nothing but the snapshot, whose files are being deleted."""
+    """The other engine checks only the snapshot, whose files the expiry is deleting."""
     table = story.again()
     tag = new_tag(table, "t", GOING)
     stopped_expiry(table)

@@ -233,7 +233,7 @@ def test_going_back_by_time(tmp_path: Path, seed: int) -> None:
     for _ in range(4):
         history.step()
     number = random.Random(seed).choice(history.table.snapshots.ids())
-    millis = history.table.snapshots.snapshot(number).time_millis
+    millis = history.table.snapshots.snapshot(number).time_ms
     go_back(history.table, timestamp=millis)
     assert history.table.snapshots.latest_id() == number
 

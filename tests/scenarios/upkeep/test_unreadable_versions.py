@@ -59,7 +59,9 @@ def rows_of_versions(table: FileStoreTable) -> dict[str, list[str]]:
 
 
 def files_in_manifests(table: FileStoreTable) -> set[str]:
-    """Also those that are deleted there; the cleaning of orphans leaves them alone."""
+    """Return all files that manifests name, deleted ones too; the removal of orphans keeps
+    these.
+    """
     return {
         entry.file.file_name
         for snapshot in versions(table).values()

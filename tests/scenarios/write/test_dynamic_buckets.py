@@ -268,7 +268,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None
 
 
 def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Path) -> None:
-    """As a replay of the quarantine and a backfill write, and as `check --conf` compares."""
+    """A replay and a backfill write in the same way, and `check --conf` compares in it."""
     tables = TwoTables(tmp_path, orders=SMALL)
     table = tables.tables[0]
     TableWriter(table, CompactInCaller).write([("+I", {"k": k, "v": f"{k}"}) for k in range(30)])

@@ -327,7 +327,7 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
 
 
 class Both(Second):
-    """Both tables appear."""
+    """Newcomers of which both tables appear."""
 
     def __init__(self, feeds: Sequence[TableFeed]) -> None:
         super().__init__(feeds[0])

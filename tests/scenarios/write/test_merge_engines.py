@@ -43,7 +43,7 @@ def test_a_delete_that_cannot_be_merged_is_not_written(tmp_path: Path) -> None:
         assert small.table.snapshots.latest() is None
 
 
-def test_what_cannot_be_merged_names_its_bucket(tmp_path: Path) -> None:
+def test_an_error_of_a_merge_names_its_bucket(tmp_path: Path) -> None:
     small = a_table(tmp_path, "k INT, v INT", **{"merge-engine": "first-row"})
     kinds = pa.array([RowKind.INSERT, RowKind.DELETE], pa.int8())
     columns = arrow_schema(small.table.schema.fields)
@@ -104,7 +104,7 @@ def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
 
 
 def test_a_narrow_read_merges_as_a_whole_one(tmp_path: Path) -> None:
-    """It needs the columns that order a group, and those that may remove the row."""
+    """The reader adds the columns that order a group, and those that may remove the row."""
     removes = {"partial-update.remove-record-on-sequence-group": "g"}
     small = a_table(tmp_path, GROUPS, **BY_GROUPS, **removes, **{"write-only": "true"})
     small.commit(*[("+I", {"k": k, "a": 1, "g": 5, "b": 5}) for k in (1, 2, 3)])

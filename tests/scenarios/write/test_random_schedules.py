@@ -99,7 +99,7 @@ class CompactOnDemand:
         self._count_failure(request)
 
     def lose(self, request: CompactRequest) -> None:
-        """It ends, and nobody hears of it."""
+        """End the compaction without a report to the job."""
         result = compact_bucket(self.table, request)
         self.left_behind |= {file.file_name for file in result.written}
 
@@ -116,7 +116,9 @@ def live_files(table: FileStoreTable) -> dict[BucketId, list[DataFileMeta]]:
 
 
 def check_deletes_may_go(table: FileStoreTable, request: CompactRequest) -> None:
-    """What is not compacted with them is newer than all that is, or deletes must stay."""
+    """Check that the other files are newer than all compacted ones if the compaction drops
+    deletes.
+    """
     taken = {(file.level, file.file_name) for file in request.unit.files}
     live = live_files(table).get((request.partition, request.bucket), [])
     if not request.drop_deletes or not taken <= {(file.level, file.file_name) for file in live}:
@@ -161,7 +163,7 @@ class Job(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """What still runs ends unheard, what has ended is not committed."""
+        """End running compactions unheard, and drop finished ones uncommitted."""
         if hasattr(self, "executor"):
             self.left_behind |= self.executor.uncommitted
             for request, _ in self.executor.waiting[1:]:

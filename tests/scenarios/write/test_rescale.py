@@ -105,7 +105,7 @@ def test_a_partition_that_is_dropped_meanwhile_is_left_alone(tmp_path: Path) -> 
     ids=lambda options: "-".join(options.values()) or "deduplicate",
 )
 def test_a_rescale_changes_no_row(tmp_path: Path, options: dict[str, str], after: int) -> None:
-    """What waits for a compaction goes on waiting; the job continues by the new number."""
+    """Waiting rows go on waiting, and the job continues with the changed number of buckets."""
     table = a_table(tmp_path, bucket=4, num_sorted_run__compaction_trigger=3, **options)
     writer = TableWriter(table)
     for epoch in range(5):

@@ -143,7 +143,9 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
 
 
 def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Path) -> None:
-    """It takes files of the older schema alone, and ends after the ALTER and another's rows."""
+    """The compaction takes files of the older schema alone. It ends after the ALTER and another's
+    rows.
+    """
     job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=2)
     executors: list[CompactInThreads] = []
 
@@ -311,7 +313,7 @@ def test_a_bad_record_adds_no_column(tmp_path: Path) -> None:
 
 
 def test_a_renamed_column_goes_on_by_an_alias(tmp_path: Path) -> None:
-    """Both names stand in one epoch; the type under the newer name widens the column."""
+    """One epoch has both names, and the type under the newer name widens the column."""
     job = a_job(tmp_path, "k INT, qty INT")
     job.format_options = {"column-aliases": "amount=qty"}
     job.run(

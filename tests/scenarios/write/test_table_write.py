@@ -40,7 +40,7 @@ def table(folder: Path, file_io: LocalFileIO) -> FileStoreTable:
         primary_keys=("id",),
         partition_keys=(),
         options={"bucket": "3", "changelog-producer": "input"},
-        time_millis=1,
+        time_ms=1,
     )
     return replace(create_or_open(str(folder / "db.db" / "t"), schema), file_io=file_io)
 

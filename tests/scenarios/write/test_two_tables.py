@@ -197,7 +197,7 @@ def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
-    """One task writes both tables; each of its files fails in turn."""
+    """One task writes both tables, and each of its files fails in turn."""
     failed = 0
     for at in range(100):
         tables = two_tables(tmp_path / str(at))

@@ -98,7 +98,7 @@ class ToastJob:
         return JobFolder(str(self.folder / "checkpoint"), self.table.file_io)
 
     def run(self, *values: bytes) -> None:
-        """One epoch."""
+        """Write one epoch."""
         self.epochs.append(list(values))
         epoch = len(self.epochs) - 1
         begin, end = ({"t": {"0": sum(map(len, those))}} for those in ([], self.epochs))

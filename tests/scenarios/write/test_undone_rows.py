@@ -110,7 +110,7 @@ compaction's error tells the remedy, `alter --nullable`, which fixes the table."
 
 
 def is_refused(table: FileStoreTable, change: Change) -> bool:
-    """Whether a row is refused that has one of another key behind it."""
+    """Return whether the writer refuses a row that precedes one of another key."""
     schema = table.schema
     kind, row = change
     table_rows = [dict(row), {**row, "k": -1}]

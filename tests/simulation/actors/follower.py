@@ -38,7 +38,7 @@ STEPS = (1, 2, 100)
 
 @dataclass
 class _Run:
-    """What one process has got.
+    """The changes that one process has received.
 
     Attributes:
         progress: of the consumer before; None: this is the first run.
@@ -61,7 +61,7 @@ class Follower:
         world: whose files it reads.
         base: the version on which all changes rest; None: it has not begun.
         taken: the changes of each snapshot behind it.
-        first: the least snapshot that a first run may begin with: what expires is not promised.
+        first: the least snapshot that a first run may begin with; expired ones are not promised.
     """
 
     world: World
@@ -79,7 +79,7 @@ class Follower:
         return int(json.loads(self.world.files.read_bytes(path))["nextSnapshot"])
 
     def follow(self, rng: random.Random, *, to_the_end: bool = False) -> None:
-        """One run.
+        """Do one run.
 
         Args:
             to_the_end: nothing stops it before it has got everything.
@@ -113,7 +113,7 @@ class Follower:
         self.world.files.delete(f"{self.table.location}/consumer/consumer-{CONSUMER}")
 
     def is_held(self) -> bool:
-        """Whether a consumer is there, and has been heard of in time."""
+        """Return whether the table has the consumer, and its progress is recent."""
         expires_after = self.table.options[CONSUMER_EXPIRATION_TIME]
         consumers = self._seen().consumers.consumers()
         return any(
@@ -126,7 +126,8 @@ class Follower:
         return replace(self.table, file_io=self.world.files)
 
     def may_be(self, error: BaseException, *, may_be_cut: bool, goes_back: bool) -> bool:
-        """Whether a run may end so: before its progress is there, nothing keeps expiry off.
+        """Return whether a run may end so: expiry spares nothing before the run stores its
+        progress.
 
         Args:
             may_be_cut: an expiry ran beside the run.
@@ -143,7 +144,9 @@ class Follower:
         return self._run.is_refused or not self._is_there(self._run.progress)
 
     def _is_there(self, number: int) -> bool:
-        """Whether the changes of a version can be read, or are to come."""
+        """Return whether a reader can read the changes of a version, or a later one will commit
+        them.
+        """
         table = self._seen()
         ids = {*table.snapshots.ids(), *table.changelogs.ids()}
         return number in ids or number == max(ids, default=0) + 1

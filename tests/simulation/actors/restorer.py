@@ -30,7 +30,7 @@ class Turns:
     begun: list[tuple[Verb, Task]] = field(default_factory=list)
 
     def is_come(self, verb: Verb) -> bool:
-        """Whether the process of this action may begin."""
+        """Return whether the process of this action may begin."""
         is_rollback = verb is Verb.ROLL_BACK
         if is_rollback == (self.seed % 2 == 0):
             return True
@@ -48,7 +48,7 @@ class Restorer:
     jobs: dict[str, Job]
 
     def roll_back(self, rng: random.Random) -> None:
-        """As ``stream-app rollback-to`` does it."""
+        """Roll back as ``stream-app rollback-to`` does."""
         table = seen_by(self.table, self.world, self.world.process("restorer"))
         plan = self._plan(table, rng)
         if plan is None:
@@ -103,7 +103,7 @@ class Restorer:
         is_by_time = rng.random() < 0.3
         try:
             if is_by_time and version.snapshot is not None:
-                version = Version(timestamp=table.snapshots.snapshot(version.snapshot).time_millis)
+                version = Version(timestamp=table.snapshots.snapshot(version.snapshot).time_ms)
             return plan_rollback(table, rollback_target(table, version))
         except (UsageError, CorruptFileError, FileNotFoundError):
             # It has gone, or is going.

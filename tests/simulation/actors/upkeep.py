@@ -56,7 +56,7 @@ class Upkeep:
     _count: int = 0
 
     def works(self, rng: random.Random) -> dict[Verb, Callable[[], object]]:
-        """What they do."""
+        """Return the work of each actor."""
         return {
             Verb.EXPIRE: self.expire,
             Verb.DELETE: lambda: self._delete_some(rng),
@@ -71,7 +71,7 @@ class Upkeep:
         }
 
     def expire(self) -> None:
-        """As `TableMaintenance` does it."""
+        """Expire snapshots as `TableMaintenance` does."""
         if "tag.automatic-creation" in self.table.schema.options:
             self._tag_by_options("expirer")
         table, kept_versions = self._seen_by("expirer"), self.oracle.kept_versions

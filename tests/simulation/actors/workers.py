@@ -84,7 +84,9 @@ class Cluster:
         return future
 
     def _is_whole(self, request: CompactRequest) -> bool:
-        """Whether all files to compact are in the table still, or expiry may have taken one."""
+        """Return whether the table still has all files to compact; if not, expiry may have taken
+        one.
+        """
         table = replace(self.table, file_io=self.world.files)
         live = FileStoreScan(table).live(table.snapshots.latest())
         names = {entry.file.file_name for entry in live}
@@ -134,7 +136,7 @@ class Job:
 
     @property
     def epochs(self) -> list[list[Change]]:
-        """What the checkpoint has planned."""
+        """Return the epochs that the checkpoint has planned."""
         return self.plans[self.user]
 
     def plan(self, rng: random.Random, count: int) -> None:
@@ -214,7 +216,9 @@ class Job:
         return is_of_a_fault(error) or isinstance(error, ends)
 
     def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
-        """Whether the checkpoint was of no use, as `epoch_committer` sees it; then get one."""
+        """Return whether `epoch_committer` finds the checkpoint useless; replace it in that
+        case.
+        """
         last = -1 if commit.last_identifier is None else commit.last_identifier
         if last in (finished, finished + 1):
             return False
@@ -287,7 +291,7 @@ def writing(table: FileStoreTable, first: int, basis: BucketBasis) -> TableWrite
 
 
 def is_of_a_fault(error: BaseException | None) -> bool:
-    """Whether an injected error has led to this one."""
+    """Return whether an injected error has led to this one."""
     while error is not None:
         if isinstance(error, InjectedError):
             return True
@@ -296,7 +300,7 @@ def is_of_a_fault(error: BaseException | None) -> bool:
 
 
 def has_fault(error: BaseException) -> bool:
-    """Whether a fault explains an error: the process died, or an operation failed."""
+    """Return whether a fault explains an error: the process died, or an operation failed."""
     return isinstance(error, CrashError) or is_of_a_fault(error)
 
 

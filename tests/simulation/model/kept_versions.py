@@ -22,13 +22,13 @@ from tests.support.tables.merge_read import MergeRead
 
 @dataclass
 class KeptVersions:
-    """What was promised to stay.
+    """The versions that the table must keep.
 
     Attributes:
         tags: snapshots by the names that were given; None: it is not known whether there is one.
         whole_from: no expiry has tried to take this snapshot or a later one.
-        tried_from: what is before it was about to go in this round, if only for a moment.
-        changelogs_from: nor this changelog.
+        tried_from: an expiry of this round may have begun to delete earlier ones.
+        changelogs_from: no expiry has tried to take this changelog or a later one.
         progress: of a consumer that had one when the round began; expiry may not go beyond it.
     """
 

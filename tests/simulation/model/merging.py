@@ -58,7 +58,7 @@ def aggregation(options: Mapping[str, str]) -> Merge:
 
 
 def both(old: Any, new: Any, function: Callable[[Any, Any], Any]) -> Any:
-    """One value of two, of which a null is none."""
+    """Merge two values, of which a null counts as none."""
     if old is None or new is None:
         return new if old is None else old
     return function(old, new)
@@ -86,7 +86,7 @@ def merge_of(options: Mapping[str, str]) -> Merge:
 
 
 def merged(merge: Merge, row: Record | None, changes: Iterable[Change]) -> Record | None:
-    """What a row becomes by some changes of its key."""
+    """Return the row that some changes of its key make of a row."""
     for change in changes:
         row = merge(row, change)
     return row
@@ -95,7 +95,7 @@ def merged(merge: Merge, row: Record | None, changes: Iterable[Change]) -> Recor
 def placed(
     rows: Iterable[Record], changes: Iterable[Change], options: Mapping[str, str]
 ) -> list[Change]:
-    """Where changes take effect, whose keys lack the partition.
+    """Return the changes in the partitions where they take effect; the keys lack the partition.
 
     Args:
         rows: of the table, in whatever partition.
@@ -132,7 +132,7 @@ def kinds_of(options: Mapping[str, str], *, has_key: bool) -> tuple[str, ...]:
 
 
 def has_nulls(options: Mapping[str, str]) -> bool:
-    """Whether a null is something else than a value to the table's engine."""
+    """Return whether the table's engine treats a null unlike a value."""
     return options.get("merge-engine") in ("partial-update", "aggregation")
 
 

@@ -66,10 +66,10 @@ def files_left(table: FileStoreTable) -> set[str]:
 
 
 def _may_stay(table: FileStoreTable) -> set[str]:
-    """Of versions that are changelogs alone: old lists, and what was taken out of the table.
+    """Return the files of long-lived changelogs: old lists, and files that left the table.
 
-    The files that one takes out are the changelog of those before it, and go with it. The changelog
-    of a branch's version stays if it was there when the branch was made.
+    The files that one version removes are the changelog of those before it, and go with it. A
+    branch's version keeps its changelog if this existed when the branch was made.
     """
     versions = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
     lists = {version.base_manifest_list for version in versions} & files_of(table).keys()
@@ -108,7 +108,7 @@ def _changelog_of(table: FileStoreTable, version: Snapshot) -> dict[str, int]:
 
 
 def _flushed(table: FileStoreTable, version: Snapshot) -> dict[str, int]:
-    """Where there is no changelog, the new files of an epoch are it."""
+    """Return the files that an epoch added; without another changelog they are its changes."""
     sizes = _listed(table, version.delta_manifest_list, version.delta_manifest_list_size)
     if version.commit_kind is CommitKind.APPEND:
         for entry in FileStoreScan(table).delta(version):

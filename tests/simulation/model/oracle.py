@@ -117,7 +117,9 @@ class Oracle:
                 demand((job.user, epoch) in self.seen, f"epoch {epoch} of {job.user} is lost")
 
     def look_at_all(self, table: FileStoreTable) -> None:
-        """As `look`, and everything that older snapshots name, once more; all jobs are drained."""
+        """Look at all as `look` does, and at each file of older snapshots again; all jobs are
+        drained.
+        """
         self.look(table)
         self._check_nothing_waits()
         remembering = with_memory(table)
@@ -199,7 +201,7 @@ class Oracle:
         demand(not waiting, f"no compaction has taken in {waiting}, and all jobs are drained")
 
     def may_go(self) -> bool:
-        """Whether a version may go while a process reads it."""
+        """Return whether an expiry may delete a version while a process reads it."""
         return self.may_expire or self.goes_back_to is not None
 
     def end_round(self) -> None:

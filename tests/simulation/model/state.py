@@ -23,7 +23,7 @@ Rows = list[Row]
 
 
 class Telling(enum.Enum):
-    """Which changes followers get, and when."""
+    """The changes that followers get, and when."""
 
     FLUSHED = "none"
     INPUT = "input"
@@ -33,14 +33,14 @@ class Telling(enum.Enum):
 
 @dataclass(frozen=True)
 class Rules:
-    """What the options of a table say about its rows.
+    """The meaning of a table's options for its rows.
 
     Attributes:
         keys: its primary key, and the partition where that is not a part of it; empty: it has none.
         crosses: the key lacks the partition.
         hides_level_0: readers see rows when a compaction has lifted them.
         records_unchanged: the changelog has an update with the same values.
-        keeps_kind: a new row keeps the kind with which it came, as Paimon's first-row does.
+        keeps_kind: a row keeps the kind with which it first came, as Paimon's first-row does.
         ignores_delete: the writer drops deletes.
         postpones: rows wait for a move into their buckets, and readers do not see them before.
     """
@@ -89,7 +89,7 @@ class SplitFile:
     numbers: tuple[int, int]
 
     def is_of(self, name: str, gone: Sequence[DataFileMeta]) -> bool:
-        """Whether its rows are of this file of level 0, which the rescale has taken away."""
+        """Return whether the rows are of this file of level 0, which the rescale has removed."""
         return any(
             file.file_name == name
             and self.level == 0
@@ -121,14 +121,14 @@ class State:
     postponed: list[tuple[frozenset[str], list[Change]]] = field(default_factory=list)
 
     def copy(self) -> State:
-        """As it is now."""
+        """Return a copy."""
         return State(
             self.rules, list(self.added), dict(self.level_0), dict(self.above), dict(self.followed),
             dict(self.unrecorded), list(self.postponed),
         )  # fmt: skip
 
     def rows(self) -> Rows:
-        """What a reader sees."""
+        """Return the rows that a reader sees."""
         rows = self.above if self.rules.hides_level_0 else self.merged()
         return in_order([*self.added, *map(values_of, rows.values())])
 
@@ -152,9 +152,10 @@ class State:
         return applied(self.rules, self.above, changes)
 
     def waiting(self) -> Sequence[object]:
-        """What a compaction has to take in before readers get its rows, or followers its changes.
+        """Return what a compaction must merge before readers get its rows, or followers its
+        changes.
 
-        Files of level 0 or without a bucket, and keys that were lifted and not told.
+        This is files of level 0 or without a bucket, and keys that were lifted without a changelog.
         """
         tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
         files = self.level_0.items() if tells or self.rules.hides_level_0 else ()
@@ -258,7 +259,7 @@ class State:
                 self.unrecorded.pop(key, None)
 
     def _differences(self, keys: Iterable[Row], before: Mapping[Row, Record]) -> list[Change]:
-        """From the rows before to those above level 0, key by key."""
+        """Return the changes from the earlier rows to those above level 0, key by key."""
         changes: list[Change] = []
         for key in keys:
             old, new = before.get(key), self.above.get(key)

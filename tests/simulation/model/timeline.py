@@ -16,7 +16,7 @@ VALUE, PARTITION = COLUMNS.index("v"), COLUMNS.index("p")
 
 @dataclass
 class Others:
-    """What an OVERWRITE snapshot takes away, as its maker has written down before.
+    """The rows that an OVERWRITE snapshot deletes, as its maker has noted them before.
 
     Attributes:
         deleted: ``v`` of a row that a deletion vector deletes, by the snapshot's delta list.
@@ -27,7 +27,7 @@ class Others:
     dropped: dict[str, str] = field(default_factory=dict)
 
     def takes_away(self, snapshot: Snapshot) -> Callable[[Row], bool]:
-        """Which rows go."""
+        """Return the predicate of the rows that the snapshot deletes."""
         user, delta = snapshot.commit_user, snapshot.delta_manifest_list
         if delta in self.deleted:
             value = self.deleted[delta]
@@ -68,5 +68,5 @@ class Timeline:
         )  # fmt: skip
 
     def has(self, snapshot: Snapshot) -> bool:
-        """Whether this version is one of them."""
+        """Return whether the timeline has this version."""
         return self.lists[snapshot.snapshot_id :][:1] == [snapshot.delta_manifest_list]

@@ -34,7 +34,7 @@ def a_schema(
         primary_keys=tuple(keys),
         partition_keys=tuple(partition_keys),
         options={"bucket": str(buckets)},
-        time_millis=0,
+        time_ms=0,
     )
 
 

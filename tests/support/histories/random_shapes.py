@@ -85,6 +85,6 @@ def a_table(folder: Path, shape: Shape) -> FileStoreTable:
         primary_keys=shape.keys,
         partition_keys=shape.partitions,
         options={"bucket": "2", **shape.options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())

@@ -32,7 +32,7 @@ def a_table(folder: Path, columns: str, by: tuple[str, ...] = (), **options: Any
         primary_keys=(),
         partition_keys=by,
         options=options,
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
 

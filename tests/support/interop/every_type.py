@@ -72,7 +72,7 @@ def a_table(
         primary_keys=tuple(keys),
         partition_keys=tuple(partitions),
         options={"bucket": "2", **options},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
 

@@ -92,6 +92,6 @@ def cross_partition_table(
         primary_keys=keys,
         partition_keys=("p",),
         options={key.replace("__", ".").replace("_", "-"): text for key, text in more.items()},
-        time_millis=1,
+        time_ms=1,
     )
     return create_or_open(str(folder), schema, SteppingClock())

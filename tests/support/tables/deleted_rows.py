@@ -64,6 +64,6 @@ def planned_delete(
         index_manifest=new_index_manifest(table, latest, changes),
         commit_identifier=BATCH_COMMIT_IDENTIFIER, commit_kind=CommitKind.OVERWRITE,
         delta_record_count=0, properties=None, changelog_manifest_list=None,
-        changelog_manifest_list_size=None, time_millis=table.clock.now_ms(),
+        changelog_manifest_list_size=None, time_ms=table.clock.now_ms(),
     )  # fmt: skip
     return snapshot, rows[index]

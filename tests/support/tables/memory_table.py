@@ -16,7 +16,7 @@ def memory_table(options: Mapping[str, str]) -> FileStoreTable:
     """A new table of ``k INT, v STRING`` with the key ``k``."""
     schema = new_table_schema(
         columns=parse_columns("k INT, v STRING"), primary_keys=("k",), partition_keys=(),
-        options=dict(options), time_millis=TIME_MS,
+        options=dict(options), time_ms=TIME_MS,
     )  # fmt: skip
     clock = SteppingClock()
     table = FileStoreTable("/t", schema, MemoryFileIO(clock), clock)

@@ -168,6 +168,6 @@ def small_table(
         primary_keys=tuple(primary_keys),
         partition_keys=tuple(partition_keys),
         options={"bucket": "1" if primary_keys else "-1", **texts},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return SmallTable(create_or_open(str(path), schema, SteppingClock()))

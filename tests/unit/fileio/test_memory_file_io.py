@@ -80,7 +80,7 @@ def test_one_of_many_threads_takes_a_name() -> None:
         assert sum(threads.map(race, range(8))) == 50
 
 
-def test_what_is_not_there() -> None:
+def test_operations_on_absent_files() -> None:
     files = MemoryFileIO()
     assert files.list_names("/no") == []
     assert files.list_status("/no") == []
@@ -100,7 +100,7 @@ def test_folders_and_times() -> None:
     files.overwrite("/t/below/one", b"1234")
     (status,) = files.list_status("/t/below")
     assert (status.name, status.size, status.is_folder) == ("one", 4, False)
-    assert status.modified_millis == clock.millis
+    assert status.modified_ms == clock.millis
     assert files.after_crash().list_status("/t/below") == [status]
     (status,) = files.list_status("/t")
     assert (status.name, status.is_folder) == ("below", True)

@@ -38,7 +38,7 @@ def a_table(folder: Path, columns: str = COLUMNS, **options: str) -> FileStoreTa
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1", **{key.replace("_", "-"): text for key, text in options.items()}},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
 

@@ -18,7 +18,7 @@ SCHEMA = new_table_schema(
     primary_keys=(),
     partition_keys=(),
     options={},
-    time_millis=0,
+    time_ms=0,
 )
 W = ColumnStats(5, 9, 1)
 FILE = DataFileMeta(

@@ -46,7 +46,7 @@ SCHEMA = new_table_schema(
     primary_keys=("dt", "id"),
     partition_keys=("dt",),
     options={"bucket": "1"},
-    time_millis=0,
+    time_ms=0,
 )
 
 

@@ -49,7 +49,7 @@ def a_schema(columns: str, **options: str) -> TableSchema:
         primary_keys=("dt", "id", "name"),
         partition_keys=("dt",),
         options={"bucket": "3"} | options,
-        time_millis=1_700_000_000_000,
+        time_ms=1_700_000_000_000,
     )
 
 
@@ -76,7 +76,7 @@ def a_column(field: pa.Field, numbers: np.ndarray[Any, Any]) -> pa.Array:
 
 
 class HandMadeTable:
-    """One commit, written step by step as the format says."""
+    """A table of one commit, written step by step as the format says."""
 
     def __init__(self, path: Path, schema: TableSchema, *, thin: bool) -> None:
         self.path, self.schema, self.thin = path, schema, thin
@@ -183,7 +183,7 @@ class HandMadeTable:
             commit_user="test",
             commit_identifier=1,
             commit_kind=CommitKind.APPEND,
-            time_millis=1_700_000_000_000,
+            time_ms=1_700_000_000_000,
             total_record_count=rows,
             delta_record_count=rows,
             changelog_record_count=None,

@@ -15,14 +15,14 @@ def a_schema(**options: str) -> TableSchema:
         primary_keys=("dt", "b", "a"),
         partition_keys=("dt",),
         options={"bucket": "4"} | {key.replace("_", "-"): text for key, text in options.items()},
-        time_millis=1234,
+        time_ms=1234,
         comment="orders",
     )
 
 
 def test_a_new_schema_is_the_first() -> None:
     schema = a_schema()
-    assert (schema.schema_id, schema.highest_field_id, schema.time_millis) == (0, 4, 1234)
+    assert (schema.schema_id, schema.highest_field_id, schema.time_ms) == (0, 4, 1234)
     assert schema.comment == "orders"
     assert [field.data_type.nullable for field in schema.fields] == [False, False, False, True]
 
@@ -44,7 +44,7 @@ def test_every_problem_is_in_one_error() -> None:
             primary_keys=("id", "no"),
             partition_keys=(),
             options={"bucket": "0"},
-            time_millis=0,
+            time_ms=0,
         )
     assert str(caught.value) == (
         "the table definition is wrong: primary-keys names 'no', which is not a column; "

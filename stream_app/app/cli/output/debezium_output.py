@@ -97,13 +97,13 @@ class DebeziumMessages:
         source = {
             "version": __version__,
             "connector": "stream_app",
-            "ts_ms": batch.commit_time_millis,
+            "ts_ms": batch.commit_time_ms,
             "snapshot": "true" if batch.is_full else "false",
             "db": path.parent.name.removesuffix(".db"),
             "table": path.name,
             "snapshot_id": batch.snapshot_id,
         }
-        return f'","ts_ms":{batch.commit_time_millis},"source":{orjson.dumps(source).decode()}}}'
+        return f'","ts_ms":{batch.commit_time_ms},"source":{orjson.dumps(source).decode()}}}'
 
 
 def _followers(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -214,7 +214,7 @@ def _details(site: Site, name: str) -> list[Text]:
         added = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
         epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
-        kind, time = snapshot.commit_kind.value, time_text(snapshot.time_millis)
+        kind, time = snapshot.commit_kind.value, time_text(snapshot.time_ms)
         lines.append(Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {added}"))
     lines += [Text(f"  {part}") for part in islice(_parts(newest), 1)]
     compacts = (snapshot for snapshot in newest if snapshot.commit_kind is CommitKind.COMPACT)

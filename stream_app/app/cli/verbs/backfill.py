@@ -26,7 +26,7 @@ from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
 from stream_app.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.time_travel import millis_of
+from stream_app.table.versions.time_travel import ms_since_1970
 
 _EARLIEST = "earliest"
 DESCRIPTION = "Bring a table to the state that its topics show, or its database."
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     """
     since = None
     if args.begin != _EARLIEST:
-        since = millis_of(timestamp_argument(args.begin))
+        since = ms_since_1970(timestamp_argument(args.begin))
     config = configuration_of(args.conf, args.set)
     tables = None if config is None else config.tables
     folder = None if config is None else config.stream.quarantine
@@ -161,7 +161,7 @@ def _backfill_from_database(
                 table=table,
                 source=topics,
                 rules=tables.table_config(table.name, table.schema.fields),
-                topics=state.source_tables_of(tables.part(table.name)),
+                topics=state.source_tables_of(tables.state_key(table.name)),
                 splitter=splitter_of(tables, table),
                 choice=choice_of(tables),
             ),

@@ -28,7 +28,7 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.followed_snapshot import followed_snapshot
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.versions.time_travel import millis_of
+from stream_app.table.versions.time_travel import ms_since_1970
 
 _DEBEZIUM = "debezium-json"
 DESCRIPTION = "Print the changes that each snapshot brought, oldest first."
@@ -243,7 +243,7 @@ def start_of(text: str) -> StreamStart:
         mode = "from-snapshot-full" if match[2] else "from-snapshot"
         return stream_start(mode, snapshot_id=int(match[1]))
     try:
-        return stream_start("from-timestamp", timestamp_millis=millis_of(text))
+        return stream_start("from-timestamp", timestamp_ms=ms_since_1970(text))
     except UsageError:
         raise UsageError(
             f"--from {text!r} is not a start",

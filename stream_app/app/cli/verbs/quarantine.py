@@ -35,7 +35,7 @@ from stream_app.quarantine.quarantine_folder import (
     open_quarantine,
 )
 from stream_app.table.commit.recorded_epochs import newest_epochs
-from stream_app.table.versions.time_travel import millis_of
+from stream_app.table.versions.time_travel import ms_since_1970
 
 DESCRIPTION = "Look at the records of a quarantine, replay them, or drop them."
 EPILOG = """\
@@ -157,8 +157,8 @@ def _record_choice(args: argparse.Namespace) -> RecordChoice:
         topics=tuple(args.topic),
         partition=args.partition,
         offsets=None if args.offset is None else offset_range(args.offset),
-        since_ms=None if args.since is None else millis_of(timestamp_argument(args.since)),
-        until_ms=None if args.until is None else millis_of(timestamp_argument(args.until)),
+        since_ms=None if args.since is None else ms_since_1970(timestamp_argument(args.since)),
+        until_ms=None if args.until is None else ms_since_1970(timestamp_argument(args.until)),
     )
 
 

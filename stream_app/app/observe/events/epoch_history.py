@@ -92,9 +92,9 @@ class EpochHistory:
     def add(self, table: str, report: EpochReport, time_ms: int) -> None:
         """Add a committed epoch."""
         for snapshot in report.snapshots:
-            millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
-            if millis.isdecimal():
-                self.source_ms = max(self.source_ms or 0, int(millis))
+            source_time = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
+            if source_time.isdecimal():
+                self.source_ms = max(self.source_ms or 0, int(source_time))
         violations = self._violations.setdefault(table, Counter())
         for violation, sighting in report.counts.violations.items():
             violations[violation] += sighting.records

@@ -279,7 +279,7 @@ class JobMetrics:
             self._compaction_seconds.labels(self.table).observe(compaction.seconds)
 
     def _set_newest_snapshot(self, snapshot: Snapshot) -> None:
-        self._committed.labels(self.table).set(snapshot.time_millis / 1000)
+        self._committed.labels(self.table).set(snapshot.time_ms / 1000)
         self.proven(snapshot)
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
@@ -287,7 +287,7 @@ class JobMetrics:
     def proven(self, newest: Snapshot | None) -> None:
         """Record when the newest snapshot says that the table was equal to its source."""
         if (proof := proof_of(newest)) is not None:
-            self._proven.labels(self.table).set(proof.time_millis / 1000)
+            self._proven.labels(self.table).set(proof.time_ms / 1000)
 
     def decoded_by(self, decoder: str) -> None:
         """Record the decoder of the job's messages; it is empty if the format has only one."""

@@ -129,7 +129,7 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
     """
     latest = table.snapshots.latest()
     epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
-    for epoch in sorted(epochs, key=lambda epoch: epoch.time_millis, reverse=True):
+    for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         if epoch.source_end is None:
             continue
         ends = {

@@ -341,12 +341,12 @@ def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
 
 def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     """Return the records as messages of `MESSAGE_SCHEMA`."""
-    millis = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
+    times_us = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
     columns = [
         [record.topic for record in records],
         [record.partition for record in records],
         [record.offset for record in records],
-        millis,
+        times_us,
         [record.key for record in records],
         [record.value for record in records],
     ]

@@ -142,7 +142,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
         snapshots: newest first.
     """
     brought = [
-        (snapshot.time_millis, max(0, snapshot.delta_record_count or 0))
+        (snapshot.time_ms, max(0, snapshot.delta_record_count or 0))
         for snapshot in snapshots
         if snapshot.commit_kind is not CommitKind.COMPACT
     ]
@@ -178,8 +178,8 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     )
 
 
-def _to_the_second(millis: int) -> str:
-    return (time_text(millis) or "").replace("T", " ").partition(".")[0]
+def _to_the_second(time_ms: int) -> str:
+    return (time_text(time_ms) or "").replace("T", " ").partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +261,7 @@ def _title(snapshot: Snapshot, marks: Sequence[str]) -> str:
     return "; ".join(
         (
             f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} at "
-            f"{time_text(snapshot.time_millis)}",
+            f"{time_text(snapshot.time_ms)}",
             f"{snapshot.delta_record_count or 0:+,} records in files",
             *marks,
         )

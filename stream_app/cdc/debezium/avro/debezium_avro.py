@@ -44,7 +44,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
 from stream_app.cdc.json_records.changed_columns import ops_of
-from stream_app.cdc.json_records.decoder_choice import compiled_forms
+from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
@@ -60,7 +60,7 @@ from stream_app.cdc.wire.registry_options import (
     without_registry,
 )
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
-from stream_app.cdc.wire.wire_format import by_number, json_of, schema_numbers
+from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
@@ -94,8 +94,8 @@ class DebeziumAvro(DebeziumJson):
         options = _check_options(registries, setup.options, setup.columns)
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
-        forms = compiled_forms(options.decoder)
-        self._parser = None if forms is None else forms.avro
+        layouts = compiled_layouts(options.decoder)
+        self._parser = None if layouts is None else layouts.avro
         self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -182,7 +182,7 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._decode_one_by_one(values, index, plan, outcome)
+            self._decode_as_json(values, index, plan, outcome)
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
@@ -194,7 +194,7 @@ class DebeziumAvro(DebeziumJson):
         read = self._images(message, walk, ~walk.broken(), plan)
         is_undecoded = self._decode_images(read, index, plan, outcome)
         if is_undecoded.any():
-            self._decode_one_by_one(
+            self._decode_as_json(
                 values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
             )
 
@@ -251,7 +251,7 @@ class DebeziumAvro(DebeziumJson):
             ops=ops,
             before_at=before_at,
             after_at=after_at,
-            kinds=[wire.json_kind for wire in wires],
+            json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
             tables=tables if self._settings.reads_tables else (),
@@ -270,7 +270,7 @@ class DebeziumAvro(DebeziumJson):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
         return self._settings.policy.reported(sightings)
 
-    def _decode_one_by_one(
+    def _decode_as_json(
         self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
@@ -278,7 +278,7 @@ class DebeziumAvro(DebeziumJson):
         read: list[int] = []
         for position, value in enumerate(values.to_pylist()):
             try:
-                texts.append(json_of(value, plan.text))
+                texts.append(avro_as_json(value, plan.text))
                 read.append(position)
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)

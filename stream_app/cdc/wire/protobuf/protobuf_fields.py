@@ -6,7 +6,7 @@ Source: Confluent's `ProtobufData.java`; Protobuf's "Well-Known Types".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -70,6 +70,7 @@ class ProtobufField:
     number: int
     kind: FieldKind
     has_presence: bool
+    _: KW_ONLY
     symbols: Mapping[int, str] = field(default_factory=dict, hash=False)
     inner: ProtobufField | None = None
     is_list: bool = False
@@ -132,7 +133,13 @@ def _field(declared: Any) -> ProtobufField:
             symbols.setdefault(symbol.number, symbol.name)
     has_default = declared.has_presence and bool(declared.has_default_value)
     return ProtobufField(
-        name, number, kind, declared.has_presence, symbols, has_default=has_default, choice=choice
+        name,
+        number,
+        kind,
+        declared.has_presence,
+        symbols=symbols,
+        has_default=has_default,
+        choice=choice,
     )
 
 

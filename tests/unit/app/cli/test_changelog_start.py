@@ -23,7 +23,7 @@ from tests.support.tables.small_table import small_table
         ("compacted-full", StreamStart(mode=StartMode.COMPACTED_FULL)),
         (
             "2026-01-01T00:00:00Z",
-            StreamStart(mode=StartMode.FROM_TIMESTAMP, timestamp_millis=1_767_225_600_000),
+            StreamStart(mode=StartMode.FROM_TIMESTAMP, timestamp_ms=1_767_225_600_000),
         ),
     ],
 )

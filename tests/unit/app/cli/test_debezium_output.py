@@ -25,7 +25,7 @@ Message = tuple[Any, dict[str, Any]]
 def a_batch(*changes: tuple[str, int, str], is_full: bool = False) -> ChangelogBatch:
     names = ("rowkind", "k", "v")
     rows = pa.RecordBatch.from_pylist([dict(zip(names, values, strict=True)) for values in changes])
-    return ChangelogBatch(rows=rows, snapshot_id=7, commit_time_millis=1000, is_full=is_full)
+    return ChangelogBatch(rows=rows, snapshot_id=7, commit_time_ms=1000, is_full=is_full)
 
 
 def messages_of(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> list[Message]:
@@ -64,7 +64,7 @@ def test_an_old_row_and_the_new_one_of_its_key_are_one_message() -> None:
     ]  # fmt: skip
 
 
-def test_what_has_no_partner_stands_alone() -> None:
+def test_half_an_update_becomes_a_message_of_its_own() -> None:
     batch = a_batch(("+U", 1, "a"), ("-U", 1, "x"), ("+U", 2, "b"), ("-U", 3, "c"))
     assert short(batch) == [
         ("c", None, "a"), ("d", "x", None), ("c", None, "b"), ("d", "c", None)
@@ -114,7 +114,7 @@ def test_our_own_reader_reads_every_type_back() -> None:
     batch = ChangelogBatch(
         rows=rows.add_column(0, "rowkind", kinds),
         snapshot_id=1,
-        commit_time_millis=0,
+        commit_time_ms=0,
         is_full=False,
     )
     _, values = MESSAGES.values(batch)

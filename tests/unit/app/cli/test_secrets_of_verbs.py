@@ -99,7 +99,7 @@ def table_on(s3: S3Server) -> FileStoreTable:
         primary_keys=("p", "k"),
         partition_keys=("p",),
         options={"bucket": "1"},
-        time_millis=TIME_MS,
+        time_ms=TIME_MS,
     )
     location = f"s3://{s3.new_bucket()}/{TOKEN}/db.db/t"
     table = create_or_open(location, schema, file_io_options=s3.options)

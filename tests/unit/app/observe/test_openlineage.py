@@ -68,7 +68,7 @@ def run(
     with watched_job(tables, stream, Secrets(("quince",)), clock) as watched:
         watched.events.watch(job)
         for epoch in range(2):
-            watched.events.epoch(a_report(epoch, messages=10, changes=7))
+            watched.events.on_epoch(a_report(epoch, messages=10, changes=7))
             ends = {"shop.orders": {"0": 12, "1": 42 + epoch}}
             watched.events.progress(SourceProgress(epoch, 10, 0, ends))
             watched.events.heartbeat(True)
@@ -84,7 +84,7 @@ def job(tmp_path: Path) -> TableJob:
 
 def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
     def wait_for_two(watched: WatchedJob) -> None:
-        """As the job does: it looks often, because an event may be under way."""
+        """Wait as the job does, which looks often because an event may be under way."""
         while len(receiver.posted) < 2:
             watched.events.heartbeat(True)
             time.sleep(0.01)

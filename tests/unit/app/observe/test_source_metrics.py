@@ -64,7 +64,9 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
 
 
 def test_a_table_that_waits_grows_stale() -> None:
-    """For its compactions too, which are not an error, and before any message of it was written."""
+    """A wait for compactions is no error, but counts as well, even before the table's first
+    message.
+    """
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     log = EventLog(clock, metrics=metrics)
@@ -117,11 +119,11 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     table.commit(("+I", {"k": 1}), properties={SOURCE_TIME_PROPERTY: "999970000"})
     metrics = JobMetrics("db", clock)
     metrics.source.began("db")
-    EventLog(clock, metrics=metrics).of_table("t").opened(table.table, {"topic"})
+    EventLog(clock, metrics=metrics).of_table("t").on_open(table.table, {"topic"})
     newest = table.table.snapshots.snapshot(1)
     assert number(metrics, "source_looked_timestamp_seconds", "db") == 1_000_000
     assert metrics.source.state().looked_s is None, "which /readyz asks for"
-    assert number(metrics, "last_commit_timestamp_seconds", "db.t") == newest.time_millis / 1000
+    assert number(metrics, "last_commit_timestamp_seconds", "db.t") == newest.time_ms / 1000
     assert number(metrics, "newest_message_timestamp_seconds", "db.t") == 999_970
     assert number(metrics, "freshness_seconds", "db.t") is None, "there may be nothing newer"
     assert metrics.source.state().stale_s is None

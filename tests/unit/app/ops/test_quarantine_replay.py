@@ -64,7 +64,7 @@ class Bench:
             primary_keys=keys,
             partition_keys=(),
             options={"bucket": "1" if keys else "-1", **(options or {})},
-            time_millis=0,
+            time_ms=0,
         )
         self.table = create_or_open(str(folder / "db.db" / "t"), schema, SystemClock())
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})

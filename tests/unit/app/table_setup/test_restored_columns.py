@@ -19,7 +19,7 @@ def a_schema(keys: tuple[str, ...] = ("id", "dt"), **options: str) -> TableSchem
         primary_keys=keys,
         partition_keys=("dt",),
         options={"bucket": "1" if keys else "-1", **options},
-        time_millis=0,
+        time_ms=0,
     )
 
 

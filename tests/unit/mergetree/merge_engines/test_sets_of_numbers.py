@@ -99,7 +99,7 @@ def test_a_function_without_its_package_is_refused_at_start(
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "theta_sketch"}
     schema = new_table_schema(
         columns=parse_columns("k INT, v BYTES"), primary_keys=("k",), partition_keys=(),
-        options={"bucket": "1", **options}, time_millis=0,
+        options={"bucket": "1", **options}, time_ms=0,
     )  # fmt: skip
     merge_function_of(schema)
     monkeypatch.setitem(sys.modules, "datasketches", None)

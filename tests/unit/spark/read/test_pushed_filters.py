@@ -45,7 +45,7 @@ def rank(value: Any) -> Any:
 
 
 def holds(pushed: Any, row: dict[str, Any]) -> bool | None:
-    """What SQL says of a row: true, false, or null."""
+    """Return SQL's value of a filter for a row: true, false, or null."""
     name = type(pushed).__name__
     if name == "Not":
         inner = holds(pushed.child, row)
@@ -91,7 +91,7 @@ def test_filters_mean_what_spark_means_by_them(seed: int) -> None:
         primary_keys=("k",),
         partition_keys=(),
         options={"bucket": "1"},
-        time_millis=0,
+        time_ms=0,
     )
     rows = [row for _, row in RandomChanges(schema, noise).epoch(200)]
     table = pa.Table.from_pylist(rows, arrow_schema(schema.fields)).append_column(

@@ -20,7 +20,7 @@ FORMATTER = {"partition.timestamp-formatter": "yyyyMMdd"}
 def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> TableSchema:
     return new_table_schema(
         columns=parse_columns(columns), primary_keys=(*keys, "k"), partition_keys=keys,
-        options={"bucket": "1", **options}, time_millis=0,
+        options={"bucket": "1", **options}, time_ms=0,
     )  # fmt: skip
 
 

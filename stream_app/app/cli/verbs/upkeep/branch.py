@@ -106,7 +106,7 @@ def _versions(branch: BranchFacts) -> str:
         return "no snapshot yet"
     return (
         f"snapshots {branch.earliest.snapshot_id} to {branch.latest.snapshot_id}, the newest of "
-        f"{time_text(branch.latest.time_millis)}"
+        f"{time_text(branch.latest.time_ms)}"
     )
 
 
@@ -149,4 +149,4 @@ def _fast_forward(table: FileStoreTable, plan: FastForwardPlan, name: str) -> It
 
 
 def _snapshot_text(snapshot: Snapshot) -> str:
-    return f"snapshot {snapshot.snapshot_id} of {time_text(snapshot.time_millis)}"
+    return f"snapshot {snapshot.snapshot_id} of {time_text(snapshot.time_ms)}"

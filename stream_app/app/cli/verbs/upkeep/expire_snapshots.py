@@ -17,7 +17,7 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, Sn
 from stream_app.table.upkeep.file_deletion import FilesToDelete
 from stream_app.table.upkeep.upkeep_refusals import check_expirable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.time_travel import millis_of
+from stream_app.table.versions.time_travel import ms_since_1970
 
 _NO_LIMIT = 2_147_483_647
 DESCRIPTION = "Delete old snapshots, and the files that only they need."
@@ -65,7 +65,7 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
     snapshot_ids = snapshots.numbers
     stays = "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     if snapshot_ids:
-        newest = time_text(snapshots.versions[-1].time_millis)
+        newest = time_text(snapshots.versions[-1].time_ms)
         range_text = _range_text("snapshot", snapshot_ids)
         yield f"{range_text}, the newest of {newest}; {stays}: {snapshots.kept_by}"
         if snapshots.keeps_changelogs:
@@ -145,7 +145,7 @@ def _file_lines(files: FilesToDelete) -> Iterator[str]:
 
 
 def _age_ms(table: FileStoreTable, time: int | str) -> int:
-    age = table.clock.now_ms() - millis_of(time)
+    age = table.clock.now_ms() - ms_since_1970(time)
     if age < 0:
         raise UsageError(f"--older-than {time} is still to come", fix="give a time that has passed")
     return age

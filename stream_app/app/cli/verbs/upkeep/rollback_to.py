@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
     target, numbers, files = plan.target, plan.numbers, plan.files
     yield (
-        f"snapshot {target.snapshot_id} of {time_text(target.time_millis)} becomes the newest"
+        f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the newest"
         + (": it has expired, and its tag restores it" if numbers.is_restored else "")
     )
     for noun, lost in (

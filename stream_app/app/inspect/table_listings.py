@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from stream_app.app.config.secrets import HIDDEN, is_secret
-from stream_app.app.inspect.files import EVERYTHING, BucketChoice, key_text, live_files
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice, key_text, live_files
 from stream_app.app.text.listing import Listing, size_text, time_text
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import OPTIONS
@@ -67,8 +67,8 @@ def _listing(
 
 def _time(path: str, zone: str = "Z") -> Fact:
     """Return milliseconds since 1970 as text. A writer's local time has an empty zone."""
-    millis = attrgetter(path)
-    return lambda row: time_text(millis(row), zone=zone)
+    time_ms = attrgetter(path)
+    return lambda row: time_text(time_ms(row), zone=zone)
 
 
 def columns_text(schema: TableSchema) -> str:
@@ -125,7 +125,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     "snapshots": {
         "snapshot": "snapshot_id",
         "kind": "commit_kind",
-        "time": _time("time_millis"),
+        "time": _time("time_ms"),
         "user": "commit_user",
         "identifier": _identifier,
         "schema": "schema_id",
@@ -139,7 +139,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     },
     "schemas": {
         "schema": "schema_id",
-        "time": _time("time_millis"),
+        "time": _time("time_ms"),
         "primary_keys": lambda schema: ", ".join(schema.primary_keys),
         "partition_keys": lambda schema: ", ".join(schema.partition_keys),
         "columns": columns_text,
@@ -153,7 +153,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "tag": "name",
         "snapshot": "snapshot_id",
         "schema": "schema_id",
-        "time": _time("snapshot.time_millis"),
+        "time": _time("snapshot.time_ms"),
         "records": "record_count",
         "created": _time("create_time_ms", zone=""),
         "retained_ms": "time_retained_ms",
@@ -164,7 +164,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "next_snapshot": "next_snapshot_id",
         "behind": "behind",
         "has_expired": "has_expired",
-        "updated": _time("modified_millis"),
+        "updated": _time("modified_ms"),
     },
     # Buckets and levels are ranges, or None if the writer did not record them.
     "manifests": {
