@@ -121,7 +121,8 @@ class EpochRounds(Generic[Messages]):
         try:
             routed = self.runner.route(source.epoch, source.messages, plan)
         except Exception:
-            # An expiry may have deleted the key index by which rows are routed.
+            # An expiry may have deleted the key index by which rows are routed. Each store has an
+            # error of its own for that, so the bases decide.
             newer_plan = make_plan()
             if newer_plan.bases == plan.bases:
                 raise
