@@ -173,7 +173,7 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
 
 
 def operations_shared(name: str, untouched: Outcome) -> int:
-    """With how many operations of another history this one begins."""
+    """Return the number of operations with which this history begins like another one."""
     if name not in BEGINS_AS:
         return 0
     other = run(history(BEGINS_AS[name]))

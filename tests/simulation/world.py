@@ -230,7 +230,7 @@ class World:
             self._held.remove(folder)
 
     def _thread(self, *, target: Callable[[], None], **_: Any) -> _Starter:
-        """In place of `threading.Thread`."""
+        """Return a stand-in for `threading.Thread`."""
         process = self.scheduler.current.process
         return _Starter(lambda: self.scheduler.spawn(process, target))
 
@@ -293,7 +293,7 @@ class _LazyFuture(Future[None]):
 
 @dataclass
 class _LazyPool:
-    """In place of the pool that syncs in the background: at once, or at the last moment."""
+    """A stand-in for the pool that syncs in the background: at once, or at the last moment."""
 
     rng: random.Random
 
@@ -306,7 +306,7 @@ class _LazyPool:
 
 @dataclass
 class _Threads:
-    """In place of the pool of file operations: threads whose turns the scheduler gives."""
+    """A stand-in for the pool of file operations; the scheduler gives turns to its threads."""
 
     scheduler: Scheduler
     count: int

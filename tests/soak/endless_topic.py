@@ -56,7 +56,7 @@ class ShopTopic:
         return self._thread.is_alive()
 
     def end(self) -> dict[int, int]:
-        """Where each partition ends now."""
+        """Return the present end of each partition."""
         consumer = self._consumer()
         try:
             ends = consumer.end_offsets(self._places(range(self.partitions)))

@@ -147,7 +147,7 @@ class Soak:
         self._start("end by itself")
 
     def _wait_for_an_epoch(self, seen: int) -> bool:
-        """Whether an epoch was committed; False: the job has ended."""
+        """Return whether the job has committed an epoch; False if the job has ended."""
         deadline = time.monotonic() + _GIVE_UP_SECONDS
         while not any(_is_epoch(event) for event in self._job.events()[seen:]):
             if self._has_ended():

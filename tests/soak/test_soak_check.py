@@ -72,7 +72,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def check(tmp_path: Path, right: Path) -> SoakCheck:
-    """Of a copy to be damaged."""
+    """Return the check of a copy, which a test damages."""
     path = tmp_path / "shop.db" / "orders"
     return SoakCheck(Path(shutil.copytree(right, path)), sold())
 

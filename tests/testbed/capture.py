@@ -281,7 +281,9 @@ def _capture_settings() -> None:
 
 
 def _all_records(bootstrap: str) -> Iterator[dict[str, Any]]:
-    """Of all topics of settings, without the table `done`; of a heartbeat the first."""
+    """Yield the records of all topics of settings, without the table `done`; of a heartbeat the
+    first.
+    """
     consumer = KafkaConsumer(bootstrap_servers=bootstrap)
     topics = sorted(name for name in consumer.topics() if not name.endswith(".done"))
     consumer.close()

@@ -20,7 +20,9 @@ Read = Callable[[Path, Sequence[str]], list[Row]]
 def differences(
     database: SourceDatabase, table: SourceTable, location: Path, read: Read
 ) -> Iterator[str]:
-    """What the warehouse's table has otherwise than its source, in the source's columns."""
+    """Yield the differences between the warehouse's table and its source, in the source's
+    columns.
+    """
     names = [*table.key_names, *(column.name for column in table.columns)]
     wanted = _by_key(table, database.rows(table))
     try:

@@ -18,7 +18,7 @@ from tests.testbed.value_kinds import STATES
 
 
 class SourceDatabase(ABC):
-    """What the workload and the comparison ask of a database.
+    """The interface of a database for the workload and the comparison.
 
     Its connector's topics are ``<name>.<database or schema>.<table>``, and the table `done` there
     is not the workload's.
@@ -36,7 +36,7 @@ class SourceDatabase(ABC):
 
     @abstractmethod
     def type_in_warehouse(self, column: SourceColumn) -> str:
-        """What Paimon must call its type."""
+        """Return the Paimon type that a column must have."""
 
     @abstractmethod
     def comment(self, table: SourceTable, column: SourceColumn, text: str) -> SourceColumn:
@@ -63,7 +63,7 @@ class SourceDatabase(ABC):
 
     @abstractmethod
     def _position(self) -> Any:
-        """Where the log of changes is."""
+        """Return the end of the log of changes."""
 
     @abstractmethod
     def _reached(self, offset: Mapping[str, Any], position: Any) -> bool: ...

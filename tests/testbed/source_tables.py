@@ -53,12 +53,12 @@ class SourceTable:
         return tuple(name for name, _ in self.key)
 
     def new_name(self) -> str:
-        """For a column that no version of the table has had."""
+        """Return a name for a column that no version of the table has had."""
         self._added += 1
         return f"{_NEW}{self._added}"
 
     def is_new(self, name: str) -> bool:
-        """Whether a column has come with an ALTER, be it a RENAME."""
+        """Return whether an ALTER has added or renamed a column."""
         return name.startswith(_NEW)
 
 

@@ -35,7 +35,7 @@ _FOLDERS = (
 
 @dataclass
 class Tutorial:
-    """What a reader of the page does, in the current folder.
+    """A reader of the page that does its steps in the current folder.
 
     Attributes:
         environ: the variables that the page asks for.
@@ -50,7 +50,7 @@ class Tutorial:
     _is_connected: bool = False
 
     def run(self, block: Block) -> str:
-        """What the block prints."""
+        """Run a block, and return its output."""
         match block.language:
             case "sql":
                 self._sql(block.text)

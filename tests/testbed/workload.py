@@ -66,7 +66,7 @@ class Workload:
             self.step()
 
     def step(self) -> None:
-        """One transaction of a random kind, one ALTER, or one TRUNCATE."""
+        """Do one transaction of a random kind, one ALTER, or one TRUNCATE."""
         random, table = self._random, self._random.choice(self.tables)
         if self._alters and random.random() < _ALTER_SHARE:
             self.alter(table)
@@ -150,7 +150,7 @@ class Workload:
             )
 
     def _update(self, table: SourceTable, count: int) -> None:
-        """One statement for each row; others than the named columns keep their values."""
+        """Send one statement for each row, which changes the named columns alone."""
         for _ in range(count):
             count_of_columns = self._random.randint(1, min(3, len(table.columns)))
             changed = self._random.sample(table.columns, count_of_columns)

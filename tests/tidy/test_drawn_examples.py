@@ -78,7 +78,7 @@ def computing_aliases(tree: ast.Module) -> set[str]:
 
 
 def begins_with(function: ast.expr, aliases: set[str]) -> bool:
-    """Whether a called function is of these modules, such as `np.minimum.accumulate`.
+    """Return whether a called function is of these modules, such as `np.minimum.accumulate`.
 
     Types such as `np.uint64` do not count: they compute nothing.
     """
@@ -93,7 +93,7 @@ def begins_with(function: ast.expr, aliases: set[str]) -> bool:
 
 
 def has_drawing(function: ast.FunctionDef) -> bool:
-    """Whether the docstring has an indented block behind a double colon."""
+    """Return whether the docstring has an indented block behind a double colon."""
     lines = (ast.get_docstring(function) or "").splitlines()
     return any(
         line.endswith("::") and len(behind) > 1 and behind[1].startswith("    ")

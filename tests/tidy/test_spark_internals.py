@@ -24,7 +24,7 @@ def test_only_one_module_knows_sparks_internals() -> None:
     assert uses == []
 
 
-def test_what_is_hidden_is_seen() -> None:
+def test_the_test_finds_hidden_uses_of_internals() -> None:
     seen = """
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.accumulators import _accumulatorRegistry

@@ -143,7 +143,7 @@ def test_unit_tests_mirror_the_packages() -> None:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What two of them need stands in a room of `tests/support`."""
+    """Code that two test modules need is in a room of `tests/support`."""
     imported = {
         f"{name}: {module}"
         for name in modules("tests")

@@ -26,7 +26,7 @@ def test_the_tree_in_the_docstring_is_true() -> None:
     assert issubclass(CommitConflictError, CommitError)
 
 
-def test_what_where_and_how_to_fix() -> None:
+def test_an_error_says_what_where_and_how_to_fix() -> None:
     assert str(UsageError("no such key 'bukket'", where="job.toml", fix="write bucket")) == (
         "no such key 'bukket'\n  where: job.toml\n  to fix: write bucket"
     )

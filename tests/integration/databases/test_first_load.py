@@ -315,7 +315,9 @@ def test_a_whole_database_while_it_changes(
         }
 
 
-def test_what_the_database_hides_or_writes_in_its_own_way(testbed: Testbed) -> None:
+def test_the_first_load_handles_rows_that_the_database_hides_or_writes_oddly(
+    testbed: Testbed,
+) -> None:
     """Policies of rows, views, another encoding, and numbers with zeros in front."""
     with testbed.postgres_database("load_odd_pg") as database:
         database.execute("create table t (k int primary key, s text)")

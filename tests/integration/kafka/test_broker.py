@@ -22,7 +22,7 @@ SOON = 30
 pytestmark = pytest.mark.kafka
 
 
-def test_what_was_written_survives_stop_and_kill(tmp_path: Path) -> None:
+def test_messages_survive_a_stop_and_a_kill(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path / "with space")
     broker.start()
     try:
@@ -168,7 +168,7 @@ def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, said: str) ->
 
 
 @pytest.mark.parametrize("bootstrap", ["localhost", "localhost:x", "127.0.0.1:1,x", " , "])
-def test_what_is_no_address_is_a_matter_of_configuration(bootstrap: str) -> None:
+def test_a_wrong_address_is_an_error_of_the_configuration(bootstrap: str) -> None:
     with pytest.raises(UsageError, match=r"is not HOST:PORT|no Kafka broker is named"):
         check_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
 

@@ -73,7 +73,7 @@ def test_transactions_and_partitions_that_come_later(harness: JobHarness) -> Non
 
 
 @pytest.mark.usefixtures("spark_kafka_source")
-def test_what_the_native_reader_cannot_follow(harness: JobHarness) -> None:
+def test_the_native_reader_names_the_options_that_it_does_not_know(harness: JobHarness) -> None:
     topic = harness.topic([change(1, "a")])
     configured(harness, topic)
     java_alone = "source.kafka.metadata.max.agee.ms=1000"

@@ -234,7 +234,7 @@ def test_from_a_time_only_keys_of_the_topic_are_compared(
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
 
 
-def test_what_is_not_certain_is_refused(
+def test_backfill_refuses_an_uncertain_topic(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker)

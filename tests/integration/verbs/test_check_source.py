@@ -62,7 +62,7 @@ def created(key: int, **image: Any) -> tuple[bytes, bytes]:
     return json.dumps({"k": key}).encode(), value.encode()
 
 
-def test_what_cannot_be_compared_is_a_finding(
+def test_check_reports_rows_that_it_cannot_compare(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(kafka_broker)

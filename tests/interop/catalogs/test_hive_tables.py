@@ -192,7 +192,7 @@ def test_partitions_are_listed_as_paimons_java_lists_them(
     assert len(partition_names(metastore, "orders")) == 4
 
 
-def test_what_others_put_into_a_table_survives(
+def test_the_catalog_keeps_fields_and_parameters_of_others(
     metastore: HiveMetastore, options: dict[str, str]
 ) -> None:
     """Fields that only a newer metastore has, and parameters of other tools."""

@@ -106,7 +106,7 @@ def test_a_schema_is_javas(
         ("option", "sequence.field", "nowhere"),
     ],
 )
-def test_what_java_refuses_is_refused(
+def test_alter_refuses_what_java_refuses(
     paimon_java: PaimonJava,
     tmp_path: Path,
     change: tuple[str, ...],

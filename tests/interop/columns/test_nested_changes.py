@@ -119,7 +119,7 @@ def test_each_reads_and_compacts_what_the_other_altered(
         ("type", "r.c", "INT"),
     ],
 )  # fmt: skip
-def test_what_java_refuses_is_refused(
+def test_alter_refuses_what_java_refuses(
     paimon_java: PaimonJava, tmp_path: Path, change: tuple[str, ...]
 ) -> None:
     location = a_table(tmp_path, COLUMNS, ("k",)).location
@@ -135,7 +135,9 @@ def test_what_java_refuses_is_refused(
         ("type", "counts.key", "INT"), ("add", "attrs.p", "INT"),
     ],
 )  # fmt: skip
-def test_what_would_break_a_type_is_refused(tmp_path: Path, change: tuple[str, ...]) -> None:
+def test_alter_refuses_a_change_that_would_break_a_type(
+    tmp_path: Path, change: tuple[str, ...]
+) -> None:
     """Java makes schemas of them that nothing can read."""
     assert_refused(a_table(tmp_path, COLUMNS, ("k",)).location, change)
 

@@ -281,7 +281,7 @@ def test_pypaimon_reads_the_column(pypaimon: PyPaimonReader, tmp_path: Path) -> 
         ("k INT, doc VARIANT", "k", {"metadata.iceberg.storage": "table-location"}, "do not mark"),
     ],
 )
-def test_what_a_variant_cannot_be_is_refused(
+def test_a_schema_refuses_variants_where_they_cannot_be(
     columns: str, keys: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):

@@ -129,7 +129,7 @@ def ours(definition: Definition) -> str | None:
     return None
 
 
-def test_what_paimon_refuses_we_refuse_and_say_why_where_we_refuse_more(
+def test_we_refuse_all_that_paimon_refuses_and_say_why_we_refuse_more(
     paimon_java: PaimonJava,
 ) -> None:
     definitions = list(generated())

@@ -119,7 +119,7 @@ def test_at_its_default_such_an_option_changes_nothing(
         "partition.idle-time-to-done",
     ],
 )
-def test_what_only_paimons_writers_keep_up_is_read_and_not_written(
+def test_we_read_but_do_not_write_tables_that_only_paimons_writers_keep_up(
     path: Path, key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small_table(path, "k INT, v STRING", ("k",)).commit(*inserts(FIRST))

@@ -148,7 +148,7 @@ def test_levels_in_avro_and_its_codecs(
         ("k INT", {"file.compression": "lz4"}, "no codec lz4"),
     ],
 )
-def test_what_avro_does_not_hold_is_refused_at_start(
+def test_the_job_refuses_types_that_avro_lacks_at_its_start(
     columns: str, options: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):

@@ -144,7 +144,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert described["properties"]["comment"] == "what was sold"
 
 
-def test_what_is_not_published_comes_with_the_next_commit(
+def test_the_next_commit_publishes_the_snapshots_that_iceberg_missed(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
     table = a_table(tmp_path, "id INT NOT NULL, name STRING")

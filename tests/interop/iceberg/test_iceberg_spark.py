@@ -278,7 +278,7 @@ def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
     [("vectors of version 3", storage) for storage in ("table-location", "rest-catalog")],
     indirect=True,
 )
-def test_what_spark_writes_is_gone_with_our_next_commit(judged: JudgedTable) -> None:
+def test_our_next_commit_replaces_what_spark_wrote(judged: JudgedTable) -> None:
     """Else a catalog, whose numbers its commits have raised, would refuse all of ours."""
     judged.write(epochs=1)
     columns = judged.query(f"SELECT * FROM {judged.name}").column_names

@@ -121,7 +121,7 @@ def test_several_versions_are_refused_as_java_does(paimon_java: PaimonJava, path
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_what_we_do_not_read_so_is_refused_by_name(path: Path, options: dict[str, Any]) -> None:
+def test_the_reader_names_the_option_that_it_refuses(path: Path, options: dict[str, Any]) -> None:
     store(path, options)
     with pytest.raises(UnsupportedTableError, match=next(iter(options))):
         ours(path)

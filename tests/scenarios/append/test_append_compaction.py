@@ -170,7 +170,7 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
     assert_rows(writer)
 
 
-def test_what_fails_for_a_while_is_compacted_in_the_end(tmp_path: Path) -> None:
+def test_a_compaction_that_fails_for_a_while_succeeds_in_the_end(tmp_path: Path) -> None:
     """Nobody waits for it after three failures; epochs go on, and so does trying."""
     writer = TableWriter(a_table(tmp_path), lambda table: CompactInThreads(table, FAILURES_MAX))
     for epoch in range(5):
@@ -269,7 +269,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
 
 
-def test_what_another_writer_deletes_is_not_planned(tmp_path: Path) -> None:
+def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, write_only="true"))
     for epoch in range(4):
         writer.write(rows(epoch))

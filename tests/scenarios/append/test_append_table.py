@@ -142,7 +142,7 @@ def test_conditions_need_no_key(tmp_path: Path) -> None:
     assert normal_rows(rows) == [{"s": "row 7"}, {"s": "again"}]
 
 
-def test_what_takes_a_row_back_is_refused_or_ignored(tmp_path: Path) -> None:
+def test_an_append_table_refuses_or_ignores_deletes(tmp_path: Path) -> None:
     small = a_table(tmp_path / "refused")
     with pytest.raises(UnsupportedTableError, match="cannot take a row back"):
         small.commit(*inserts(1), ("-D", {"k": 1}))

@@ -122,7 +122,7 @@ NEEDED: dict[Callable[[FileStoreTable], Path], str] = {
 
 
 @pytest.mark.parametrize("damaged", NEEDED, ids=lambda damaged: damaged.__name__)
-def test_what_needs_a_damaged_file_is_named(
+def test_check_names_the_versions_that_need_a_damaged_file(
     table: FileStoreTable, damaged: Callable[[FileStoreTable], Path]
 ) -> None:
     path = damaged(table)

@@ -155,7 +155,7 @@ def test_partitions_with_more_buckets_than_the_table_are_dropped_whole(tmp_path:
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["partition", "table"])
-def test_what_others_commit_meanwhile_is_overwritten_too(tmp_path: Path, whole: bool) -> None:
+def test_an_overwrite_replaces_what_others_commit_meanwhile(tmp_path: Path, whole: bool) -> None:
     table = a_table(tmp_path)
     TableWriter(table).write(days("mon", "tue"))
     late = days("mon", "wed", value="late")
@@ -251,7 +251,7 @@ def _index(table: FileStoreTable) -> list[Any]:
     return table.manifests.read_index_manifest(latest.index_manifest if latest else None)
 
 
-def test_what_was_dropped_is_no_longer_in_the_manifests_after_a_merge(tmp_path: Path) -> None:
+def test_a_merge_of_manifests_removes_dropped_entries(tmp_path: Path) -> None:
     table = a_table(tmp_path, manifest__merge_min_count=2)
     writer = TableWriter(table)
     for value in "ab":

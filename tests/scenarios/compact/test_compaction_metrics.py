@@ -45,7 +45,7 @@ def test_before_anything_has_happened() -> None:
     assert metrics.write_amplification is None
 
 
-def test_what_there_is_to_do() -> None:
+def test_the_metrics_count_the_compactions_in_each_state() -> None:
     """Each compaction that was begun is queued, running, finished, completed, failed or dropped."""
     tally = CompactionTally()
     tally.add_compactions([a_report(100, 60, 1.0), a_report(20, 10, 2.0)])
@@ -56,7 +56,7 @@ def test_what_there_is_to_do() -> None:
     assert (metrics.failed, metrics.dropped, metrics.begun) == (2, 4, 13)
 
 
-def test_what_it_cost() -> None:
+def test_the_metrics_give_the_write_amplification() -> None:
     tally = CompactionTally()
     files = (a_file(file_size=100), a_file(file_size=200))
     changelog = a_file(file_size=999)

@@ -30,7 +30,7 @@ STOP_ABOVE_TRIGGER = 3
 
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("name", LOADS)
-def test_what_holds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> None:
+def test_a_bucket_keeps_its_bounds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> None:
     flushes, bucket = 1_000, simulated_bucket(tmp_path, LOADS[name], {TRIGGER: trigger})
     for number in range(flushes):
         bucket.flush()
@@ -42,7 +42,7 @@ def test_what_holds_at_every_flush(tmp_path: Path, name: str, trigger: int) -> N
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_what_ten_thousand_flushes_cost(tmp_path: Path, name: str) -> None:
+def test_ten_thousand_flushes_cost_no_more_than_promised(tmp_path: Path, name: str) -> None:
     trigger = TRIGGERS[0]
     bucket = simulated_bucket(tmp_path, LOADS[name], {TRIGGER: trigger})
     for _ in range(FLUSHES):

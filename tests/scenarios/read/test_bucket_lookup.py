@@ -97,7 +97,7 @@ def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> N
     assert count < path.stat().st_size / 3  # the footer is some of it
 
 
-def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
+def test_the_lookup_refuses_tables_that_it_cannot_read(tmp_path: Path) -> None:
     without_key = small_table(tmp_path / "a", "k INT, name STRING", ()).table
     with pytest.raises(UnsupportedTableError, match="has no primary key"):
         bucket_lookup(without_key, b"", 0, ())

@@ -129,7 +129,7 @@ def test_rows_are_deleted_in_addition(tmp_path: Path) -> None:
     assert vectors["d2"] == OTHER_ROWS
 
 
-def test_what_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_a_delete_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     before = with_four_vectors(table)
     names = sorted(path.name for path in Path(table.location).rglob("*"))

@@ -195,7 +195,7 @@ def test_pruning_of_every_type_of_key() -> None:
         ({"data-evolution.enabled": "true"}, "data-evolution.enabled"),
     ],
 )
-def test_what_would_be_read_wrongly_is_refused(
+def test_the_reader_refuses_options_that_it_would_read_wrongly(
     tmp_path: Path, options: dict[str, str], named: str
 ) -> None:
     table = small_table(tmp_path / "t", "k INT, v STRING", ("k",)).table

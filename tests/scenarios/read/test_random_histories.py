@@ -37,7 +37,9 @@ def a_table(folder: Path, rng: random.Random) -> FileStoreTable:
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_what_snapshots_say_is_what_is_there(tmp_path: Path, seed: int, number: int) -> None:
+def test_snapshots_count_the_rows_that_the_table_has(
+    tmp_path: Path, seed: int, number: int
+) -> None:
     rng = random.Random(seed * 100 + number)
     table = a_table(tmp_path, rng)
     history = RandomHistory(table, rng)

@@ -76,7 +76,7 @@ def litter(table: FileStoreTable) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", TABLES)
-def test_what_versions_name_stays(tmp_path: Path, seed: int, kind: str) -> None:
+def test_the_removal_keeps_files_that_versions_name(tmp_path: Path, seed: int, kind: str) -> None:
     history = a_history(tmp_path, kind, seed)
     table = history.table
     for _ in range(5):

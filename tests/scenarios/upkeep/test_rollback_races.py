@@ -188,7 +188,7 @@ def test_a_rollback_interrupted_before_its_deletions_withdraws_its_announcement(
 
 
 def test_an_announcement_whose_end_is_damaged_holds(story: FileStoreTable) -> None:
-    """It keeps versions that may be half deleted from tags, and stops nothing else."""
+    """The announcement keeps tags off half-deleted versions, and stops nothing else."""
     table = copy_of(story)
     dead = Actor(table, expire)
     for stop in stops_of(story, expire):

@@ -63,7 +63,7 @@ def test_the_folder_of_success_files_is_no_tag(tmp_path: Path) -> None:
         new_tag(table, "success-file")
 
 
-def test_what_is_no_folder_is_no_branch(tmp_path: Path) -> None:
+def test_a_file_is_no_branch(tmp_path: Path) -> None:
     table = a_table(tmp_path, 1)
     Path(table.location, "branch", "branch-a").mkdir(parents=True)
     Path(table.location, "branch", "branch-notes").write_text("x")

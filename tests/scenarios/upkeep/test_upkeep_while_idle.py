@@ -153,7 +153,7 @@ def test_a_write_only_job_leaves_upkeep_to_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_what_is_over_goes_while_nothing_comes(tmp_path: Path, mode: str) -> None:
+def test_an_idle_job_expires_old_snapshots_and_tags(tmp_path: Path, mode: str) -> None:
     job = a_job(
         tmp_path, snapshot__num_retained__min=1, snapshot__time_retained="1 h",
         snapshot__expire__execution_mode=mode, snapshot__expire__limit=2,

@@ -43,7 +43,7 @@ def test_a_delete_that_cannot_be_merged_is_not_written(tmp_path: Path) -> None:
         assert small.table.snapshots.latest() is None
 
 
-def test_what_cannot_be_merged_names_its_bucket(tmp_path: Path) -> None:
+def test_an_error_of_a_merge_names_its_bucket(tmp_path: Path) -> None:
     small = a_table(tmp_path, "k INT, v INT", **{"merge-engine": "first-row"})
     kinds = pa.array([RowKind.INSERT, RowKind.DELETE], pa.int8())
     columns = arrow_schema(small.table.schema.fields)

@@ -108,7 +108,7 @@ class DatabaseServer(ABC):
         """The process, which need not serve yet."""
 
     def _serves(self) -> bool:
-        """Whether it takes connections."""
+        """Return whether the server accepts connections."""
         try:
             socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
         except OSError:

@@ -32,7 +32,7 @@ _PATIENCE = 120.0  # seconds in which the coordinator announces itself as a work
 
 
 class TrinoError(Exception):
-    """What Trino said of a statement that failed."""
+    """Trino's error about a statement."""
 
 
 class Trino(DatabaseServer):

@@ -30,7 +30,7 @@ LAST_STAGE = DOCKERFILE.rpartition("\nFROM ")[2]
 
 
 def copied() -> set[str]:
-    """What the Dockerfile takes from the repository."""
+    """Return the paths that the Dockerfile copies from the repository."""
     lines = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
     return {path for line in lines for path in line.split()}
 
@@ -132,7 +132,7 @@ def test_the_parts_of_compose_know_each_other() -> None:
         ("sh", "-n", "docker/entrypoint.sh"),
     ],
 )
-def test_what_the_tools_say(command: tuple[str, ...]) -> None:
+def test_hadolint_promtool_and_sh_accept_their_files(command: tuple[str, ...]) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"there is no {command[0]} here")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

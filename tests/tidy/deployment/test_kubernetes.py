@@ -40,7 +40,7 @@ def documents(text: str) -> dict[str, Object]:
 
 
 def stamp() -> str:
-    """Of all that Helm reads, but the alert rules, which are only copied."""
+    """Return the digest of all that Helm reads, without the alert rules, which are only copied."""
     files = [path for path in sorted(CHART.rglob("*")) if path.is_file() and not path.is_symlink()]
     text = b"".join(path.read_bytes() for path in [*files, RENDERED / "everything.values.yaml"])
     return f"# Of the chart {hashlib.sha256(text).hexdigest()}\n"

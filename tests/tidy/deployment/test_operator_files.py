@@ -125,7 +125,7 @@ def test_the_help_of_run_sh_lists_each_verb_before_anything_is_installed(tmp_pat
 
 
 def test_the_readme_has_each_verb_and_no_other() -> None:
-    """In the first column of its table of commands."""
+    """The first column of its table of commands has the verbs."""
     section = (ROOT / "README.md").read_text().partition("## Commands")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)} == {

@@ -68,7 +68,7 @@ def outcome(load: Load, flushes: int, freshness: int | None = None, **options: o
 
 @dataclass(frozen=True)
 class Claim:
-    """What a recipe promises: `better` compares the outcome without it and with it."""
+    """A recipe's promise: `better` compares the outcome without it and with it."""
 
     load: Load
     better: Callable[[Outcome, Outcome], bool]

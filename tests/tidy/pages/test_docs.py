@@ -62,7 +62,7 @@ def test_options_page_is_up_to_date() -> None:
 
 
 def test_every_option_of_a_table_is_acted_on() -> None:
-    """What is declared and not read would be a promise; one that allows one value is kept."""
+    """Code reads each declared option, or the option allows one value only."""
     declaring = [name for name in modules("stream_app") if name.endswith("_options.py")]
     constants = {
         key: constant for name in declaring for constant, key in _DECLARATION.findall(text_of(name))
@@ -132,7 +132,7 @@ def test_configurations_in_the_text_are_right(name: str, tmp_path: Path) -> None
 
 
 def _problem(text: str, folder: Path) -> str | None:
-    """What is wrong with a configuration, or with a part of one."""
+    """Return the error about a configuration, or about a part of one; None if it is valid."""
     is_whole = "[source]" in text and "[stream]" in text
     path = folder / "job.toml" if is_whole else ROOT / "conf" / "orders.toml"
     if is_whole:

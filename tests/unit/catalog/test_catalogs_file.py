@@ -88,7 +88,9 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         ),
     ],
 )
-def test_what_is_wrong_is_named(folder: Path, text: str | None, name: str, problem: str) -> None:
+def test_the_error_names_the_fault_of_the_catalogs_file(
+    folder: Path, text: str | None, name: str, problem: str
+) -> None:
     if text is not None:
         (folder / "catalogs.toml").write_text(text)
     with pytest.raises(UsageError, match=problem):

@@ -151,7 +151,7 @@ def test_a_site_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """Of a server that accepts connections and says nothing."""
+    """Yield the port of a server that accepts connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

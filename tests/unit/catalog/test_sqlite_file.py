@@ -19,7 +19,7 @@ def connect(path: Path) -> Any:
 
 
 def kept_mode(path: Path) -> str:
-    """What a connection of another program finds."""
+    """Return the mode that a connection of another program finds."""
     with closing(sqlite3.connect(path)) as connection:
         (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
         return str(mode)

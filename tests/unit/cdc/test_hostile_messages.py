@@ -105,7 +105,7 @@ def test_every_size_between_the_harmless_and_the_absurd(wrapping: Wrapping) -> N
 
 
 def check_alone(hostile: list[Hostile], together: DecodedBatch) -> None:
-    """What becomes of each beside the others becomes of it alone."""
+    """Check that each message has the same outcome alone as beside the others."""
     decoder = a_format(COLUMNS, ("id",), options=OPTIONS)
     rows: list[tuple[Any, ...]] = []
     reasons: dict[int, str] = {}

@@ -50,7 +50,7 @@ def test_the_time_of_values_that_are_read_one_by_one_grows_as_they_do(kind: str)
 
 
 def seconds(growing: Growing, size: int) -> float:
-    """Of the processor."""
+    """Return the seconds of the processor."""
     decoder = a_format(growing.columns, options=growing.options)
     batch = messages(*growing.values(size))
     began = time.process_time()

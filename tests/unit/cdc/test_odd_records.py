@@ -115,7 +115,7 @@ def batch(messages: list[Message]) -> pa.RecordBatch:
 
 
 def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
-    """For each message its rows or its reason; none for one that is skipped."""
+    """Return each message's rows or its reason; none for a skipped message."""
     assert not decoded.decoder_errors
     outcomes: dict[int, Any] = dict(reasons_of(decoded))
     for at, *cells in rows_of(decoded):
@@ -124,7 +124,7 @@ def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
 
 
 def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
-    """Of several batches: the skipped messages, the tables, and the records by column."""
+    """Return the skipped messages of several batches, the tables, and the records by column."""
     columns: dict[Any, int] = {}
     for part in decoded:
         for column, sighting in part.drift.items():

@@ -140,7 +140,7 @@ def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
 
 @pytest.mark.parametrize("length", [1, 100, 511, 700])
 def test_runs_of_many_tables(length: int) -> None:
-    """Also where a heartbeat, or a message without a table, stands between them."""
+    """A heartbeat, or a message without a table, may stand between the runs."""
     values: list[bytes] = []
     wanted: list[str | None] = []
     for number in range(40):

@@ -107,7 +107,7 @@ def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
         Pipeline(Broken()).decode(messages(insert(1), insert(2)))
 
 
-def test_what_is_raised_on_purpose_stops_the_job() -> None:
+def test_a_decoders_deliberate_error_stops_the_job() -> None:
     values = [insert(1, POISON.decode()), event("t")]
     with pytest.raises(SourceError, match="truncated"):
         Pipeline(FailingDecoder(recursion)).decode(messages(*values))
@@ -150,7 +150,7 @@ def test_errors_are_counted_behind_other_formats_too() -> None:
 
 
 def test_columns_are_counted_across_the_halves() -> None:
-    """Where the decoder fails, the first record with a column keeps its place in the batch."""
+    """If the decoder fails, the first record with a column keeps its place in the batch."""
     plain, odd = insert(1), '{"op":"c","after":{"id":2,"w":1}}'
     decoded = Pipeline(FailingDecoder(refused_by_arrow)).decode(
         messages(plain, insert(9, POISON.decode()), plain, odd, plain, odd)

@@ -57,7 +57,7 @@ def test_it_is_bad_with_one_table_and_goes_to_its_own_among_many(name: str, docu
 
 
 @pytest.mark.parametrize("name", ["maxwell-json", "canal-json", "ogg-json", "aws-dms-json"])
-def test_what_names_no_table_is_unreadable(name: str) -> None:
+def test_a_message_that_names_no_table_is_unreadable(name: str) -> None:
     origins = source_facts(name, {}).origins(messages('{"a":1}', None))
     assert origins.codes.tolist() == [NO_TABLE] * 2
     assert origins.unreadable == {0: "does not name its table"}

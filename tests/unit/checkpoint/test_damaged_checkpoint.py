@@ -11,7 +11,7 @@ from stream_app.errors import CheckpointError
 
 
 def checkpoint(folder: Path, **files: str) -> Path:
-    """Of two epochs; each file has a checksum."""
+    """Write a checkpoint of two epochs; each file has a checksum."""
     texts = {"metadata": '{"id":"q"}', "sources/0/0": 'v1\n{"t":{"0":0}}'}
     for epoch in range(2):
         texts[f"offsets/{epoch}"] = f'v1\n{{}}\n{{"t":{{"0":{epoch * 10}}}}}'
@@ -26,7 +26,9 @@ def checkpoint(folder: Path, **files: str) -> Path:
 
 @pytest.mark.parametrize("name", ["metadata", "sources/0/0", "offsets/1", "commits/1"])
 @pytest.mark.parametrize("text", ["", "\0\0\0"])
-def test_what_is_lost_is_named_and_stays(tmp_path: Path, name: str, text: str) -> None:
+def test_the_error_names_the_damaged_file_and_keeps_it(
+    tmp_path: Path, name: str, text: str
+) -> None:
     folder = checkpoint(tmp_path, **{name: text})
     with pytest.raises(CheckpointError, match=f"empty files, .* cut: {name}") as refused:
         check_whole(folder)

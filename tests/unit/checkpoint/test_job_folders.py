@@ -50,7 +50,7 @@ def no_session() -> NoReturn:
     ]
 )
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> JobFolder:
-    """One that is not there yet."""
+    """Return a folder that does not exist yet."""
     if request.param == "path":
         return open_folder(f"{tmp_path}/{NAME}", {}, no_session)
     if request.param == "file:":
@@ -84,7 +84,7 @@ def test_files_are_whole_or_not_there(folder: JobFolder) -> None:
 
 
 def owned(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
-    """What a job of the table remembers, when it starts."""
+    """Return the state that a job of the table stores when it starts."""
     file = JobStateFile(folder)
     own_checkpoint(file, table.location, table.identity())
     return file
@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_is_reported(folder: JobFolder, table: FileStoreTab
     assert raised.value.where == folder.location
 
 
-def test_what_spark_has_noted_is_read(folder: JobFolder) -> None:
+def test_the_log_of_epochs_reads_what_spark_noted(folder: JobFolder) -> None:
     folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
     folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
     epochs = EpochLog(folder, goes_back=True)
@@ -191,7 +191,7 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: JobFolder) ->
 
 
 @pytest.mark.spark
-def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
+def test_spark_opens_folders_of_schemes_that_only_hadoop_knows(spark: SparkSession) -> None:
     """An error about a scheme that Hadoop does not know either says what is missing."""
     folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
     with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as raised:

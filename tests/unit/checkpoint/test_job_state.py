@@ -218,7 +218,9 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
         ('{"version": 2, "anything": 1}', "is of version 2, and stream_app reads version 1"),
     ],
 )
-def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_job_refuses_a_state_that_it_does_not_understand(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     (tmp_path / "job_state.json").write_text(text)
     with pytest.raises(CheckpointError, match=problem):
         read_state(a_folder(tmp_path))

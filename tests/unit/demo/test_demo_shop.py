@@ -16,7 +16,7 @@ VARYING = {"ts_ms", "ts_us", "ts_ns", "txId", "lsn", "sequence"}
 
 
 def life_again() -> Iterator[Message]:
-    """What tests/testbed/capture.py did in PostgreSQL."""
+    """Repeat what tests/testbed/capture.py did in PostgreSQL."""
     tables, connector = captured_tables(), Connector(PLACED)
     customers, orders, items = (tables[name] for name in TABLES)
     yield connector.insert(customers, (1, "Ada 00001", "Kyōto"))

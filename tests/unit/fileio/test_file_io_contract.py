@@ -59,7 +59,7 @@ HDFS = pytest.param("hdfs", marks=pytest.mark.java)
 def storage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Storage:
-    """Of each implementation that writes."""
+    """Return the storage of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
         crashed = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
@@ -190,7 +190,7 @@ def test_the_time_of_a_new_file_is_the_file_systems(storage: Storage) -> None:
     assert storage.io.list_names(storage.folder) == ["f"], "nothing is left"
 
 
-def test_what_is_not_there(storage: Storage) -> None:
+def test_operations_on_absent_files(storage: Storage) -> None:
     io, absent = storage.io, storage.path("no/f")
     assert io.list_names(storage.path("no")) == []
     assert io.list_status(storage.path("no")) == []

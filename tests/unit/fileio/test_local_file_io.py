@@ -45,7 +45,7 @@ def test_one_of_many_processes_takes_a_name(tmp_path: Path) -> None:
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
-    """Neither at the first writing of a name nor when it is overwritten."""
+    """The writer creates a name, and then overwrites it."""
     seen: set[bytes] = set()
     odd: list[str] = []
     stop = False

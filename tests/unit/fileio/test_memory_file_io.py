@@ -80,7 +80,7 @@ def test_one_of_many_threads_takes_a_name() -> None:
         assert sum(threads.map(race, range(8))) == 50
 
 
-def test_what_is_not_there() -> None:
+def test_operations_on_absent_files() -> None:
     files = MemoryFileIO()
     assert files.list_names("/no") == []
     assert files.list_status("/no") == []

@@ -61,7 +61,7 @@ def write_keys(folder: Path, number: int) -> None:
 
 @pytest.fixture
 def options(s3: S3Server, path: str, tmp_path: Path) -> dict[str, str]:
-    """Of a store that takes the first keys alone, which stand in files."""
+    """Return options of a store that accepts the first keys alone; files have the keys."""
     write_keys(tmp_path, 1)
     s3.valid_keys = frozenset({"access-key-1"})
     return {
@@ -259,7 +259,7 @@ def test_keys_beat_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Container:
-    """What gives a container's role its keys: others each time, which end soon."""
+    """A server that gives a container's role its keys: others each time, which end soon."""
 
     def __init__(self) -> None:
         container = self

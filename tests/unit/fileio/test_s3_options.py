@@ -77,7 +77,7 @@ def test_errors_about_options_hide_their_values(options: dict[str, str], problem
         ("http://127.0.0.1:9000", None, "http://127.0.0.1:9000", False),
     ],
 )
-def test_where_the_bucket_stands(
+def test_the_path_style_decides_where_the_url_has_the_bucket(
     endpoint: str | None, path_style: bool | None, url: str | None, virtual_host: bool
 ) -> None:
     arguments = {"s3.endpoint": endpoint, "s3.path.style.access": path_style and "true"}

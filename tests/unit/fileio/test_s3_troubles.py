@@ -87,7 +87,7 @@ def test_a_host_name_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in what is asked afterwards to clear away."""
+    """Requests that clear away do not wait for the server again."""
     monkeypatch.setitem(s3_file_io._FIRST_TIMEOUTS, "timeout", "500ms")
     monkeypatch.setitem(s3_file_io._FIRST_RETRIES, "retry_timeout", timedelta(milliseconds=500))
     with socket.create_server(("127.0.0.1", 0)) as mute:
@@ -251,7 +251,7 @@ def test_buckets_have_settings_of_their_own() -> None:
     assert s3_options(options, {}, "lake").endpoint == "https://all.example.org"
 
 
-def test_what_the_store_is_asked_to_do_with_objects(s3: S3Server) -> None:
+def test_requests_carry_the_encryption_and_the_payer(s3: S3Server) -> None:
     path = f"s3://{s3.new_bucket()}/t/f"
     heads: list[dict[str, str]] = []
     s3.heads = heads

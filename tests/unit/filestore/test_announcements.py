@@ -33,7 +33,7 @@ def announcements_of(kind: str, file_io: FileIO, root: Path) -> Announcements[An
 
 
 @pytest.mark.parametrize("kind", ANNOUNCEMENTS)
-def test_what_was_announced_is_there_until_it_is_withdrawn(tmp_path: Path, kind: str) -> None:
+def test_an_announcement_lasts_until_it_is_withdrawn(tmp_path: Path, kind: str) -> None:
     announcements, pair = announcements_of(kind, LocalFileIO(), tmp_path), ANNOUNCEMENTS[kind]
     assert announcements.announcements() == {}
     name, other = (announcements.announce(announcement) for announcement in pair)
@@ -66,7 +66,7 @@ def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, kind: str, text
 
 
 @pytest.mark.parametrize("kind", ANNOUNCEMENTS)
-def test_what_seemed_to_fail_was_not_said(tmp_path: Path, kind: str) -> None:
+def test_a_failed_announcement_announces_nothing(tmp_path: Path, kind: str) -> None:
     fault = Fault(at=0, mode="after")
     announcements = announcements_of(kind, FaultyFileIO(fault), tmp_path)
     with pytest.raises(InjectedError):

@@ -74,7 +74,7 @@ def test_expiry_must_leave_what_the_slowest_living_consumer_wants(manager: Consu
     assert [consumer.consumer_id for consumer in manager.consumers()] == ["alive"]
 
 
-def test_what_is_no_consumer_is_passed_over(manager: ConsumerManager) -> None:
+def test_the_list_of_consumers_ignores_other_files(manager: ConsumerManager) -> None:
     manager.reset("a", 1)
     folder = Path(manager.root, "consumer")
     folder.joinpath(".consumer-a.tmp").write_text("half")

@@ -191,7 +191,9 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     assert found_in(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
 
 
-def test_what_does_not_fit_is_not_copied(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_does_not_fit_is_not_copied(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     small = copies_in(tmp_path, most=1000)
     assert made_copy(small, "a") is None
     assert folders(small) == []

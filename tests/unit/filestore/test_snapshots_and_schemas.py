@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 @pytest.fixture
 def table(tmp_path: Path) -> FileStoreTable:
-    """With three snapshots."""
+    """Return a table with three snapshots."""
     small = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     for number in range(3):
         small.commit(("+I", {"k": number, "v": "x" * 50}))
@@ -176,7 +176,7 @@ def test_a_snapshot_under_anothers_name_is_refused(table: FileStoreTable) -> Non
 
 
 def test_a_manifest_that_was_cut_between_two_blocks_is_refused(table: FileStoreTable) -> None:
-    """It looks whole to an Avro reader, and files would be missing."""
+    """An Avro reader would take it for a whole one, and miss files."""
     latest = table.snapshots.latest()
     assert latest is not None
     path = Path(table.paths.manifest(latest.base_manifest_list))

@@ -39,7 +39,7 @@ def positions_of(vector: dict[str, Any]) -> list[int]:
 
 
 def a_file(**deleted: list[int]) -> tuple[bytes, tuple[DeletionVectorMeta, ...]]:
-    """One file; the vectors of names that end in 64 have 64 bits."""
+    """Return one file; the vectors of names that end in 64 have 64 bits."""
     vectors = {
         name: DeletionVector.of_positions(rows, bitmap64=name.endswith("64"))
         for name, rows in deleted.items()

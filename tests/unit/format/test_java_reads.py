@@ -76,7 +76,7 @@ def a_column(field: pa.Field, numbers: np.ndarray[Any, Any]) -> pa.Array:
 
 
 class HandMadeTable:
-    """One commit, written step by step as the format says."""
+    """A table of one commit, written step by step as the format says."""
 
     def __init__(self, path: Path, schema: TableSchema, *, thin: bool) -> None:
         self.path, self.schema, self.thin = path, schema, thin

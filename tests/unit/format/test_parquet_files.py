@@ -195,7 +195,7 @@ def test_a_table_of_numbers_has_no_dictionary() -> None:
 
 @pytest.mark.parametrize("column", ["ms", "us", "ltz"])
 def test_coarse_timestamps_keep_their_range_beside_fine_ones(column: str) -> None:
-    """As INT96 they would come back as other instants."""
+    """A file with INT96 would give other instants back."""
     schema = file_schema(f"id BIGINT, {COARSE}, ns TIMESTAMP(9)")
     batch = rows_of(schema, 2)
     columns = {name: batch.column(name) for name in schema.names}
@@ -218,7 +218,7 @@ def test_batches_have_at_most_so_many_rows() -> None:
 
 
 def test_batches_of_wide_rows_are_bounded_in_bytes() -> None:
-    """Also when the file is small, because the rows repeat."""
+    """The file may be small, because its rows repeat."""
     schema = file_schema("id BIGINT NOT NULL, s STRING")
     wide = rows_of(schema, 8_000)
     text = pa.array(["x" * 20_000] * 1_000)

@@ -54,7 +54,7 @@ def test_descriptions_and_defaults_survive() -> None:
     assert decode_schema(encode_schema(schema)) == schema
 
 
-def test_what_is_unknown_is_left_out() -> None:
+def test_an_unknown_comment_is_left_out() -> None:
     """Java reads a JSON null as the text "null"."""
     assert b"null" not in encode_schema(replace(SCHEMA, comment=None))
 
@@ -78,7 +78,7 @@ def test_options_are_texts() -> None:
         pytest.param(3, {}, {}, id="current"),
     ],
 )
-def test_what_older_versions_left_unsaid(
+def test_schemas_of_older_versions_get_their_defaults(
     version: int | None, options: dict[str, str], expected: dict[str, str]
 ) -> None:
     written = _written() | {"version": version, "options": options}

@@ -88,7 +88,7 @@ def as_java_compares(value: float | None) -> tuple[int, int, float, int]:
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
 @given(values=st.lists(FLOATS, max_size=12))
 def test_floating_sequence_fields(kind: str, values: list[float | None]) -> None:
-    """Of two NaN, as of all equal values, the later one is newer."""
+    """The later one of two NaN, as of all equal values, is newer."""
     layout = a_layout(f"k INT NOT NULL, s {kind}", "k", sequence_fields=("s",))
     columns = [range(len(values)), [0] * len(values), [1] * len(values), values]
     batch = pa.RecordBatch.from_arrays(

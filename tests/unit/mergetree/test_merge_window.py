@@ -83,7 +83,7 @@ def test_a_sum_for_each_key(rows: Rows) -> None:
 
 @given(ROWS)
 def test_the_last_value_of_each_key_that_is_not_null(rows: Rows) -> None:
-    """As partial-update merges a column."""
+    """`partial-update` merges a column in this way."""
     window = sorted_window(batch_of(rows), LAYOUT)
     order = window.order
     assert order is not None

@@ -29,7 +29,7 @@ def a_run(number: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=LAYOUT.schema)
 
 
-def test_what_was_merged_once_is_left_alone_while_there_is_other(tmp_path: Path) -> None:
+def test_runs_that_were_merged_once_wait_for_others_of_their_size(tmp_path: Path) -> None:
     spilled = runs_in(tmp_path)
     counts = []
     for number in range(2 * RUNS_MAX):

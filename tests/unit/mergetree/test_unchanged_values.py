@@ -163,7 +163,7 @@ def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
          "there"),
     ],
 )  # fmt: skip
-def test_what_is_nowhere_is_refused(
+def test_the_writer_refuses_an_unchanged_value_without_an_older_row(
     table: dict[int, dict[str, Any]], changes: list[Row], reason: str
 ) -> None:
     rows, refused, _ = written(table, changes)

@@ -97,7 +97,7 @@ def test_changes_travel_between_processes() -> None:
     assert committable.changes[0].bucket_id == (b"p", 1)
 
 
-def test_what_a_change_has_written() -> None:
+def test_an_upgraded_file_does_not_count_as_written() -> None:
     """A file that only moves to another level is on disk already."""
     moved, merged, log = (replace(FILE, file_name=name) for name in ("moved", "merged", "log"))
     change = BucketChange(

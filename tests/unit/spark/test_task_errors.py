@@ -24,7 +24,7 @@ JAVA = (
 
 
 def wrapped(error: Exception) -> RuntimeError:
-    """As the driver gets it: the text of the task's trace inside a text of Spark's."""
+    """Return the error as the driver gets it: the task's trace inside a text of Spark's."""
     try:
         try:
             raise SourceError("an earlier one", where="elsewhere", fix="nothing")
@@ -85,7 +85,7 @@ def test_a_process_that_cannot_be_made_now_is_no_wrong_setting(said: str) -> Non
     assert readable_error(error) is error
 
 
-def test_what_is_not_ours_stays_as_it_is() -> None:
+def test_the_driver_keeps_errors_of_others_as_they_are() -> None:
     error = wrapped(AssertionError("a mistake"))
     # The cause that was handled on the way is not the failure.
     assert readable_error(error) is error

@@ -74,8 +74,8 @@ def test_documents_are_what_they_were() -> None:
         assert stored == original
 
 
-def test_what_is_no_document_fails_alone() -> None:
-    """Also beside documents, of which one has the names of another."""
+def test_a_text_that_is_no_document_fails_alone() -> None:
+    """The batch has good documents too, of which one has the names of another."""
     texts = [text for broken in BROKEN for text in (broken, DOCUMENTS[0], DOCUMENTS[0])]
     values, failed = both_ways(texts)
     assert failed == [True, False, False] * len(BROKEN)

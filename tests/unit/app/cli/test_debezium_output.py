@@ -64,7 +64,7 @@ def test_an_old_row_and_the_new_one_of_its_key_are_one_message() -> None:
     ]  # fmt: skip
 
 
-def test_what_has_no_partner_stands_alone() -> None:
+def test_half_an_update_becomes_a_message_of_its_own() -> None:
     batch = a_batch(("+U", 1, "a"), ("-U", 1, "x"), ("+U", 2, "b"), ("-U", 3, "c"))
     assert short(batch) == [
         ("c", None, "a"), ("d", "x", None), ("c", None, "b"), ("d", "c", None)

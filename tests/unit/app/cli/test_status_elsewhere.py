@@ -17,7 +17,7 @@ VERBS = {"status": FAILED, "resume": OPERATOR_NEEDED, "check": OPERATOR_NEEDED}
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
-    """Of a job that has run in `tmp_path`, by relative paths."""
+    """Return the configuration of a job that has run in `tmp_path`, by relative paths."""
     DatabaseJob(tmp_path).run(*creates("shop.orders", [1]))
     return write_conf(
         tmp_path / "job.toml",
@@ -45,7 +45,7 @@ def test_the_folder_is_named(
     assert list(elsewhere.iterdir()) == [], "a look makes nothing"
 
 
-def test_where_the_job_runs(
+def test_status_and_resume_work_in_the_folder_of_the_job(
     tmp_path: Path, conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,7 @@ MANY = WholeDatabase(
 ORDERS, SCRATCH = Origin("shop", "", "orders"), Origin("shop", "", "tmp_1")
 
 
-def test_where_they_lie() -> None:
+def test_jobs_of_one_table_and_of_many_have_locations() -> None:
     assert (ONLY.name, ONLY.location) == ("d.orders", "/w/d.db/orders")
     assert (MANY.name, MANY.location) == ("d", "/w/d.db/")
     assert ONLY.paths([]) == {"d.orders": "/w/d.db/orders"}

@@ -40,7 +40,7 @@ class Ports:
     log: Path
 
     def files(self) -> int:
-        """That the process has open."""
+        """Return the number of files that the process has open."""
         text = self.get(self.metrics, "/metrics")
         [count] = re.findall(r"^open_files (\S+)$", text, re.MULTILINE)
         return int(float(count))
@@ -56,7 +56,7 @@ class Ports:
             connection.close()
 
     def check(self) -> None:
-        """Both ports answer, few files are open, and the log is short."""
+        """Check that both ports answer, few files are open, and the log is short."""
         assert self.get(self.page, "/healthz")
         assert self.files() < FILES_MAX
         assert len(self.log.read_text().splitlines()) <= 4, self.log.read_text()[:2000]

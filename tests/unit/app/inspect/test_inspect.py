@@ -59,7 +59,7 @@ def test_why_nothing_is_due(runs: int, reason: str) -> None:
     assert not_due(runs, 5) == reason
 
 
-def test_what_is_next_in_a_bucket(tmp_path: Path) -> None:
+def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
     """A small run before a large one is not worth merging; one more makes a run too many."""
     small = small_table(
         tmp_path / "t", "k INT, v STRING", ("k",), write_only=True,
@@ -107,7 +107,7 @@ def test_keys_in_the_picture_are_cut_and_stay_on_their_line(tmp_path: Path) -> N
 
 
 def test_the_range_of_level_0_spans_all_its_files(tmp_path: Path) -> None:
-    """By value, not as text; level 0 is in the order of time."""
+    """The range compares values, not texts. Level 0 is in the order of time."""
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), write_only=True)
     for key in (5, 100, -3, 20):
         small.commit(("+I", {"k": key, "v": "x"}))

@@ -156,7 +156,7 @@ def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFix
 def test_names_of_columns_are_bounded(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In an epoch, and over a run: they come from messages."""
+    """Names come from messages, so the log bounds them in an epoch and over a run."""
     events, sink = log
     counts = DecodeCounts()
     for number in range(200):

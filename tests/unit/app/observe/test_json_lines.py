@@ -29,7 +29,7 @@ LOG = logging.getLogger("stream_app.table.anything")
 
 
 class Lines:
-    """What a job's log writes."""
+    """The lines that a job's log writes."""
 
     def __init__(self, stream: io.StringIO) -> None:
         self._stream = stream

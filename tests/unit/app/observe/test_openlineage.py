@@ -84,7 +84,7 @@ def job(tmp_path: Path) -> TableJob:
 
 def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
     def wait_for_two(watched: WatchedJob) -> None:
-        """As the job does: it looks often, because an event may be under way."""
+        """Wait as the job does, which looks often because an event may be under way."""
         while len(receiver.posted) < 2:
             watched.events.heartbeat(True)
             time.sleep(0.01)

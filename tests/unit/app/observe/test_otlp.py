@@ -44,7 +44,7 @@ def receiver() -> Iterator[HttpReceiver]:
 
 
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
-    """Of the only request to a path."""
+    """Return the body of the only request to a path."""
     [posted] = [request for request in receiver.posted if request.path == path]
     return gunzipped(posted)
 

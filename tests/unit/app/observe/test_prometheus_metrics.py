@@ -173,7 +173,7 @@ def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
 
 
 def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
-    """In this process, and in a task, whose counts travel back."""
+    """The job counts its own requests, and those of a task, which returns its counts."""
     metrics = JobMetrics("db.t")
     table = small_table(tmp_path / "t", "k INT", ("k",)).table.counted(metrics.store.requests)
     files = table.file_io
@@ -235,7 +235,7 @@ def test_a_folder_that_cannot_be_looked_at_takes_no_other_number(tmp_path: Path)
 
 
 def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
-    """Of a table and of no table; counted again when the folder has changed."""
+    """The metric counts records of a table and of no table, again when the folder has changed."""
     metrics = JobMetrics("db")
 
     def quarantine_records(folder: Path, epoch: int, *offsets: int) -> None:

@@ -210,7 +210,7 @@ def test_secrets_are_hidden_in_reasons() -> None:
 
 
 def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixture) -> None:
-    """What waits is bounded: the oldest notices are dropped."""
+    """The queue of notices is bounded: the webhook drops the oldest ones."""
     caplog.set_level(logging.WARNING)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

@@ -243,7 +243,7 @@ def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
 
 
 def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job) -> None:
-    """Of one table, and of the tables of a database."""
+    """The doctor reports it for one table, and for the tables of a database."""
     table = job.table()
     table.commit(("+I", {"k": 1, "v": "a"}))
     [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
@@ -295,7 +295,7 @@ def test_a_broker_that_is_away_stops_no_other_part(
 def test_memory_has_to_be_left_for_the_write_buffers(
     spark: Mapping[str, str], levels: list[str]
 ) -> None:
-    """On 8 GiB, with 4 cores and buffers of 256 MiB."""
+    """The machine has 8 GiB and 4 cores, and the buffers have 256 MiB each."""
     seen = machine.memory_observations(spark, 8 * GIB, 256 << 20, 4)
     assert [observation.level.value for observation in seen] == levels
 

@@ -106,7 +106,7 @@ def test_a_made_column_may_be_a_key(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
+def test_columns_that_do_not_fit_stop_only_their_own_table(
     tmp_path: Path, options: dict[str, Any], why: str
 ) -> None:
     database = Database(tmp_path, **options)

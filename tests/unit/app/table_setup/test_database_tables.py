@@ -221,7 +221,7 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
 
 
 def commit_row(table: FileStoreTable, epoch: int) -> None:
-    """One epoch of the job in a table."""
+    """Commit one epoch of the job in a table."""
     table = replace(table, clock=StandingClock())
     with table_write(table, next_sequence_number=0) as write:
         row = pa.RecordBatch.from_pylist(

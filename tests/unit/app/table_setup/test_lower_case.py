@@ -30,7 +30,7 @@ def spelled(origin: str, key: int, names: str = "ID,V,N", text: str = "new") -> 
 
 
 def plain(message: Message) -> Message:
-    """Without the converter's schema."""
+    """Return the message without the converter's schema."""
     key, value = message
     assert key is not None
     assert value is not None
@@ -101,7 +101,7 @@ def test_tables_that_differ_in_their_case_alone_are_no_shards(tmp_path: Path) ->
     assert sorted(job.rows("orders")) == [1, 3, 5]
 
 
-def test_what_reads_the_topic_again_leaves_the_refused_table_out(tmp_path: Path) -> None:
+def test_a_second_reading_of_the_topic_leaves_the_refused_table_out(tmp_path: Path) -> None:
     """Its messages may stand before those of the table that has the name."""
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))

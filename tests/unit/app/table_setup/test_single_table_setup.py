@@ -91,7 +91,7 @@ def test_a_quarantine_that_cannot_be_made_is_reported_at_start(tmp_path: Path) -
     assert "file/quarantine" in caught.value.where
 
 
-def test_how_rows_merge_is_the_tables_alone(tmp_path: Path) -> None:
+def test_the_table_alone_decides_how_rows_merge(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     key = "fields.v.aggregate-function"
     engine = "table.options.merge-engine=aggregation"

@@ -31,5 +31,5 @@ def test_memory_is_bounded_later_rows_are_cut_to_what_came_first() -> None:
     assert widest == len("999  text")
 
 
-def test_what_moves_the_cursor_is_written_out() -> None:
+def test_control_characters_are_escaped() -> None:
     assert visible("a\x1b[31m\r\n\t\x7f\u202eb") == "a\\x1b[31m\\r\\n\\t\\x7f\\u202eb"

@@ -35,7 +35,7 @@ def test_bytes(values: list[bytes | None]) -> None:
 @given(st.lists(st.none() | st.integers(1 - 10**38, 10**38 - 1)), st.integers(0, 38))
 @settings(max_examples=200)
 def test_decimals(unscaled: list[int | None], scale: int) -> None:
-    """Also those which Arrow writes with an exponent; and digits at the end stay."""
+    """The text keeps trailing zeros, and has no exponent where Arrow writes one."""
     values = [
         None if v is None else Decimal((int(v < 0), tuple(map(int, str(abs(v)))), -scale))
         for v in unscaled

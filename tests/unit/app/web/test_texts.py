@@ -44,7 +44,7 @@ def test_a_text_keeps_its_lines_and_no_other_control(text: str, shown: str) -> N
 
 
 def macro(call: str, **values: object) -> str:
-    """What a macro of the templates makes."""
+    """Return what a macro of the templates renders."""
 
     return ENVIRONMENT.from_string(
         f'{{% from "parts.html" import {call.split("(", maxsplit=1)[0]} %}}{{{{ {call} }}}}'

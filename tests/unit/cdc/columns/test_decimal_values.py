@@ -46,7 +46,7 @@ def numbers_near(precision: int, scale: int, rng: random.Random) -> list[Decimal
 
 
 def stored(number: Decimal, precision: int, scale: int) -> Decimal | None:
-    """What the column holds of the number; None: it cannot."""
+    """Return the number as the column stores it; None if it cannot."""
     unscaled = Fraction(number) * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
         return None

@@ -61,7 +61,7 @@ class Wire:
 
 
 def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
-    """For each message its rows, or its reason."""
+    """Return for each message its rows, or its reason."""
     rows = decoded.changes.rows
     outcomes: dict[int, Outcome] = {}
     columns = [rows.column(name).to_pylist() for name in ("id", "w")]
@@ -107,7 +107,7 @@ def expected(wire: Wire, key: int, text: str) -> list[Outcome]:
 
 
 def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[str, int, Outcome]]:
-    """Where each record stood, its number, and what came of it."""
+    """Yield each record's place, its number and its outcome."""
     for at, text in enumerate(texts):
         alone = wire.decoder().decode(messages(wire.message(at, text)))
         yield "alone", at, outcomes(alone, 1)[0]
@@ -161,7 +161,7 @@ def check(sources: list[Source], seed: int) -> None:
 
 
 def grouped(sources: Iterable[Source]) -> dict[str, list[Source]]:
-    """By the column's type without its arguments."""
+    """Group sources by the column's type without its arguments."""
     groups: dict[str, list[Source]] = {}
     for source in sources:
         groups.setdefault(source.sql.split("(")[0], []).append(source)

@@ -52,7 +52,7 @@ def nanos_of(text: str) -> int | None:
 
 
 def stamp(text: str, precision: int) -> Any:
-    """What a TIMESTAMP(p) holds: digits beyond the precision are cut off, towards the past."""
+    """Return a TIMESTAMP(p), which cuts digits beyond the precision off, towards the past."""
     nanos = nanos_of(text)
     if nanos is None or (precision > 6 and not -(2**63) < nanos < 2**63):
         return None
@@ -83,7 +83,7 @@ TIMES = [f"{at[1:]}{zone}" for at in CLOCKS if at for zone in ZONES]
 
 
 def fate(column: str, texts: list[str], *others: str) -> list[Any]:
-    """What becomes of each text, in one batch with others."""
+    """Return the outcome of each text, in one batch with others."""
     sent = [event(after=json.dumps({"id": at, "v": text})) for at, text in enumerate(texts)]
     decoded = a_format(f"id BIGINT, v {column}").decode(messages(*sent, *others))
     rows = {row[2]: row[3] for row in rows_of(decoded)}

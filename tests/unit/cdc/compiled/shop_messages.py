@@ -95,7 +95,7 @@ def odd_value(rng: random.Random) -> str:
 
 
 def message(rng: random.Random, odd: float) -> str:
-    """One record in its envelope."""
+    """Return one record in its envelope."""
     op = rng.choice("ccuuuudr")
     before = image(rng, odd) if op in "ud" and rng.random() < 0.95 else "null"
     after = "null" if op == "d" else image(rng, odd)
@@ -104,7 +104,7 @@ def message(rng: random.Random, odd: float) -> str:
 
 
 def flat_message(rng: random.Random, odd: float) -> str:
-    """One flattened record, as ExtractNewRecordState makes it."""
+    """Return one flattened record, as ExtractNewRecordState makes it."""
     fields = [image(rng, odd)[1:-1]]
     fields += [f'"__op":"{rng.choice("ccuuuudr")}"'] * (rng.random() >= odd)
     fields += ['"__deleted":"false"', '"__db":"d","__table":"t"']

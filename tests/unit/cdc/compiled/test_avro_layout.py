@@ -197,7 +197,9 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
         ("boolean", b"\x02", [b"", b"\x01\x01"]),
     ],
 )
-def test_what_leaves_its_message_is_declined(schema: Any, good: bytes, bad: list[bytes]) -> None:
+def test_the_layout_declines_a_value_beyond_the_end_of_its_message(
+    schema: Any, good: bytes, bad: list[bytes]
+) -> None:
     of_field = {"type": "record", "name": "E", "fields": [{"name": "n", "type": schema}]}
     read = a_layout(of_field).read(pa.array([good, *bad, good], pa.binary()), 0)
     assert read is not None

@@ -146,7 +146,7 @@ def test_hostile_messages(wrapping: Wrapping, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_each_byte_around_the_images_counts(seed: int) -> None:
-    """In whole batches, in which the frame of the other messages is known."""
+    """Each odd message is in a whole batch, in which the decoder knows the frame of the others."""
     rng = random.Random(seed)
     good = message(rng, 0)
     while '"before":{' in good:

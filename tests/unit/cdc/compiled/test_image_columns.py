@@ -61,7 +61,7 @@ def layout(
     *,
     reads_base64: bool = True,
 ) -> ImageLayout:
-    """Of columns ``c0``, ``c1``, …"""
+    """Return the layout of columns ``c0``, ``c1``, …"""
     readings = [reading(f"c{at}", sql, encoding) for at, (sql, encoding, _) in enumerate(columns)]
     image_layout = ImageLayout.for_columns(
         readings, [kind for *_, kind in columns], order, reads_base64=reads_base64

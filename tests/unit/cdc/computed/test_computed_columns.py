@@ -39,7 +39,7 @@ def a_function(call: str, column_type: DataType) -> AppliedFunction:
 
 
 def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
-    """What the function makes of each value; `FAILS` where it fails."""
+    """Return the function's result for each value; `FAILS` where it fails."""
     column = pa.array(values, arrow_type(column_type))
     # A slice begins behind the start of its buffers.
     for part in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
@@ -194,7 +194,9 @@ def test_a_message_without_a_time_harms_no_other() -> None:
 
 @given(st.data())
 def test_filtered_rows_give_the_state_of_a_filtered_table(data: st.DataObject) -> None:
-    """One row's history: whole images, or the newest alone, leave the row where it passes."""
+    """The table has the row if its last state passes, with whole images or with the newest
+    alone.
+    """
     states = data.draw(st.lists(st.sampled_from([None, True, False]), min_size=1, max_size=8))
     for known_columns in (KnownColumns.IMAGES, KnownColumns.NEWEST):
         has_before = [data.draw(st.booleans()) for _ in states]

@@ -45,7 +45,7 @@ def alone(text: str) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """As the decoder behind reads it: it takes objects alone, and no name twice."""
+    """Parse as the slower decoder does, which accepts objects alone."""
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -77,7 +77,9 @@ def test_together_and_alone_are_the_same(documents: Sequence[str]) -> None:
         ('{"a": [[[[[[[[1]]]]]]]]}', None),
     ],
 )
-def test_what_is_left_for_later(text: str, expected: str | None) -> None:
+def test_the_fast_decoder_leaves_odd_arrays_to_the_slower_one(
+    text: str, expected: str | None
+) -> None:
     """Beside a document that is done."""
     texts, done = arrays_as_texts(pa.array([text, '{"t":[1]}']))
     assert done.tolist() == [expected is not None, True]

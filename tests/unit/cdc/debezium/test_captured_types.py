@@ -155,7 +155,7 @@ def test_a_time_beyond_a_day_is_no_time() -> None:
 def test_no_record_depends_on_its_neighbours(
     file: str, topic: str, columns: str, keys: tuple[str, ...], keep: bool
 ) -> None:
-    """One by one, in one batch, and a thousand times over: always the same rows."""
+    """Messages decode to the same rows one by one, in one batch, and repeated a thousand times."""
     options = {"truncate": "ignore"} | (FLAT if "flat" in file else {})
     batch = captured(file, topic)
     alone_rows, alone_bad = list[Any](), dict[int, str]()

@@ -149,7 +149,7 @@ def enveloped(field: dict[str, Any], value: Any) -> str:
 
 
 def of_each_column(field: dict[str, Any], value: Any) -> dict[str, Any]:
-    """What each column holds of the value, in the compact spelling and in any other."""
+    """Return each column's value, in the compact spelling and in any other."""
     values: dict[str, Any] = {}
     for name, data_type in COLUMNS.items():
         decoder = a_format(f"id BIGINT, {name} {data_type}")

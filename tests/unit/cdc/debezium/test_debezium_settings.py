@@ -203,7 +203,7 @@ def test_other_wrappings_are_bad_records(setting: str) -> None:
 @pytest.mark.parametrize(
     "topic", ["__debezium-heartbeat.life_whole", "life_whole.transaction", "life_whole.message"]
 )
-def test_what_is_no_row_is_skipped(topic: str) -> None:
+def test_the_decoder_skips_messages_without_a_row(topic: str) -> None:
     """`heartbeat.interval.ms`, `provide.transaction.metadata`, `pg_logical_emit_message`."""
     outcome = decoded(topic)
     assert (outcome.skipped, rows_of(outcome)) == (len(captured(FILE, topic)), [])

@@ -33,7 +33,7 @@ def whole(value: str) -> str:
 
 
 def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
-    """For each message its rows, or that it is bad; the tables, and what is skipped."""
+    """Return each message's rows or error, the tables, and the skipped messages."""
     options = {"unproven-keys": "quarantine", "truncate": "ignore"}
     decoded = a_format(options=options).decode(messages(*values))
     assert not decoded.decoder_errors
@@ -162,5 +162,5 @@ def test_records_without_marked_images() -> None:
     "value",
     ["", "{}", "null", TAIL[:-1], RECORD.replace('"u"', "null"), RECORD.replace('"u"', '"m"')],
 )
-def test_what_gives_no_frame(value: str) -> None:
+def test_these_messages_have_no_frame(value: str) -> None:
     assert frame_of(value.encode()) is None

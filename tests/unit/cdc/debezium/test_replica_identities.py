@@ -108,7 +108,7 @@ def test_flattened_without_op() -> None:
 
 
 def test_a_delete_by_an_invented_sequence_field() -> None:
-    """It would be older than the row, and the row would stay."""
+    """Such a delete would be older than the row, and the row would stay."""
     traits = TableTraits(sequence_fields=("updated_at",))
     for topic, options, bad in (
         ("idp.shop.orders", {}, [5, 8]),

@@ -62,7 +62,7 @@ def test_a_snapshot_alone_shows_it_too() -> None:
     assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
 
 
-def test_what_is_promised_and_true_is_fine() -> None:
+def test_a_source_that_keeps_its_promises_gives_no_notice() -> None:
     assert notices("idp.shop.orders_full", "dt", "id", identity="full", changelog=True) == []
     assert notices("idp.shop.orders_index", "dt", "id", source_key="dt,id") == []
     assert notices("idp.shop.keyless", "dt", "id") == []

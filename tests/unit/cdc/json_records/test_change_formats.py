@@ -213,7 +213,7 @@ def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
 
 
 def one_by_one(decoder: DialectDecoder, messages: pa.RecordBatch) -> DecodedBatch:
-    """What comes of messages that are all read by the slow path."""
+    """Return the outcome of messages that all take the slow path."""
     policy = ColumnPolicy(
         columns=frozenset(COLUMNS.names), unknown=DriftReaction.WARN, missing=DriftReaction.WARN
     )
@@ -254,7 +254,9 @@ def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> 
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.slow
 def test_machine_code_means_the_same(name: str, seed: int) -> None:
-    """But for counts of unknown and missing columns: those are estimates, by numbers of fields."""
+    """Only counts of unknown and missing columns may differ: they are estimates by numbers of
+    fields.
+    """
     pytest.importorskip("numba")
     rng = random.Random(f"compiled {name} {seed}")
     state = rng.getstate()

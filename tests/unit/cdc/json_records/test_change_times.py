@@ -105,7 +105,7 @@ def test_plain_rows_give_no_time() -> None:
         ("debezium-avro", {"replica-identity": "full"}, True),
     ],
 )
-def test_whether_before_images_are_whole(
+def test_each_tools_options_decide_whether_before_images_are_whole(
     name: str, options: dict[str, str], expected: bool
 ) -> None:
     assert FORMATS[name].has_whole_before(options) is expected

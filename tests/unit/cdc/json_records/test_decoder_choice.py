@@ -24,7 +24,7 @@ for wanted in ("auto", "arrays", "compiled"):
 
 
 def log_lines(missing: str = "", **environment: str) -> list[str]:
-    """What a new process says of each value of the option."""
+    """Return what a new process logs for each value of the option."""
     program = PROGRAM.replace("{missing}", f"{{{missing}}}")
     ran = subprocess.run(
         [sys.executable, "-c", program],

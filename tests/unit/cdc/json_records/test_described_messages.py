@@ -206,7 +206,7 @@ def test_each_version_of_a_table_has_the_messages_with_its_types(
 
 
 def types_of(table: SourceTable) -> dict[str, str]:
-    """What a source tells of types."""
+    """Return the types that a source declares."""
     return {
         column.name: str(column.data_type.as_nullable())
         for column in table.columns

@@ -138,7 +138,9 @@ def test_maxwells_old_values_null_or_not_there() -> None:
         ("json", "{", "is not JSON: Expecting property name"),
     ],
 )
-def test_what_is_no_message_of_the_format(name: str, document: Any, expected: str) -> None:
+def test_the_decoder_gives_the_reason_for_a_message_of_another_format(
+    name: str, document: Any, expected: str
+) -> None:
     assert expected in reason(name, document)
 
 

@@ -47,7 +47,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Shape:
-    """How a file is written, and how its rows lie."""
+    """The layout of a file and of its rows."""
 
     rows: int
     group_rows: int
@@ -214,7 +214,9 @@ class OnlyStatistics:
 
 
 def test_few_rows_are_decoded() -> None:
-    """By statistics of pages whole pages, by values hardly more than the rows that pass."""
+    """By statistics the reader decodes whole pages, by values hardly more than the rows that
+    pass.
+    """
     data = written(rows_of(SORTED), SORTED)
     choice = choice_of(pc.field("i") == 5)
     by_values, by_statistics = (
@@ -226,7 +228,7 @@ def test_few_rows_are_decoded() -> None:
 
 
 def index_span(data: bytes) -> tuple[int, int]:
-    """Where the page indexes lie: behind the last page, before the footer."""
+    """Return the span of the page indexes: behind the last page, before the footer."""
     footer = raw_struct(footer_of(data))
     chunks = [
         raw_struct(chunk) for group in members(footer[4]) for chunk in members(raw_struct(group)[1])

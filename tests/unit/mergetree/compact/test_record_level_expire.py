@@ -28,7 +28,7 @@ DAY = 86_400
     ids=str,
 )
 def test_rows_before_the_bound_expire(kind: pa.DataType, per_second: int) -> None:
-    """At the bound not yet, in the second before it already; null never."""
+    """A row at the bound stays, one a second before it expires, and one without a time stays."""
     # The size of a BIGINT says whether it has seconds or milliseconds.
     oldest = BOUND - DAY if kind == pa.int64() else 0
     seconds: list[Any] = [oldest, BOUND - 1, BOUND, BOUND + DAY]

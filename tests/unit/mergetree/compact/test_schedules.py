@@ -70,7 +70,7 @@ class AtOnce:
 
 
 class BucketModel:
-    """One bucket as driver, tasks and readers see it, and the dict that they must agree with."""
+    """A bucket as driver, tasks and readers see it, and the dict that they must agree with."""
 
     def __init__(self, shape: Shape, data: st.DataObject) -> None:
         self.shape = shape

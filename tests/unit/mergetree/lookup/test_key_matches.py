@@ -42,7 +42,9 @@ def a_batch(kinds: Sequence[str], keys: Sequence[tuple[Any, ...]]) -> pa.RecordB
 )  # fmt: skip
 @given(data=st.data())
 @pytest.mark.slow
-def test_what_a_dictionary_would_find(kinds: tuple[str, ...], data: st.DataObject) -> None:
+def test_key_matches_equal_those_of_a_dictionary(
+    kinds: tuple[str, ...], data: st.DataObject
+) -> None:
     universe = list(itertools.product(*(TYPES[kind] for kind in kinds)))
     some = st.sets(st.sampled_from(range(len(universe))))
     wanted, stored = (

@@ -36,7 +36,7 @@ Value = Any
 
 @dataclass
 class Fold:
-    """One function, step by step: `add` and `take_back` give the next value."""
+    """A function, step by step: `add` and `take_back` give the next value."""
 
     add: Callable[[Value, Value], Value]
     take_back: Callable[[Value, Value], Value] | None = None
@@ -213,7 +213,7 @@ def test_a_function_folds_as_step_by_step(
 
 
 @pytest.mark.parametrize("name", [*sorted(FIRST), "max", "min", "bool_or", "listagg", "rbm32"])
-def test_what_cannot_be_undone_is_refused_or_left_out(name: str) -> None:
+def test_a_function_refuses_or_ignores_a_change_that_it_cannot_undo(name: str) -> None:
     kind = FOLDS[name][0]
     column = pa.array([None, None], TYPES[kind])
     changes = SegmentChanges(

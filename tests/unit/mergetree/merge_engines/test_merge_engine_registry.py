@@ -54,7 +54,9 @@ def test_each_engine_has_traits_and_a_function() -> None:
         ),
     ],
 )
-def test_what_the_options_ask_for(options: dict[str, str], expected: MergeFunction) -> None:
+def test_the_options_choose_the_merge_function(
+    options: dict[str, str], expected: MergeFunction
+) -> None:
     assert merge_function_of(a_schema(**options)) == expected
 
 

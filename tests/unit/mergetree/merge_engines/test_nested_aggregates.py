@@ -106,7 +106,9 @@ def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
 
 @pytest.mark.parametrize("kind", [ROWS, MAP, TIMED, pa.list_(pa.list_(pa.float64()))])
 def test_codes_are_equal_where_values_are(kind: pa.DataType, seed: int) -> None:
-    """Also of slices; maps in any order of their entries, NaN like NaN, and 0.0 unlike -0.0."""
+    """Slices agree, too. Maps may have any order of entries; NaN equals NaN, and 0.0 differs from
+    -0.0.
+    """
     rng = random.Random(seed)
     if pa.types.is_list(kind) and pa.types.is_list(kind.value_type):
         reals = [None, 0.0, -0.0, float("nan"), 1.5]

@@ -77,7 +77,7 @@ def test_each_table_gets_its_messages_in_their_order() -> None:
     assert parts == {0: [1, 2, 4, 5, 7, 8], 1: [0, 3, 6, 9]}
 
 
-def test_what_means_no_row_is_left_out() -> None:
+def test_the_splitter_leaves_messages_without_rows_out() -> None:
     parts = split(None, change("orders"), '{"ts_ms":1}', change("tmp"), None,
                   rules=SyncRules(excluding_tables="tmp"))  # fmt: skip
     assert parts == {0: [1]}
@@ -100,7 +100,7 @@ def test_shards_go_into_one_table_that_is_there() -> None:
     assert divided == {0: [0], NEWCOMERS_INDEX: [1]}
 
 
-def test_what_no_table_can_take_has_a_reason_and_stops_no_other() -> None:
+def test_a_message_without_a_table_has_a_reason_and_stops_no_other() -> None:
     parts = split(
         "{", change("orders"), change("customers"), change("customers"),
         refused={Origin("shop", "", "customers"): "no such luck"},

@@ -201,7 +201,7 @@ def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
     assert [len(row["wide"]) for row in changes_of(large_blocks, schema)] == [1_500_000] * 3
 
 
-def test_what_is_no_change_is_counted_and_kept() -> None:
+def test_messages_without_a_change_are_counted_and_bad_ones_kept() -> None:
     good = [a_message(offset) for offset in range(3)]
     batch = batch_of([*good, ("t", 0, 3, None)])
     broken = pa.RecordBatch.from_pylist(

@@ -27,7 +27,7 @@ def checkpoint(tmp_path: Path) -> JobFolder:
 
 
 def check_of(checkpoint: JobFolder) -> SourceTableCheck:
-    """Of a job that starts with the checkpoint."""
+    """Return the check of a job that starts with the checkpoint."""
     return SourceTableCheck(JobStateFile(checkpoint))
 
 

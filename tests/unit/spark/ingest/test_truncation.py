@@ -38,7 +38,7 @@ def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
         (counts({("t", 0): 7, ("u", 0): 7}), {}, {}, "from 2 topics: t, u"),
     ],
 )
-def test_what_is_not_known_is_refused(
+def test_the_job_refuses_a_truncate_with_unknown_rows(
     counted: DecodeCounts, met: SourceTableNames, partitions: dict[str, int], problem: str
 ) -> None:
     with pytest.raises(WrongSourceError, match=problem):

@@ -157,7 +157,7 @@ def test_system_tables_leave_filters_to_spark(table: SmallTable) -> None:
 
 @filters
 def test_spark_takes_the_reader_also_when_it_hands_no_filters_down(table: SmallTable) -> None:
-    """It refuses a reader that overrides the method then, so that no filter gets lost."""
+    """Spark would refuse a reader that overrides the method, so that no filter gets lost."""
     inherited = datasource.DataSourceReader.pushFilters
     assert a_reader(table.path).pushFilters.__func__ is inherited
 
@@ -359,7 +359,7 @@ def test_a_consumer_whose_next_snapshot_has_expired_gets_an_error_with_the_way_t
         ("{t}", {"incremental_between": "1,2"}, "is for batch reads"),
     ],
 )
-def test_what_cannot_be_followed(
+def test_the_source_refuses_tables_that_it_cannot_follow(
     table: SmallTable, path: str, options: dict[str, str], message: str
 ) -> None:
     source = a_source(path.replace("{t}", table.path), **options)

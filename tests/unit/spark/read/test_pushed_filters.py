@@ -45,7 +45,7 @@ def rank(value: Any) -> Any:
 
 
 def holds(pushed: Any, row: dict[str, Any]) -> bool | None:
-    """What SQL says of a row: true, false, or null."""
+    """Return SQL's value of a filter for a row: true, false, or null."""
     name = type(pushed).__name__
     if name == "Not":
         inner = holds(pushed.child, row)

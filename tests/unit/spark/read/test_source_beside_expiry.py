@@ -64,7 +64,7 @@ def test_a_query_on_a_quiet_table_is_not_forgotten(tmp_path: Path) -> None:
     clock = StandingClock()
 
     def look(query: StreamReader) -> bool:
-        """Whether it says that it is there; it wrote that long ago."""
+        """Age the file, and return whether the query writes its sign of life again."""
         os.utime(written, ns=(TIME_MS * 10**6 - HOUR_NS,) * 2)
         query.latestOffset()
         return written.stat().st_mtime_ns > TIME_MS * 10**6

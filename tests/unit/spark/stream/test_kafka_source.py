@@ -23,7 +23,7 @@ spark.stop()
 
 
 def test_an_error_about_missing_jars_names_the_other_reader() -> None:
-    """In a process of its own: the session of the other tests has them."""
+    """The program needs its own process, because the session of the other tests has the jars."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )

@@ -149,7 +149,7 @@ def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: Job
 
 
 def test_a_first_epoch_that_was_not_done_begins_where_it_did(checkpoint: JobFolder) -> None:
-    """Also when the job starts at the newest message, which is another one by then."""
+    """The job may start at the newest message, which is another one by then."""
     topics, rules = Topics({"0": 3}), EpochRules(starting_offsets="latest")
     with pytest.raises(OSError, match="the power is off"):
         drain(checkpoint, topics, Sink(dies_in=0), rules)

@@ -88,7 +88,7 @@ def test_a_key_has_one_row_in_all_partitions(
     check_chain(table)
 
 
-def test_what_another_writer_has_moved_is_found(tmp_path: Path) -> None:
+def test_the_index_finds_rows_that_another_writer_moved(tmp_path: Path) -> None:
     table = cross_partition_table(tmp_path / "t")
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(8)))

@@ -114,7 +114,7 @@ def test_a_row_goes_to_the_older_one(tmp_path: Path, engine: str) -> None:
 
 
 def test_what_is_taken_back_is_taken_back_there(tmp_path: Path) -> None:
-    """In Paimon 1.4 it is added there."""
+    """Paimon 1.4 adds it there."""
     assigner = Assigner(tmp_path, merge_engine="aggregation", fields__v__aggregate_function="sum")
     assigner.take((1, 1, 5))
     assert assigner.take((2, 1, 3), kind="-U") == [("-U", (1, 1, 3), 0)]
@@ -169,7 +169,9 @@ def test_an_old_bucket_is_left_out_of_a_new_index(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
-    """What one part moves, the next finds; a value that it leaves out stands in the one before."""
+    """The next part finds the rows that one part moves, and takes a value that it omits from
+    there.
+    """
     table = cross_partition_table(tmp_path / "t", dynamic_bucket__assigner_parallelism="1")
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(3)))

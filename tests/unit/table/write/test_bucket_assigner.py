@@ -36,7 +36,7 @@ ALL_KEY_TYPES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("partition_keys", [(), ("s",), ("i", "a", "e")])
 def test_a_row_goes_to_its_partition_and_bucket(partition_keys: tuple[str, ...], seed: int) -> None:
-    """By the definition of one row's BinaryRow, whatever the types of keys."""
+    """The expected bucket is that of one row's BinaryRow, whatever the types of keys."""
     random = Random(seed)
     names = [column.split()[0] for column in ALL_KEY_TYPES]
     schema = a_schema(", ".join(ALL_KEY_TYPES), names, partition_keys, buckets=7)
