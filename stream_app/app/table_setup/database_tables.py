@@ -280,8 +280,7 @@ class DatabaseTables:
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
         full_name, state = self.tables.full_name(name), self.state_file.state
         others = tuple(warning for warning in state.warnings if warning.table != full_name)
-        # The earlier rows were another table's.
-        self.state_file.note(replace(state, warnings=others))
+        self.state_file.note(replace(state, warnings=others))  # the rest was another table's
         remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
         full_key = self.tables.full_key
         self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
