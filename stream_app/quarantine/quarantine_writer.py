@@ -86,7 +86,7 @@ def _write(folder: JobFolder, epoch: int, bad: pa.Table) -> str:
     data = "".join(f"{line}\n" for line in lines).encode()
     before = _content(folder, path)
     if before is not None and before != data:
-        _store(folder, epoch, before)
+        _keep_replaced(folder, epoch, before)
     if before != data:
         files.overwrite(path, data)
     return path
@@ -97,7 +97,7 @@ def _show(line: Mapping[str, Any]) -> str:
     return f"{where}: {line['reason']}"
 
 
-def _store(folder: JobFolder, epoch: int, data: bytes) -> None:
+def _keep_replaced(folder: JobFolder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from stream_app.app.inspect.files import (
+from stream_app.app.inspect.snapshot_files import (
     EVERYTHING,
     BucketChoice,
     file_place,

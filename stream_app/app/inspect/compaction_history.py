@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from stream_app.app.inspect.files import EVERYTHING, BucketChoice
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice
 from stream_app.app.text.listing import time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta

@@ -153,7 +153,7 @@ def _parse_envelopes(
         ops=ops,
         has_before=valid_of(before),
         has_after=valid_of(after),
-        kinds=shape.kinds,
+        json_kinds=shape.json_kinds,
         before=children_of(before),
         after=children_of(after),
         suspects=lacks_image(ops, valid_of(before), valid_of(after)),
@@ -189,7 +189,7 @@ def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_fla
     """
     decimals = [
         pa.field(reading.name, pa.float64())
-        for reading, kind in zip(shape.readings, shape.kinds, strict=True)
+        for reading, kind in zip(shape.readings, shape.json_kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64

@@ -153,7 +153,7 @@ def restore_images(
     columns, suspects = list(images.columns), images.suspects
     is_alone = (images.ops == UPDATE) & ~images.has_before
     omitted: dict[str, Bools] = {}
-    for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
+    for index, (reading, kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         if pa.types.is_list(columns[index].type):
             has_one = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
             suspects = suspects | has_one[images.before_at] | has_one[images.after_at]

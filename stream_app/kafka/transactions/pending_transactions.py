@@ -1,6 +1,6 @@
 """The pending messages as transactions: which have begun, which have ended, and which are repeats.
 
-`epoch_cut`, `partition_states` and `border_doubts` decide by these facts.
+`epoch_cut`, `settled_partitions` and `border_doubts` decide by these facts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.kafka.transactions.border import (
     ranks_of,
 )
 from stream_app.kafka.transactions.pending_messages import NO_CODE, FactRows, PendingMessages
-from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.database_snapshot import SourcePosition
 
 MARKERS = (MessageKind.BEGIN, MessageKind.END)
 

@@ -16,7 +16,7 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import DataField, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.variants.binary import MalformedVariantError
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 
 _CHARACTERS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
@@ -105,7 +105,7 @@ def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) ->
 
 def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     try:
-        json_of(column)
+        variant_texts(column)
     except MalformedVariantError as error:
         raise _refusal(table, field, str(error)) from error
 

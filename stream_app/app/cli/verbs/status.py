@@ -22,7 +22,7 @@ from stream_app.app.inspect.job_status import (
     TableStatus,
     shorten_reason,
 )
-from stream_app.app.source.preflight import source_ends
+from stream_app.app.source.topic_checks import source_ends
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.checkpoint.job_folder import JobFolder

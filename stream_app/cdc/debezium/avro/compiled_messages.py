@@ -117,7 +117,7 @@ class CompiledAvro:
             ops=ops,
             before_at=read.before_at,
             after_at=read.after_at,
-            kinds=[wire.json_kind for wire in wires],
+            json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
             tables=[_texts(read, path) for path in _TABLES] if self.reads_tables else (),

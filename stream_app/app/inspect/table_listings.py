@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from stream_app.app.config.secrets import HIDDEN, is_secret
-from stream_app.app.inspect.files import EVERYTHING, BucketChoice, key_text, live_files
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice, key_text, live_files
 from stream_app.app.text.listing import Listing, size_text, time_text
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import OPTIONS
