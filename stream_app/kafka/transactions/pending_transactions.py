@@ -19,7 +19,7 @@ from stream_app.kafka.transactions.border import (
     ranks_of,
 )
 from stream_app.kafka.transactions.pending_messages import NO_CODE, FactRows, PendingMessages
-from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.database_snapshot import SourcePosition
 
 MARKERS = (MessageKind.BEGIN, MessageKind.END)
 
