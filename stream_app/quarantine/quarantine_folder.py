@@ -317,7 +317,7 @@ class RecordChoice:
         """Whether no condition is given."""
         return self == RecordChoice()
 
-    def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
+    def select(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that meet all conditions, in their order."""
         return [record for record in records if self._matches(record)]
 

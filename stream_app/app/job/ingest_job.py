@@ -127,7 +127,7 @@ class _IngestJob:
             closing.callback(feeds.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
-            self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
+            self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
             prepared = prepare_tables(self.checked, feeds, self.clock)
             load = begin_or_resume_load(
                 self.job_tables, prepared, self.checked, self.clock, self._tasks
@@ -225,10 +225,10 @@ class _IngestJob:
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=between.report_with_checks(events.progress, note_problems),
-            on_idle=between.report_with_checks(events.idle, note_problems, unused.check),
-            on_drained=between.report_with_checks(events.drained, unused.check),
-            on_check=events.heartbeat,
+            on_progress=between.report_with_checks(events.report_progress, note_problems),
+            on_idle=between.report_with_checks(events.report_poll, note_problems, unused.check),
+            on_drained=between.report_with_checks(events.report_drain, unused.check),
+            on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(
@@ -240,13 +240,13 @@ class _IngestJob:
         )
         stop_on_signals(self.spark, self.stop_requested)
         events.watch_source(lambda: committer.position)
-        events.started(job_tables.location, str(checkpoint))
+        events.report_start(job_tables.location, str(checkpoint))
         self.signs.watch(lambda: _at_work(committer))
         with ExitStack() as stack:
             stack.callback(reading.runner.close)
             stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
             running.run(reading.stream(settings, running))
-        events.ended()
+        events.report_end()
 
     def _note_problems(self, feeds: JobFeeds) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""

@@ -50,7 +50,7 @@ class JobGlance:
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
         return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 
-    def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+    def with_lateness(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables; the state of a ready one that is too far behind becomes ``behind``.
 
         While the broker does not respond, the lag of a ready table is unknown.

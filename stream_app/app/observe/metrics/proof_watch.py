@@ -39,5 +39,5 @@ class ProofWatch:
             except (OSError, StreamAppError) as error:
                 _LOG.debug("no look at the proof of %s: %s", location, error)
             else:
-                metrics.proven(latest)
+                metrics.note_proof(latest)
         return pause_after(self.clock.steady_seconds() - began)

@@ -143,7 +143,7 @@ class Replay:
         ends = _farther_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        selected_records = self._select(choice.chosen(waiting))
+        selected_records = self._select(choice.select(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
         current = [record for record in selected_records if not record.is_replaced]
@@ -228,7 +228,7 @@ class Replay:
             is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[message_index]
-                is_fresh = ~later.overtaken(where, part, pa.array(offsets))
+                is_fresh = ~later.is_overtaken(where, part, pa.array(offsets))
             rows.append(part.filter(pa.array(is_fresh)))
             overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
             for index, record in enumerate(records):
