@@ -277,7 +277,7 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
     return Quarantine(*file_io_of(location, options))
 
 
-def reused_places(records: Iterable[QuarantinedRecord]) -> list[str]:
+def reused_offsets(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Return offsets at which records have different contents, as after recreating a topic."""
     identities: dict[tuple[str, int, int], Identity] = {}
     reused = []

@@ -150,7 +150,7 @@ class _IngestJob:
         load: JobLoad | None,
     ) -> None:
         """Bring the source's epochs into the tables, and judge the outcome."""
-        epoch_log = EpochLog(self.checked.state_file.folder, goes_back=reading.goes_back)
+        epoch_log = EpochLog(self.checked.state_file.folder, can_reread=reading.can_reread)
         rounds = job_rounds(
             prepared, feeds, reading.runner, epoch_log, self._epoch_settings(), self.clock, load
         )
@@ -241,7 +241,7 @@ class _IngestJob:
         stop_on_signals(self.spark, self.stop_requested)
         events.watch_source(lambda: committer.position)
         events.report_start(job_tables.location, str(checkpoint))
-        self.signs.watch(lambda: _at_work(committer))
+        self.signs.watch(lambda: _activity_of(committer))
         with ExitStack() as stack:
             stack.callback(reading.runner.close)
             stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
@@ -256,7 +256,7 @@ class _IngestJob:
         self.checked.state_file.note_passing("freshness", feeds.freshness_warnings())
 
 
-def _at_work(committer: EpochCommitter[Messages]) -> Activity | None:
+def _activity_of(committer: EpochCommitter[Messages]) -> Activity | None:
     epoch = committer.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")

@@ -118,7 +118,7 @@ def watched_job(
             health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
         if stream.metrics_port is not None:
-            stack.enter_context(repeated_checks(proofs.look, "proof-watch"))
+            stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
             watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))

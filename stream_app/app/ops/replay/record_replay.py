@@ -43,7 +43,7 @@ from stream_app.quarantine.quarantine_folder import (
     RecordChoice,
     RecordMark,
     RecordOutcome,
-    reused_places,
+    reused_offsets,
 )
 from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
@@ -139,8 +139,8 @@ class Replay:
         if append.known_snapshot is not None and not dry_run:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
-        job_ends = _farther_ends(_ends(job_epochs), self.passed_offsets)
-        ends = _farther_ends(_ends(epochs.values()), job_ends)
+        job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
+        ends = _largest_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
         selected_records = self._select(choice.select(waiting))
@@ -242,7 +242,7 @@ class Replay:
 
     def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
         """Refuse records of a recreated topic, which has used their offsets twice."""
-        if places := reused_places(records):
+        if places := reused_offsets(records):
             raise UsageError(
                 f"two different records have the same offset: {places[0]}; the topic was recreated",
                 where=self.quarantine.location,
@@ -372,7 +372,7 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     return farthest
 
 
-def _farther_ends(
+def _largest_ends(
     ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}
