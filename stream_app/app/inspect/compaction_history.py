@@ -90,11 +90,11 @@ def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
         reports = reports_of_property(snapshot.properties)
         if reports:
-            chosen = [report for report in reports if report.policy is not None]
-            if not chosen:
+            decisions = [report for report in reports if report.policy is not None]
+            if not decisions:
                 return None
-            largest = max(chosen, key=lambda report: report.bytes_in)
-            other_buckets = len({(report.partition, report.bucket) for report in chosen}) - 1
+            largest = max(decisions, key=lambda report: report.bytes_in)
+            other_buckets = len({(report.partition, report.bucket) for report in decisions}) - 1
             where = f"{largest.partition} bucket {largest.bucket}".strip()
             return f"{where}: {largest.policy}" + (
                 f"; and {other_buckets} more buckets" if other_buckets else ""

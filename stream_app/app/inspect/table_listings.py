@@ -53,8 +53,8 @@ def file_listing(
         names: the names of the shown columns; empty for all.
     """
     facts = _files(table)
-    shown = {name: fact for name, fact in facts.items() if not names or name in names}
-    return _listing("files", table, entries, shown)
+    columns = {name: fact for name, fact in facts.items() if not names or name in names}
+    return _listing("files", table, entries, columns)
 
 
 def _listing(

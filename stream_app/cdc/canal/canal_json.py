@@ -174,16 +174,16 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
     images = (image_of(row, field, table.columns) or {} for row in rows)
     if not types:
         return list(images)
-    wanted = families.keys() & types.keys()
-    check_once(types, frozenset(wanted))
-    return [_convert_image(image, types, wanted, families) for image in images]
+    names = families.keys() & types.keys()
+    check_once(types, frozenset(names))
+    return [_convert_image(image, types, names, families) for image in images]
 
 
 def _convert_image(
-    image: Image, types: Mapping[str, Any], wanted: Iterable[str], families: Mapping[str, Family]
+    image: Image, types: Mapping[str, Any], names: Iterable[str], families: Mapping[str, Family]
 ) -> Image:
     cells = dict(image)
-    for name in wanted:
+    for name in names:
         cell, mysql_type = cells.get(name), types[name]
         if mysql_type is None:
             continue

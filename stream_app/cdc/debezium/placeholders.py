@@ -87,13 +87,13 @@ class Placeholder:
             if not len(rows) or not isinstance(elements, list):
                 continue
             try:
-                wanted = pa.array(elements, lists.type.value_type)
+                element_values = pa.array(elements, lists.type.value_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # a form of arrays of another type
             actual = lists.take(pa.array(rows)).flatten()
             if pa.types.is_nested(actual.type):
                 continue
-            repeated = wanted.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
+            repeated = element_values.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
             same = bools_of(pc.equal(actual, repeated))
             is_form[rows] |= same.reshape(len(rows), -1).all(axis=1)
         return is_form

@@ -225,8 +225,8 @@ def _cells(data: dict[str, Any], table: dialect.Table) -> Image:
     return image
 
 
-def _equal(texts: pa.Array, wanted: str) -> Bools:
-    return bools_of(pc.equal(texts, wanted))
+def _equal(texts: pa.Array, expected: str) -> Bools:
+    return bools_of(pc.equal(texts, expected))
 
 
 def _previous_values(

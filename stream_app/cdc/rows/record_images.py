@@ -94,7 +94,7 @@ def rows_of_records(
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
     record_numbers = np.arange(len(records))
-    wanted: Any = rules.keep_update_before or key_changes(
+    wants_update_before: Any = rules.keep_update_before or key_changes(
         readings,
         [
             pa.concat_arrays([old.values, new.values])
@@ -103,7 +103,7 @@ def rows_of_records(
         np.where(has_before, record_numbers, -1),
         np.where(has_after, record_numbers + len(records), -1),
     )
-    plan = plan_rows(ops, has_before, has_after, wanted)
+    plan = plan_rows(ops, has_before, has_after, wants_update_before)
     columns: list[pa.Array] = [pa.array(plan.row_kinds)]
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
@@ -223,8 +223,8 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
 
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     kind, text = cell or (JsonKind.NULL, "")
-    shown = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
-    quoted = f'"{shown}"' if kind is JsonKind.STRING else shown
+    short_text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    quoted = f'"{short_text}"' if kind is JsonKind.STRING else short_text
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
 
 

@@ -95,8 +95,8 @@ class _PassingParts:
     def _passing(self, values: pa.RecordBatch) -> Int64s:
         fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
-        stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
-        columns = conformed_batch(values, pa.schema(stored)).columns
+        named_fields = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
+        columns = conformed_batch(values, pa.schema(named_fields)).columns
         numbered = pa.table(
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _POSITION],

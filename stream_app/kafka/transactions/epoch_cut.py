@@ -140,8 +140,8 @@ def _missing_changes(
     arrived, seen = np.unique(once, return_counts=True)
     counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
     counted = counted[collections[counted["table"]] == counted["table"]]
-    wanted = counted["transaction"] * tables + counted["table"]
-    have = np.append(seen, 0)[np.searchsorted(arrived, wanted)] * np.isin(wanted, arrived)
+    codes = counted["transaction"] * tables + counted["table"]
+    have = np.append(seen, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
     missing = counted["count"] - have
     return {  # a loop over the few that are not whole
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "

@@ -84,8 +84,8 @@ class PendingTransactions:
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
         is_bound &= ~self.is_past(messages)
         markers = np.flatnonzero(np.isin(messages["kind"], MARKERS))
-        named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
-        is_bound[markers[np.unique(named, return_index=True)[1]]] = True
+        codes = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
+        is_bound[markers[np.unique(codes, return_index=True)[1]]] = True
         is_bound &= messages["transaction"] != NO_CODE
         is_bound[is_bound] &= ~self.is_old[messages["transaction"][is_bound]]
         bound: FactRows = messages[is_bound]

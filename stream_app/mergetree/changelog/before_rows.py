@@ -171,8 +171,8 @@ class FullCompactionChangelog(BeforeRows):
         """Return the rows of the highest level whose keys have newer rows."""
         is_new = window.levels != self.max_level
         may_change = window.keys_with(is_new)
-        chosen = window.rows_of_keys(may_change) & ~is_new
-        rows = rows_at(window.window.batch, window.order[chosen])
+        is_older = window.rows_of_keys(may_change) & ~is_new
+        rows = rows_at(window.window.batch, window.order[is_older])
         return WindowBefore(window.window, rows, may_change)
 
 

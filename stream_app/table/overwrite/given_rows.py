@@ -95,9 +95,9 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
 
 
 def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
-    bounds, wanted = pc.min_max(pc.list_value_length(column)), field.data_type.length
+    bounds, vector_length = pc.min_max(pc.list_value_length(column)), field.data_type.length
     for length in (bounds["min"].as_py(), bounds["max"].as_py()):
-        if length not in (None, wanted):
+        if length not in (None, vector_length):
             raise _refusal(table, field, f"a value has {length} elements")
     if column.flatten().null_count:
         raise _refusal(table, field, "an element of a vector is null")

@@ -71,9 +71,9 @@ class SplitRead(RowChoice):
             for batch in read(split):
                 if self.watch is not None:
                     self.watch(batch)
-                chosen = self.chosen(batch)
-                if chosen.num_rows:
-                    yield chosen
+                matching_rows = self.chosen(batch)
+                if matching_rows.num_rows:
+                    yield matching_rows
 
     def _read_appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))

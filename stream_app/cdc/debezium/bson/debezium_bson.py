@@ -71,14 +71,14 @@ def typed_columns(
     options: Mapping[str, str], columns: RowType, checked: DebeziumOptions
 ) -> Mapping[str, TypedColumn]:
     """Return the columns, by name, in which some kinds of values have no meaning."""
-    chosen = {key for key in options if key.startswith("column.")}
+    encoding_keys = {key for key in options if key.startswith("column.")}
     return {
         column.name: TypedColumn(
             name=column.name,
             data_type=column.data_type,
             encoding=checked.encodings.get(column.name)
             or default_encoding(column.data_type, checked.values),
-            is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in chosen,
+            is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in encoding_keys,
         )
         for column in columns
         if family_of(column.data_type) is not Family.STRING

@@ -66,9 +66,9 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         groups.append(PayloadGroup(group.index, payloads, group.prefix))
     op, source, transaction, status = (
         gathered_array(
-            [(index, columns[field_index]) for index, columns in fields.parts], count, wanted.type
+            [(index, columns[field_index]) for index, columns in fields.parts], count, field.type
         )
-        for field_index, wanted in enumerate(_FIELDS)
+        for field_index, field in enumerate(_FIELDS)
     )
     connector, sequence, name, *table = children_of(source)
     ids, orders = children_of(transaction)
@@ -115,9 +115,9 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
                 parts.append((rows.astype(np.int64), columns))
     return [
         gathered_array(
-            [(index, columns[field_index]) for index, columns in parts], count, wanted.type
+            [(index, columns[field_index]) for index, columns in parts], count, field.type
         )
-        for field_index, wanted in enumerate(_MARKER)
+        for field_index, field in enumerate(_MARKER)
     ]
 
 
