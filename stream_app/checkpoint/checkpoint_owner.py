@@ -8,6 +8,7 @@ job would skip its first records. The job detects both at start.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
@@ -29,12 +30,12 @@ def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str 
     """
     check_owner(file.folder, file.state, location, identity, share)
     if not file.state.location:
-        file.update(location=location, table_identity=identity, share=share)
+        file.update(replace(file.state, location=location, table_identity=identity, share=share))
 
 
 def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
     """Add topics to the state; known topics keep their ids."""
-    file.update(topic_ids={**topic_ids, **file.state.topic_ids})
+    file.update(replace(file.state, topic_ids={**topic_ids, **file.state.topic_ids}))
 
 
 def check_owner(

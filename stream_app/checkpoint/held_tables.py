@@ -74,26 +74,26 @@ class HeldTables:
             now_ms=self._now_ms(),
             before=self.by_name.get(name),
         )
-        self._file.note(held={**self.by_name, name: table})
+        self._note({**self.by_name, name: table})
         self._on_change(name, table)
         return table
 
     def release(self, name: str) -> None:
         """Release a held table that has caught up."""
         others = {other: table for other, table in self.by_name.items() if other != name}
-        self._file.note(held=others)
+        self._note(others)
         self._on_change(name, None)
 
     def advance(self, name: str, begin: Offsets) -> None:
         """Record that a held table has everything before these offsets."""
         table = replace(self.by_name[name], begin=begin)
-        self._file.note(held={**self.by_name, name: table})
+        self._note({**self.by_name, name: table})
 
     def make_all_due(self) -> None:
         """Make all held tables due, because the cause may have been fixed before the start."""
         now = self._now_ms()
         due = {name: replace(table, retry_ms=now) for name, table in self.by_name.items()}
-        self._file.note(held=due)
+        self._note(due)
 
     def due(self) -> Mapping[str, HeldTable]:
         """Return the held tables whose next retry is due."""
@@ -104,3 +104,6 @@ class HeldTables:
             if (table.retry_ms is not None and table.retry_ms <= now)
             or _is_resumed(folder, name, table)
         }
+
+    def _note(self, held: Mapping[str, HeldTable]) -> None:
+        self._file.note(replace(self._file.state, held=held))

@@ -126,13 +126,13 @@ class JobStateFile:
         self._replaces_earlier = True
         self._passing: dict[str, tuple[JobWarning, ...]] = {}
 
-    def note(self, **changes: Any) -> None:
-        """Change fields in memory; the next `save` persists them."""
-        self.state = replace(self.state, **changes)
+    def note(self, state: JobState) -> None:
+        """Replace the state in memory; the next `save` persists it."""
+        self.state = state
 
-    def update(self, **changes: Any) -> None:
-        """Change fields, and persist them if they differ."""
-        self.note(**changes)
+    def update(self, state: JobState) -> None:
+        """Replace the state, and persist it if it differs."""
+        self.note(state)
         self.save()
 
     def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
@@ -142,12 +142,13 @@ class JobStateFile:
             for name, tables in seen.items()
             if tables
         }
-        self.update(source_tables={**self.state.source_tables, **merged})
+        source_tables = {**self.state.source_tables, **merged}
+        self.update(replace(self.state, source_tables=source_tables))
 
     def begin(self, decoder: str = "") -> None:
         """Begin a job: record its decoder, and drop the warnings that each start issues again."""
         lasting = tuple(warning for warning in self.state.warnings if warning.is_lasting)
-        self.update(warnings=lasting, decoder=decoder)
+        self.update(replace(self.state, warnings=lasting, decoder=decoder))
 
     def warn(self, warnings: Iterable[JobWarning]) -> None:
         """Log warnings, and store them for `status`, `check` and the page."""
@@ -155,15 +156,14 @@ class JobStateFile:
             _LOG.warning("%s", warning)
             stored = self.state.warnings
             if warning not in stored and len(stored) < _WARNINGS_MAX:
-                self.update(warnings=(*stored, warning))
+                self.update(replace(self.state, warnings=(*stored, warning)))
 
     def note_passing(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
         """Replace the warnings of a reporter's previous call, because they end with their cause."""
         before = self._passing.get(reporter, ())
         ended = [warning for warning in before if warning not in warnings]
-        self.update(
-            warnings=tuple(warning for warning in self.state.warnings if warning not in ended)
-        )
+        others = tuple(warning for warning in self.state.warnings if warning not in ended)
+        self.update(replace(self.state, warnings=others))
         self.warn(warning for warning in warnings if warning not in before)
         self._passing[reporter] = tuple(warnings)
 

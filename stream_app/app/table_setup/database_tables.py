@@ -278,9 +278,9 @@ class DatabaseTables:
             sources = describe()
         schema = database_table_schema(self.tables, name, sources, self.clock, renames)
         table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        full_name, warnings = self.tables.full_name(name), self.state_file.state.warnings
-        others = tuple(warning for warning in warnings if warning.table != full_name)
-        self.state_file.note(warnings=others)  # the earlier rows were another table's
+        full_name, state = self.tables.full_name(name), self.state_file.state
+        others = tuple(warning for warning in state.warnings if warning.table != full_name)
+        self.state_file.note(replace(state, warnings=others))  # the rest was another table's
         remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
         full_key = self.tables.full_key
         self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
@@ -317,8 +317,9 @@ class DatabaseTables:
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:
-        all_refused = with_newly_refused(self.state_file.state.refused, refused, self._taken)
-        self.state_file.update(origins=dict(self._taken), refused=all_refused)
+        state = self.state_file.state
+        all_refused = with_newly_refused(state.refused, refused, self._taken)
+        self.state_file.update(replace(state, origins=dict(self._taken), refused=all_refused))
 
 
 def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -38,8 +38,9 @@ class SourceStatements:
 
     def __call__(self, messages: pa.Table) -> None:
         """Read the statements in messages. A statement that was read before changes nothing."""
-        renames = self.state_file.state.renames
-        self.state_file.update(renames=renames_with(renames, self.ddl_of, messages, self.now_ms()))
+        state = self.state_file.state
+        renames = renames_with(state.renames, self.ddl_of, messages, self.now_ms())
+        self.state_file.update(replace(state, renames=renames))
 
 
 def renames_with(

@@ -21,7 +21,9 @@ from stream_app.kafka.range_reader import RangeReader, ReaderSettings
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 
 _FAILS_AFTER_S = 2.0
+"""After so long without progress the reader asks whether the job stops, and tries again."""
 _AHEAD = 16
+"""Ranges that are fetched at once, because each waits some milliseconds for its first fetch."""
 
 
 @dataclass(slots=True, kw_only=True)

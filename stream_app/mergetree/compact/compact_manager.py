@@ -100,7 +100,7 @@ class CompactManager:
         """
         if self.picker is None:
             if full:
-                raise write_only_error()
+                raise write_only_error(f"bucket {self.bucket}")
             return None
         levels = self.levels
         unit = self.picker.next_unit(
@@ -186,10 +186,11 @@ class CompactManager:
         self.is_overtaken = False
 
 
-def write_only_error() -> UsageError:
+def write_only_error(where: str) -> UsageError:
     """Return the error about a full compaction of a write-only table."""
     return UsageError(
         "a full compaction was asked of a table that is write-only",
+        where=where,
         fix="set the option 'write-only' to false, or compact with another job",
     )
 
@@ -205,7 +206,9 @@ def files_above(
     runs: Iterable[LevelSortedRun], unit: CompactUnit, key_of: KeyOrder
 ) -> tuple[DataFileMeta, ...]:
     """Return the files above a unit's output that may have keys of its level 0."""
-    spans = [(key_of(f.min_key), key_of(f.max_key)) for f in unit.files if f.level == 0]
+    spans = [
+        (key_of(newer.min_key), key_of(newer.max_key)) for newer in unit.files if newer.level == 0
+    ]
     return tuple(
         file
         for level_run in runs

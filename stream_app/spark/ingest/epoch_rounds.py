@@ -121,7 +121,7 @@ class EpochRounds(Generic[Messages]):
         try:
             routed = self.runner.route(source.epoch, source.messages, plan)
         except Exception:
-            # An expiry may have deleted the key index by which rows are routed.
+            # An expiry may have deleted the key index: each store has its own error for that.
             newer_plan = make_plan()
             if newer_plan.bases == plan.bases:
                 raise

@@ -12,6 +12,7 @@ import contextlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from stream_app.checkpoint.epoch_log import EpochLog
@@ -294,9 +295,10 @@ class HoldingTables(EpochTables):
         return feed.table_job.committer.state.constraints.next_sequence_number
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
-        newest = dict(self.state_file.state.newest)
+        state = self.state_file.state
+        newest = dict(state.newest)
         newest |= {feed.name: last for feed in complete if (last := feed.table_job.last_epoch) >= 0}
-        self.state_file.update(epoch=self.newest_begun, newest=newest)
+        self.state_file.update(replace(state, epoch=self.newest_begun, newest=newest))
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""

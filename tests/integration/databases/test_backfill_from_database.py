@@ -14,7 +14,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.check.database_sums import summed_database
 from stream_app.app.table_setup.job_folder_access import open_folder
-from stream_app.checkpoint.job_state import JobStateFile
+from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import SourceError
 from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
@@ -223,14 +223,16 @@ def test_shards_are_compared_together_and_other_databases_left_out(
             database.execute(f"insert into {shard}.t values ({k}, 'a')")
         folder = open_folder(str(tmp_path / "c"), {}, lambda: pytest.fail("it is local"))
         JobStateFile(folder).update(
-            origins={
-                Origin("shards_pg", "one", "t"): "t",
-                Origin("shards_pg", "two", "t"): "t",
-                Origin("shards_pg", "one", "both"): "both",
-                Origin("elsewhere", "one", "both"): "both",
-                Origin("elsewhere", "one", "theirs"): "theirs",
-                Origin("shards_pg", "one", "a.t"): "a_t",
-            }
+            JobState(
+                origins={
+                    Origin("shards_pg", "one", "t"): "t",
+                    Origin("shards_pg", "two", "t"): "t",
+                    Origin("shards_pg", "one", "both"): "both",
+                    Origin("elsewhere", "one", "both"): "both",
+                    Origin("elsewhere", "one", "theirs"): "theirs",
+                    Origin("shards_pg", "one", "a.t"): "a_t",
+                }
+            )
         )
         url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/shards_pg?user={USER}"
         words = ("check", "--conf", str(conf), "--source", url, "--wait", "0s")

@@ -14,7 +14,7 @@ from stream_app.app.ops.check.source_replay import replay_source
 from stream_app.app.ops.recorded_tables import choice_of
 from stream_app.cdc.steps.own_table import EVERY_SOURCE
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_format_registry import format_named
 from stream_app.table.check.source_check import SourceCheck
@@ -37,7 +37,7 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     source = SourceConfig(topics=("t", "other"))
     only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
     assert choice_of(only) == EVERY_SOURCE
-    JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"t": ["d.orders"]}})
+    JobStateFile(checkpoint).update(JobState(source_tables={ONLY_TABLE: {"t": ["d.orders"]}}))
     left = Omissions(small.table.location, format_named(source.format))
     check = SourceCheck(small.table, str(tmp_path / "scratch"))
     nameless = '{"op":"c","before":null,"after":{"k":7,"v":"x"}}'

@@ -85,11 +85,16 @@ def test_all_of_it_is_there_again_at_the_next_start(tmp_path: Path) -> None:
     assert JobStateFile(folder).state == WHOLE
 
 
+def write_epoch(folder: JobFolder, epoch: int) -> None:
+    file = JobStateFile(folder)
+    file.update(replace(file.state, epoch=epoch))
+
+
 def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
     file = JobStateFile(a_folder(tmp_path))
-    file.update(epoch=3)
+    file.update(replace(file.state, epoch=3))
     (tmp_path / "job_state.json").unlink()
-    file.update(epoch=3)
+    file.update(replace(file.state, epoch=3))
     assert files_in(file.folder) == []
 
 
@@ -97,7 +102,7 @@ def test_the_file_of_0_1_0_is_read_and_then_replaced(tmp_path: Path) -> None:
     folder = with_earlier(tmp_path / "c")
     assert state_of(folder) == OF_EARLIER
     assert files_in(folder) == ["stream_app.json"], "reading changes nothing"
-    JobStateFile(folder).update(epoch=7)
+    write_epoch(folder, 7)
     assert files_in(folder) == ["job_state.json"]
     assert state_of(folder) == replace(OF_EARLIER, epoch=7)
 
@@ -155,12 +160,12 @@ def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) ->
         with_earlier(path)
         fault = Fault(operation, "after", stays_dead=True)
         try:
-            JobStateFile(a_folder(path, fault)).update(epoch=8)
+            write_epoch(a_folder(path, fault), 8)
         except OSError:
             seen = state_of(a_folder(path)).epoch
             assert seen in (-1, 8)
         again = JobStateFile(a_folder(path))
-        again.update(epoch=9)
+        again.update(replace(again.state, epoch=9))
         assert state_of(again.folder) == replace(OF_EARLIER, epoch=9)
         assert files_in(again.folder) == ["job_state.json"]
         if not fault.has_struck:
@@ -179,7 +184,7 @@ def test_another_process_reads_all_while_the_job_replaces_them(tmp_path: Path, n
                 if name == "job_state.json":
                     with pytest.raises(FileNotFoundError):
                         super().read_bytes(path)
-                JobStateFile(folder).update(epoch=7)
+                write_epoch(folder, 7)
                 if name == "job_state.json":
                     raise FileNotFoundError(path)
             return super().read_bytes(path)
@@ -200,7 +205,7 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
         own_checkpoint(file, "/elsewhere", "another")
     assert file.state.topic_ids == before["topic_ids"]
     assert file.state.source_tables_of() == before["tables"]
-    file.update(epoch=1)
+    file.update(replace(file.state, epoch=1))
     assert files_in(file.folder) == ["job_state.json"]
 
 

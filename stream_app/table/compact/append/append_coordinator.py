@@ -133,7 +133,7 @@ class AppendCompactCoordinator:
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
-            raise write_only_error()
+            raise write_only_error(self.table.location)
         self.rounds.read_until(bounds.last_snapshot)
         self._start_tasks()
         return set()

@@ -38,7 +38,7 @@ def conf(tmp_path: Path) -> Path:
     """A job of two tables that no job has written yet."""
     (tmp_path / "job.toml").write_text(CONFIGURATION.format(folder=tmp_path))
     checkpoint = JobStateFile(JobFolder(*file_io_of(str(tmp_path / "checkpoint"), {})))
-    checkpoint.update(origins={Origin("s", "", name): name for name in "ab"})
+    checkpoint.update(JobState(origins={Origin("s", "", name): name for name in "ab"}))
     for name in "ab":
         small_table(tmp_path / f"w/d.db/{name}", "k INT", ("k",)).commit(("+I", {"k": 1}))
     return tmp_path / "job.toml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def test_each_names_table_column_and_remedy(
     job.run(with_time_of_day("shop.orders", 1))
     job.start()
     job.run(with_time_of_day("shop.orders", 2), *creates("shop.items", [1]))
-    job.state.update(decoder="arrays (the package numba is missing)")
+    job.state.update(replace(job.state.state, decoder="arrays (the package numba is missing)"))
     conf = a_configuration(job)
 
     assert main(["status", "--conf", str(conf)]) == 1, "shop.items is refused"

@@ -200,7 +200,8 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
     )
     gone = HeldTable(since_epoch=1, begin={}, reason="gone", since_ms=1, retry_ms=None)
     waiting = {"items": held, "gone": gone}
-    JobStateFile(database.checkpoint).update(epoch=3, newest={"orders": 3}, held=waiting)
+    file = JobStateFile(database.checkpoint)
+    file.update(replace(file.state, epoch=3, newest={"orders": 3}, held=waiting))
     commit_row(database.table("orders"), epoch=3)
     status = JobStatus(
         job_tables=database.tables,

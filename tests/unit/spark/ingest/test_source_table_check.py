@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, state_of
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile, state_of
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
@@ -143,7 +143,7 @@ def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: JobFolder) -
 
 
 def test_a_trickle_of_others_alone_stops_the_job(checkpoint: JobFolder) -> None:
-    JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"a": ["db.t"]}})
+    JobStateFile(checkpoint).update(JobState(source_tables={ONLY_TABLE: {"a": ["db.t"]}}))
     check = check_of(checkpoint)
 
     def epoch(number: int, own_records: int, others: int) -> None:
