@@ -53,8 +53,8 @@ def wall_clock_ms(time_ms: int, zone: tzinfo | None = None) -> int:
 
 def utc_ms(wall_clock: int) -> int:
     """Return the instant at which this machine's wall clock shows a time, in ms since 1970."""
-    shown = datetime.fromtimestamp(wall_clock // 1000, UTC).replace(tzinfo=None)
-    return int(shown.astimezone().timestamp()) * 1000 + wall_clock % 1000
+    local_time = datetime.fromtimestamp(wall_clock // 1000, UTC).replace(tzinfo=None)
+    return int(local_time.astimezone().timestamp()) * 1000 + wall_clock % 1000
 
 
 def utc_text(time_ms: int, zone: str = "Z") -> str:

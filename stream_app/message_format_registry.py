@@ -91,9 +91,9 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
     """
     declared = format_named(name)
     options = dict(setup.options)
-    wanted = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    renamed = {column: to for column, to in setup.renamed.items() if column not in wanted}
-    aliases = {**renamed, **wanted}
+    own_aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
+    renamed = {column: to for column, to in setup.renamed.items() if column not in own_aliases}
+    aliases = {**renamed, **own_aliases}
     setup = replace(setup, options=options)
     reading = with_names_of_source(setup, aliases) if aliases else setup
     steps: dict[StepPlace, Step] = {}

@@ -34,7 +34,7 @@ from stream_app.cdc.json_records.decoder_choice import (
     AUTO,
     COMPILED,
     DECODER,
-    compiled_forms,
+    compiled_layouts,
 )
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
@@ -246,7 +246,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
     messages = messages_of(shop_values(case, count))
     columns = parse_columns(COLUMNS)
     kinds: list[dict[str, str]] = [{DECODER: ARRAYS}, {DECODER: ARRAYS, **BLIND}]
-    if compiled_forms(AUTO) is not None:
+    if compiled_layouts(AUTO) is not None:
         kinds.append({DECODER: COMPILED})
     decoders = [
         message_format(

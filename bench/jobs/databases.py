@@ -65,13 +65,13 @@ T = TypeVar("T")
 class Silent:
     """Implements `TableListener`."""
 
-    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Ignore the event."""
 
-    def epoch(self, report: EpochReport) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Ignore the event."""
 
-    def idle_commit(self, report: IdleReport) -> None:
+    def on_idle_commit(self, report: IdleReport) -> None:
         """Ignore the event."""
 
 

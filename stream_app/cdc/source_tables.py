@@ -112,18 +112,18 @@ def table_name(*names: str) -> str:
     return ".".join(filter(None, names)) if names[-1] else ""
 
 
-def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
+def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
     """Name of each source table → its first wanted record.
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,
             schema and table, or dictionaries of them. Without them nothing is known.
-        wanted: bool [n].
+        mask: bool [n].
     """
-    records = np.flatnonzero(wanted)
+    records = np.flatnonzero(mask)
     if not columns or not len(records):
         return {}
-    if len(records) < len(wanted):
+    if len(records) < len(mask):
         columns = [column.take(pa.array(records)) for column in columns]
     if all(map(_is_constant, columns)):
         first = np.zeros(1, np.int64)

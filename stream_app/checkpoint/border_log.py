@@ -24,7 +24,7 @@ from stream_app.kafka.transactions.border import (
     PartitionProgress,
     PartitionState,
 )
-from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.database_snapshot import SourcePosition
 
 FOLDER = "borders"
 

@@ -128,9 +128,9 @@ class _Part:
 
 def _part(column: pa.Array, data_type: DataType) -> _Part:
     """Return a column's slots, and the words of its tail for a long type."""
-    wanted = arrow_type(data_type)
-    if column.type != wanted:
-        column = column.cast(wanted)
+    target = arrow_type(data_type)
+    if column.type != target:
+        column = column.cast(target)
     is_null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
         return _text_part(column, is_null)
@@ -172,8 +172,8 @@ def _decimal_part(
         lengths    [1,  1,  1,  2]
         digits     [00, 01, ff, 0080]
     """
-    stored = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)
-    halves = stored[column.offset : column.offset + len(column)]
+    words = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+    halves = words[column.offset : column.offset + len(column)]
     if is_null is not None:
         halves = np.where(is_null[:, np.newaxis], np.uint64(0), halves)
     if not has_long_form(data_type):

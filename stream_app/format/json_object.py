@@ -55,8 +55,8 @@ class JsonObject:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise _corrupt(file_kind, str(error)) from error
-        stored = value.pop(DIGEST, None) if isinstance(value, dict) else None
-        if stored is not None and stored != _digest(value):
+        digest = value.pop(DIGEST, None) if isinstance(value, dict) else None
+        if digest is not None and digest != _digest(value):
             raise CorruptFileError(
                 f"a {file_kind} file is not what was written: its digest is another",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "
@@ -114,10 +114,10 @@ class JsonObject:
         return value
 
     def _required_value(self, key: str, value: _T | None, default: _T | None) -> _T:
-        chosen = default if value is None else value
-        if chosen is None:
+        result = default if value is None else value
+        if result is None:
             raise _corrupt(self._file_kind, f"{key!r} is missing")
-        return chosen
+        return result
 
 
 def _java_text(value: object) -> str:

@@ -45,8 +45,8 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
         return oldest
     if starting == "latest":
         return newest
-    wanted: Offsets = json.loads(starting)
-    named, existing = _partitions_of(wanted), _partitions_of(newest)
+    offsets: Offsets = json.loads(starting)
+    named, existing = _partitions_of(offsets), _partitions_of(newest)
     if named != existing:
         problems = [
             f"{topic}/{partition} is not there" for topic, partition in sorted(named - existing)
@@ -67,7 +67,7 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
             }.get(offset, offset)
             for partition, offset in partitions.items()
         }
-        for topic, partitions in wanted.items()
+        for topic, partitions in offsets.items()
     }
 
 

@@ -106,7 +106,7 @@ class _Progress:
 
 
 class RangeReader:
-    """Reads ranges one after another; for one thread of the process that made it.
+    """A reader of ranges, one after another; for one thread of the process that made it.
 
     Raises:
         UsageError: librdkafka refuses the settings.
@@ -167,9 +167,9 @@ class RangeReader:
             started_partitions = {(started.topic, started.partition) for started in self._started}
             if (waiting[0].topic, waiting[0].partition) in started_partitions:
                 return
-            chosen = waiting.popleft()
-            self._client.start(chosen.topic, chosen.partition, chosen.begin)
-            self._started.append(chosen)
+            offset_range = waiting.popleft()
+            self._client.start(offset_range.topic, offset_range.partition, offset_range.begin)
+            self._started.append(offset_range)
 
     def _stop_first(self) -> None:
         read_range = self._started.popleft()
@@ -179,8 +179,8 @@ class RangeReader:
         whole = self._started[0]
         progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
         while progress.next_offset < whole.end:
-            wanted = min(self._batch_messages, whole.end - progress.next_offset)
-            pointers = np.empty(wanted, np.int64)
+            message_count = min(self._batch_messages, whole.end - progress.next_offset)
+            pointers = np.empty(message_count, np.int64)
             count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True

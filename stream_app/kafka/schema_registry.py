@@ -154,9 +154,9 @@ class SchemaRegistry:
             if not may_pass or pause_s is None:
                 break
             self.clock.sleep(pause_s)
-        shown = uuid.UUID(bytes=schema_name) if isinstance(schema_name, bytes) else schema_name
+        label = uuid.UUID(bytes=schema_name) if isinstance(schema_name, bytes) else schema_name
         raise SourceError(
-            f"the schema registry does not give schema {shown}: {'; '.join(failures)}",
+            f"the schema registry does not give schema {label}: {'; '.join(failures)}",
             where=f"source.{self.section}.{URL}",
             fix="check that the address is right, and that the registry runs and can be reached "
             "from Spark's workers",

@@ -164,10 +164,10 @@ def _unchanged_options(java: Mapping[str, str]) -> Pairs:
 
 def _protocols(java: Mapping[str, str]) -> Pairs:
     yield from ()
-    wanted = {
+    protocols = {
         protocol.strip() for protocol in java.get("ssl.enabled.protocols", "TLSv1.3").split(",")
     }
-    if "TLSv1.3" not in wanted or not wanted <= _DEFAULT_PROTOCOLS:
+    if "TLSv1.3" not in protocols or not protocols <= _DEFAULT_PROTOCOLS:
         raise _ProblemError(
             "ssl.enabled.protocols", "OpenSSL agrees on TLSv1.3 or TLSv1.2: allow these two"
         )
@@ -175,8 +175,8 @@ def _protocols(java: Mapping[str, str]) -> Pairs:
 
 def _host_name(java: Mapping[str, str]) -> Pairs:
     if "ssl.endpoint.identification.algorithm" in java:
-        wanted = java["ssl.endpoint.identification.algorithm"].lower()
-        yield "ssl.endpoint.identification.algorithm", wanted or "none"
+        algorithm = java["ssl.endpoint.identification.algorithm"].lower()
+        yield "ssl.endpoint.identification.algorithm", algorithm or "none"
 
 
 def _truststore_options(java: Mapping[str, str]) -> Pairs:

@@ -43,8 +43,8 @@ def _cache_folder(room: Path) -> str:
     name = f"numba-{hashlib.sha256(sources).hexdigest()[:16]}"
     beside = room / "__pycache__"
     user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "stream_app"
-    wanted = os.environ.get("NUMBA_CACHE_DIR")
-    for folder in [Path(wanted)] if wanted else [beside, user]:
+    user_folder = os.environ.get("NUMBA_CACHE_DIR")
+    for folder in [Path(user_folder)] if user_folder else [beside, user]:
         try:
             (folder / name).mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder / name):

@@ -77,10 +77,10 @@ class Differences:
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
         """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
         removed = self.removed if keep_deletes else self.removed[:0]
-        chosen = np.concatenate((self.added, self.changed, removed))
-        kinds = self._kinds()[chosen]
-        kinds[len(chosen) - len(removed) :] = int(RowKind.DELETE)
-        return self._take(chosen, kinds)
+        row_indices = np.concatenate((self.added, self.changed, removed))
+        kinds = self._kinds()[row_indices]
+        kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
+        return self._take(row_indices, kinds)
 
     def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
         """Return the changes from the first side to the second in key order: +I, -D, -U and +U.
@@ -96,14 +96,14 @@ class Differences:
                 self.newer[updates],
             )
         )
-        chosen = np.concatenate((self.added, self.removed, older, newer))
+        row_indices = np.concatenate((self.added, self.removed, older, newer))
         sizes = [len(self.added), len(self.removed), len(older), len(newer)]
         row_kinds = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
         kinds = np.repeat(np.array([int(kind) for kind in row_kinds], np.int8), sizes)
         # The two rows of a key are neighbours, in any order.
         first = np.minimum(older, newer)
         sort_keys = np.concatenate((self.added, self.removed, first, first))
-        return self._take(chosen, kinds, sort_keys=sort_keys)
+        return self._take(row_indices, kinds, sort_keys=sort_keys)
 
     def _kinds(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
@@ -112,12 +112,12 @@ class Differences:
 
     def _take(
         self,
-        chosen: Indices,
+        row_indices: Indices,
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]],
         sort_keys: Indices | None = None,
     ) -> pa.RecordBatch:
-        sorting = np.argsort(chosen if sort_keys is None else sort_keys, kind="stable")
-        chosen_rows = self.batch.take(pa.array(self.order[chosen[sorting]]))
+        sorting = np.argsort(row_indices if sort_keys is None else sort_keys, kind="stable")
+        chosen_rows = self.batch.take(pa.array(self.order[row_indices[sorting]]))
         index = chosen_rows.schema.get_field_index(VALUE_KIND)
         kind = chosen_rows.schema.field(index)
         changed_rows = chosen_rows.set_column(index, kind, pa.array(kinds[sorting], pa.int8()))

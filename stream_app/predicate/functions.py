@@ -54,26 +54,26 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
     name = "variant_get" if fails else "try_variant_get"
     try:
         parse_path(texts[0])
-        wanted = parse_data_type(texts[1]) if texts[1:] else STRING
+        target = parse_data_type(texts[1]) if texts[1:] else STRING
     except UsageError as error:
         raise ValueError(error.problem) from None
-    if wanted.root not in _CONVERSIONS:
-        raise ValueError(f"it gives no {wanted}")
+    if target.root not in _CONVERSIONS:
+        raise ValueError(f"it gives no {target}")
     return Call(
         field_id=column.field_id,
-        name=f"{name}({column.name}, '{texts[0]}', '{wanted}')",
-        data_type=wanted.as_nullable(),
+        name=f"{name}({column.name}, '{texts[0]}', '{target}')",
+        data_type=target.as_nullable(),
         function=name,
         column=column,
-        literals=(pa.scalar(texts[0]), pa.scalar(str(wanted))),
+        literals=(pa.scalar(texts[0]), pa.scalar(str(target))),
         compute=partial(_members, fails=fails),
     )
 
 
 def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: bool) -> pa.Array:
     """Return the values at a path, cast to a type; null for a missing value."""
-    steps, wanted = parse_path(path.as_py()), parse_data_type(type_text.as_py())
-    convert = _CONVERSIONS[wanted.root]
+    steps, target = parse_path(path.as_py()), parse_data_type(type_text.as_py())
+    convert = _CONVERSIONS[target.root]
     members = []
     for value, metadata, is_valid in zip(
         values.field(layout.VALUE).to_pylist(),
@@ -83,19 +83,19 @@ def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: 
     ):
         variant = at_path(Variant(value, metadata), steps) if is_valid else None
         try:
-            member = None if variant is None or _is_null(variant) else convert(variant, wanted)
+            member = None if variant is None or _is_null(variant) else convert(variant, target)
         except (ArithmeticError, TypeError, ValueError):
             if fails:
-                raise _misfit(variant, wanted) from None
+                raise _misfit(variant, target) from None
             member = None
         members.append(member)
-    return pa.array(members, arrow_type(wanted))
+    return pa.array(members, arrow_type(target))
 
 
-def _misfit(variant: Variant | None, wanted: DataType) -> UsageError:
+def _misfit(variant: Variant | None, target: DataType) -> UsageError:
     text = "" if variant is None else variant_json(variant)
     return UsageError(
-        f"a member that variant_get shall read as {wanted} is {text[:80]}",
+        f"a member that variant_get shall read as {target} is {text[:80]}",
         fix="use try_variant_get, which is null for such a member, or another type",
     )
 
@@ -144,11 +144,11 @@ def _boolean(variant: Variant, _: DataType) -> bool:
     return word in _TRUE
 
 
-def _integer(variant: Variant, wanted: DataType) -> int:
+def _integer(variant: Variant, target: DataType) -> int:
     """Truncate the fraction of a number; a text must not have one."""
     value = int(_scalar(variant))
     bits = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
-    limit = 1 << bits[wanted.root] - 1
+    limit = 1 << bits[target.root] - 1
     if not -limit <= value < limit:
         raise OverflowError
     return value
@@ -158,14 +158,14 @@ def _float(variant: Variant, _: DataType) -> float:
     return float(_scalar(variant))
 
 
-def _decimal(variant: Variant, wanted: DataType) -> Decimal:
+def _decimal(variant: Variant, target: DataType) -> Decimal:
     value = _scalar(variant)
     number = Decimal(repr(value) if isinstance(value, float) else value)
-    assert wanted.precision is not None
-    assert wanted.scale is not None
+    assert target.precision is not None
+    assert target.scale is not None
     context = Context(prec=_DIGITS_MAX, rounding=ROUND_HALF_UP)
-    rounded = number.quantize(Decimal(1).scaleb(-wanted.scale), context=context)
-    if not rounded.is_finite() or len(rounded.as_tuple().digits) > wanted.precision:
+    rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=context)
+    if not rounded.is_finite() or len(rounded.as_tuple().digits) > target.precision:
         raise OverflowError
     return rounded
 

@@ -213,20 +213,20 @@ def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> Fit
 def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     root = data_type.root
     local = root is TypeRoot.TIMESTAMP_LTZ
-    wanted = _kind_for(root)
+    expected_kind = _kind_for(root)
     # A DATE means the midnight at its start; plain text is read as the column's type.
-    kind = wanted if literal.kind is LiteralKind.TEXT else literal.kind
-    if kind not in _PATTERNS or (kind is LiteralKind.TIME) != (wanted is LiteralKind.TIME):
+    kind = expected_kind if literal.kind is LiteralKind.TEXT else literal.kind
+    if kind not in _PATTERNS or (kind is LiteralKind.TIME) != (expected_kind is LiteralKind.TIME):
         raise _wanted(data_type)
     match = _PATTERNS[kind].fullmatch(literal.text)
     if not match:
         raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")
     nanos = _nanos(match, kind, local=local)
-    step = {LiteralKind.DATE: _DAY, LiteralKind.TIME: 1_000_000}.get(wanted)
+    step = {LiteralKind.DATE: _DAY, LiteralKind.TIME: 1_000_000}.get(expected_kind)
     if step is None:
         step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
     fitted = _on_grid(nanos / step, _integer_max(data_type))
-    if wanted is LiteralKind.TIMESTAMP and isinstance(fitted.value, int):
+    if expected_kind is LiteralKind.TIMESTAMP and isinstance(fitted.value, int):
         return FittedLiteral(fitted.value * step, fitted.is_exact, fitted.is_beyond)
     return fitted
 

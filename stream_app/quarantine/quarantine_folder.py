@@ -139,11 +139,11 @@ class Quarantine:
         Args:
             committed: the commit users that have a commit in the table.
         """
-        replayed = self._finished_identities(committed)
+        finished = self._finished_identities(committed)
         waiting: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
             copy = waiting.get(record.identity)
-            if record.identity not in replayed and (copy is None or copy.is_replaced):
+            if record.identity not in finished and (copy is None or copy.is_replaced):
                 waiting[record.identity] = record
         return list(waiting.values())
 
@@ -158,11 +158,11 @@ class Quarantine:
             committed: as in `waiting`; without it, the records of a replay count as waiting until
                 `note_snapshots` has found its commit.
         """
-        replayed, seen = self._finished_identities(committed), set[int]()
+        finished, seen = self._finished_identities(committed), set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
             number = hash(identity)
-            if identity not in replayed and number not in seen:
+            if identity not in finished and number not in seen:
                 seen.add(number)
                 yield record
 

@@ -66,14 +66,14 @@ class QuarantineWriter:
             return None
         file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
-        shown = [_show(line) for line in lines_of(bad.slice(0, _SHOWN))]
+        first_texts = [_show(line) for line in lines_of(bad.slice(0, _SHOWN))]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
-            return Quarantined(file=file, first=shown[0], reasons=reasons)
+            return Quarantined(file=file, first=first_texts[0], reasons=reasons)
         file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
-            where="; ".join(shown) + file_hint,
+            where="; ".join(first_texts) + file_hint,
             fix="raise stream.max-bad-records, or fix the source; without stream.quarantine the "
             "first bad record stops the job",
         )
@@ -86,7 +86,7 @@ def _write(folder: JobFolder, epoch: int, bad: pa.Table) -> str:
     data = "".join(f"{line}\n" for line in lines).encode()
     before = _content(folder, path)
     if before is not None and before != data:
-        _store(folder, epoch, before)
+        _keep_replaced(folder, epoch, before)
     if before != data:
         files.overwrite(path, data)
     return path
@@ -97,7 +97,7 @@ def _show(line: Mapping[str, Any]) -> str:
     return f"{where}: {line['reason']}"
 
 
-def _store(folder: JobFolder, epoch: int, data: bytes) -> None:
+def _keep_replaced(folder: JobFolder, epoch: int, data: bytes) -> None:
     """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))

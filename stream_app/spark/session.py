@@ -111,20 +111,20 @@ def start_session(
     check_spark(pyspark.__version__)
     # Otherwise the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = {**SESSION_DEFAULTS, **settings}
+    merged = {**SESSION_DEFAULTS, **settings}
     if "spark.master" in settings:
-        chosen["spark.master"] = _master(settings)
+        merged["spark.master"] = _master(settings)
     if jvm_runs():
         # The driver's options stand on its command line, behind ours; executors have yet to start.
-        chosen.pop(_JAVA_OPTIONS, None)
-        if _EXECUTOR_OPTIONS in chosen:
-            chosen[_EXECUTOR_OPTIONS] = _with_throughput_options(chosen[_EXECUTOR_OPTIONS])
+        merged.pop(_JAVA_OPTIONS, None)
+        if _EXECUTOR_OPTIONS in merged:
+            merged[_EXECUTOR_OPTIONS] = _with_throughput_options(merged[_EXECUTOR_OPTIONS])
     else:
-        chosen |= launch_settings(settings) if launch is None else launch
+        merged |= launch_settings(settings) if launch is None else launch
     builder = SparkSession.builder.appName(app_name)
-    for key, value in chosen.items():
+    for key, value in merged.items():
         builder = builder.config(key, value)
-    _start_context(chosen)
+    _start_context(merged)
     spark = builder.getOrCreate()
     if _LOG_CONFIGURATION not in spark.sparkContext.getConf().get(_JAVA_OPTIONS, ""):
         spark.sparkContext.setLogLevel("ERROR")

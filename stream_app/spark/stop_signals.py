@@ -4,8 +4,8 @@ Under ``spark-submit`` the process that a user or a supervisor knows is the JVM,
 child. Left alone, the JVM would answer a signal by ending at once, in the middle of an epoch.
 
 SIGTERM, a supervisor's, waits for the running epoch, however long it takes. SIGINT is Ctrl-C of a
-user at a terminal: after `PATIENCE_S`, or at the second Ctrl-C, both processes end at once. That is
-as safe as SIGKILL: the next start repeats the epoch.
+user at a terminal: after `_STOP_WAIT_S`, or at the second Ctrl-C, both processes end at once. That
+is as safe as SIGKILL: the next start repeats the epoch.
 
 Source: `sun.misc.Signal`, which Spark uses likewise (`org.apache.spark.util.SignalUtils`).
 """
@@ -29,7 +29,7 @@ from stream_app.spark.jvm_access import jvm, let_java_call
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTED = 130
-PATIENCE_S = 2.0
+_STOP_WAIT_S = 2.0
 _HOOKS_S = 1.0
 """Seconds for the JVM's shutdown hooks; then the process ends without them."""
 _ONE_PRESS_S = 0.7
@@ -58,7 +58,7 @@ class _Stop:
             threading.Thread(target=self._end, name="ctrl-c again", daemon=True).start()
 
     def _end_later(self) -> None:
-        threading.Event().wait(PATIENCE_S)
+        threading.Event().wait(_STOP_WAIT_S)
         self._end()
 
     def _end(self) -> None:

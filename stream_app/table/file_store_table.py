@@ -304,14 +304,14 @@ class FileStoreTable:
         Raises:
             SchemaMismatchError: an option that only the table may set has another value there.
         """
-        stored = self.schema.options
+        table_options = self.schema.options
         if differences := option_differences(self.schema, options):
             raise SchemaMismatchError(
                 "; ".join(map(str, differences)),
                 where=self.location,
-                fix=way_out(self.location, stored, differences),
+                fix=way_out(self.location, table_options, differences),
             )
-        schema = replace(self.schema, options=with_configured(stored, options))
+        schema = replace(self.schema, options=with_configured(table_options, options))
         return replace(self, schema=schema, configured={**self.configured, **options})
 
 

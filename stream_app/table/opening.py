@@ -317,9 +317,9 @@ def fit_problems(table: TableSchema, wanted_schema: TableSchema) -> list[str]:
         if column.name not in names:
             problems.append(f"the table has no column {column.name!r}")
             continue
-        stored, configured = table.fields.field(column.name).data_type, column.data_type
-        if not keeps_values(configured, stored):
-            compared = f"{stored} in the table, {configured} is configured"
+        table_type, configured = table.fields.field(column.name).data_type, column.data_type
+        if not keeps_values(configured, table_type):
+            compared = f"{table_type} in the table, {configured} is configured"
             problems.append(f"column {column.name!r} is {compared}")
     problems += [
         f"the table's column {column.name!r} is NOT NULL and is not configured"

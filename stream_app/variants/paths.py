@@ -44,8 +44,8 @@ def at_path(variant: Variant, path: VariantPath) -> Variant | None:
         MalformedVariantError: the value is damaged.
     """
     for step in path:
-        wanted = layout.OBJECT if isinstance(step, str) else layout.ARRAY
-        if variant.basic_kind != wanted:
+        kind = layout.OBJECT if isinstance(step, str) else layout.ARRAY
+        if variant.basic_kind != kind:
             return None
         inner = _member(variant, step) if isinstance(step, str) else _element(variant, step)
         if inner is None:

@@ -18,7 +18,7 @@ from stream_app.variants import layout
 from stream_app.variants.binary import MalformedVariantError, Variant
 
 
-def json_of(column: pa.Array) -> pa.Array:
+def variant_texts(column: pa.Array) -> pa.Array:
     """Return the documents of a column as strings; null stays null.
 
     Raises:

@@ -101,7 +101,7 @@ def test_rows_of_four_records() -> None:
     ops = np.array([CREATE, UPDATE, DELETE, UPDATE], np.uint8)
     plan = plan_rows(ops, has_before, has_after, True)
     assert plan.record.tolist() == [0, 1, 1, 2, 3]
-    assert plan.kinds.tolist() == [
+    assert plan.row_kinds.tolist() == [
         RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE,
         RowKind.UPDATE_AFTER,
     ]  # fmt: skip

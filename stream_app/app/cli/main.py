@@ -134,7 +134,7 @@ class _WideHelp(argparse.RawDescriptionHelpFormatter):
 
 
 def _parser(
-    chosen: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
+    chosen_verb: Verb | None, module: VerbModule | None, verbs: tuple[Verb, ...], program: str
 ) -> argparse.ArgumentParser:
     """Return the parser of the whole command line, with only the arguments of the given verb."""
     parser = argparse.ArgumentParser(
@@ -147,7 +147,7 @@ def _parser(
     parser.add_argument("--version", action="version", version=f"stream-app {__version__}")
     parsers = parser.add_subparsers(metavar="VERB", title="verbs")
     for verb in verbs:
-        if verb is chosen and module is not None:
+        if verb is chosen_verb and module is not None:
             subparser = parsers.add_parser(
                 verb.name,
                 description=module.DESCRIPTION,

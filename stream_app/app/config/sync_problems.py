@@ -45,7 +45,7 @@ _OF_TRANSACTIONS = ".transaction"
 """The suffix of the name of Debezium's topic of transactions."""
 
 
-def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
+def load_problems(source: SourceConfig, message_format: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for a first load of a whole database."""
     if source.snapshot_from is None:
         return
@@ -54,9 +54,9 @@ def load_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
             "source.snapshot-table",
             "belongs to a job of one table: the rules of [sync] choose tables",
         )
-    if not chosen.has_times:  # messages are rows alone
+    if not message_format.has_times:  # messages are rows alone
         key, reason = "source.snapshot-from", "whose messages name no table of the database"
-        yield key, f"is not for source.format = {chosen.name} beside [sync], {reason}"
+        yield key, f"is not for source.format = {message_format.name} beside [sync], {reason}"
 
 
 def sync_problems(
@@ -80,10 +80,10 @@ def sync_problems(
     yield from _option_problems(sync)
 
 
-def transaction_problems(source: SourceConfig, chosen: FormatDeclaration) -> _Problems:
+def transaction_problems(source: SourceConfig, message_format: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for ``transactions = whole``."""
-    if not chosen.has_transactions:
-        yield "sync.transactions", f"'whole': source.format = {chosen.name!r} names none"
+    if not message_format.has_transactions:
+        yield "sync.transactions", f"'whole': source.format = {message_format.name!r} names none"
     if source.reader is TopicReader.SPARK:
         yield "source.reader", "must be 'native' for sync.transactions = 'whole'"
     if source.snapshot_from is not None:

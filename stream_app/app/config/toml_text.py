@@ -13,19 +13,22 @@ from stream_app.message_format_registry import FORMATS
 
 def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
     """Return section → key → TOML value, with secrets hidden and unset keys left out."""
-    chosen = FORMATS[config.source.format].section
+    format_section = FORMATS[config.source.format].section
     sections = {
-        name: dict(_lines(chosen, name, settings)) for name, settings in config.masked().items()
+        name: dict(_lines(format_section, name, settings))
+        for name, settings in config.masked().items()
     }
     for key in config.tables.replaced_keys:
         sections["source"].pop(key, None)
     return {name: lines for name, lines in sections.items() if lines}
 
 
-def _lines(chosen: str, section: str, settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield (key, TOML value) for a section. `chosen` is the section of the format's options."""
+def _lines(
+    format_section: str, section: str, settings: Mapping[str, object]
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, TOML value) for a section. `format_section` has its options."""
     for name, value in settings.items():
-        begin = _prefix(chosen, section, name)
+        begin = _prefix(format_section, section, name)
         if begin is not None and isinstance(value, Mapping):
             yield from ((f"{begin}{key}", _toml(member)) for key, member in value.items())
         elif value not in (None, "", ()):
@@ -35,10 +38,10 @@ def _lines(chosen: str, section: str, settings: Mapping[str, object]) -> Iterato
             yield key, _toml(_duration(value) if is_duration else value)
 
 
-def _prefix(chosen: str, section: str, name: str) -> str | None:
+def _prefix(format_section: str, section: str, name: str) -> str | None:
     """Return the key prefix of a family of options, or None if the field holds one value."""
     if name == "format_options":
-        return f"{chosen}."
+        return f"{format_section}."
     families = PREFIXES.get(section, {})
     return next((prefix for prefix, family in families.items() if family.name == name), None)
 

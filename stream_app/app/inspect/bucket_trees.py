@@ -9,7 +9,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from stream_app.app.inspect.files import (
+from stream_app.app.inspect.snapshot_files import (
     EVERYTHING,
     BucketChoice,
     file_place,
@@ -207,16 +207,16 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
         size = size_text(sum(run.bytes for run in tree))
         picture.append(f"{partition} bucket {bucket}".lstrip(), style="bold")
         picture.append(f": {_count(len(tree), 'sorted run')}, {size}\n")
-        shown = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
-        for run in shown:
+        shown_runs = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
+        for run in shown_runs:
             style = _LEVEL_STYLES[min(run.level, len(_LEVEL_STYLES) - 1)]
             bar = "█" * max(1, round(run.bytes / largest * _BAR))
             picture.append(f"  L{run.level} ").append(bar, style=style)
             picture.append(f" {size_text(run.bytes)}, {_count(run.rows, 'row')}")
             picture.append(f" in {run.files} files" if run.files > 1 else "")
             picture.append(f", {_keys_text(run)}\n")
-        if len(shown) < len(tree):
-            picture.append(f"  … and {len(tree) - len(shown)} more\n")
+        if len(shown_runs) < len(tree):
+            picture.append(f"  … and {len(tree) - len(shown_runs)} more\n")
         picture.append(f"  {planned.of_bucket((partition, bucket), len(tree))}\n", style="dim")
     picture.rstrip()
     return picture
@@ -228,8 +228,8 @@ def _keys_text(run: LevelRow) -> str:
 
 
 def _cut(key: str) -> str:
-    shown = visible(key)
-    return shown if len(shown) <= _KEY_SHOWN else shown[: _KEY_SHOWN - 1] + "…"
+    text = visible(key)
+    return text if len(text) <= _KEY_SHOWN else text[: _KEY_SHOWN - 1] + "…"
 
 
 def _count(number: int, noun: str) -> str:

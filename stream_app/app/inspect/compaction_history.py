@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from stream_app.app.inspect.files import EVERYTHING, BucketChoice
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice
 from stream_app.app.text.listing import time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -90,11 +90,11 @@ def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
         reports = reports_of_property(snapshot.properties)
         if reports:
-            chosen = [report for report in reports if report.policy is not None]
-            if not chosen:
+            decisions = [report for report in reports if report.policy is not None]
+            if not decisions:
                 return None
-            largest = max(chosen, key=lambda report: report.bytes_in)
-            other_buckets = len({(report.partition, report.bucket) for report in chosen}) - 1
+            largest = max(decisions, key=lambda report: report.bytes_in)
+            other_buckets = len({(report.partition, report.bucket) for report in decisions}) - 1
             where = f"{largest.partition} bucket {largest.bucket}".strip()
             return f"{where}: {largest.policy}" + (
                 f"; and {other_buckets} more buckets" if other_buckets else ""

@@ -10,7 +10,7 @@ from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_of
 from stream_app.clock import utc_text
-from stream_app.model.database.database_snapshot import DatabaseSnapshot
+from stream_app.model.database_snapshot import DatabaseSnapshot
 from stream_app.table.api.paimon_database import PaimonDatabase
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from stream_app.app.inspect.compaction_history import chosen_rules
-from stream_app.app.inspect.files import live_files
+from stream_app.app.inspect.snapshot_files import live_files
 from stream_app.app.inspect.table_facts import sorted_runs_max
-from stream_app.app.inspect.views import columns_text
+from stream_app.app.inspect.table_listings import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.bucket_id import NOT_FIXED, BucketId

@@ -175,7 +175,7 @@ class _Compaction:
             ):
                 self._print(report_line(report))
             self.table_job.upkeep.while_idle()
-            self.listeners.call(lambda listener: listener.heartbeat())
+            self.listeners.call(lambda listener: listener.on_heartbeat())
             self.stop_requested.wait(interval)
 
     def _adopt_schema(self) -> None:
@@ -226,7 +226,7 @@ class _Compaction:
 
     def _notify_listeners(self, report: IdleReport) -> None:
         label = self.table_job.table.label
-        self.listeners.call(lambda listener: listener.idle_commit(label, report))
+        self.listeners.call(lambda listener: listener.on_idle_commit(label, report))
 
     def _check_stuck(self) -> None:
         table, failures = self.table_job.table, self.table_job.committer.compactions.failures

@@ -16,7 +16,7 @@ from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
-from stream_app.model.database.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
+from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
 from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.api.database_snapshots import DatabaseSnapshots
@@ -29,7 +29,7 @@ _PRUNES_AFTER_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseRecord:
-    """Records the database snapshots of one job, and deletes expired ones.
+    """The record of one job's database snapshots, which deletes expired ones.
 
     Attributes:
         epoch_tables: the tables of the job.

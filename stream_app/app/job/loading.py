@@ -211,20 +211,20 @@ class _Planning:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _end_offsets(source, self.reader)
             reading = DatabaseReading(connection, url, self.job_tables)
-            chosen = reading.choose_tables(followed_database(connection, url))
-            sources = chosen.sources(url, lowers=self.job_tables.lowers_names)
+            chosen_tables = reading.choose_tables(followed_database(connection, url))
+            sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {
                 name: self.prepared.schema_for(name, described)
                 for name, described in sources.items()
             }
-            relations = reading.relations(chosen, schemas)
+            relations = reading.relations(chosen_tables, schemas)
             tables = self._open_tables(sources)
             parts = [
                 reading.parts(name, tables[name], relation, source.snapshot_rows)
                 for name, table_relations in relations.items()
                 for relation in table_relations
             ]
-        self._warn_of_tables(chosen)
+        self._warn_of_tables(chosen_tables)
         self._warn_of_columns(relations)
         _LOG.info(
             "first load: %d parts of %d tables of %s, at %s",
@@ -262,7 +262,7 @@ class _Planning:
             if relation.left_out
         )
 
-    def _warn_of_tables(self, chosen: ChosenTables) -> None:
+    def _warn_of_tables(self, tables: ChosenTables) -> None:
         self.state_file.warn(
             JobWarning(
                 problem=f"the first load leaves out {relation}, which {reason}: "
@@ -271,7 +271,7 @@ class _Planning:
                 "sync.excluding-tables",
                 is_lasting=True,
             )
-            for relation, reason in chosen.unsent.items()
+            for relation, reason in tables.unsent.items()
         )
 
 

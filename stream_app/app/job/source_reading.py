@@ -39,7 +39,7 @@ from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream, Stream
 from stream_app.spark.stream.spark_stream import SparkStream
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
-from stream_app.spark.stream.whole_borders import MESSAGES_MAX, PATIENCE_S, WholeBorders
+from stream_app.spark.stream.whole_borders import MESSAGES_MAX, TRANSACTION_WAIT_S, WholeBorders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class NativeReading:
             look=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
             clock=settings.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
-            patience_s=None if settings.trigger is None else PATIENCE_S,
+            patience_s=None if settings.trigger is None else TRANSACTION_WAIT_S,
         )
 
 

@@ -55,9 +55,9 @@ def log_file(environ: Mapping[str, str], name: str, location: str) -> Path | Non
 
     Its name contains a hash of the job's location, because jobs may have the same name.
     """
-    chosen = environ.get(SPARK_LOG_VARIABLE)
-    if chosen:
-        return None if chosen == "-" else Path(chosen).absolute()
+    log_setting = environ.get(SPARK_LOG_VARIABLE)
+    if log_setting:
+        return None if log_setting == "-" else Path(log_setting).absolute()
     state = environ.get("XDG_STATE_HOME")
     folder = Path(state) if state else Path("~").expanduser() / ".local" / "state"
     begin = re.sub(r"[^\w.-]+", "-", name)[-200:]

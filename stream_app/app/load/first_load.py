@@ -147,7 +147,7 @@ class DatabaseReading:
         return loaded
 
     def relations(
-        self, chosen: ChosenTables, schemas: Mapping[str, TableSchema]
+        self, tables: ChosenTables, schemas: Mapping[str, TableSchema]
     ) -> Mapping[str, Sequence[LoadedRelation]]:
         """Step 3 for all source tables: return what to read, by the table's name in the job.
 
@@ -155,8 +155,8 @@ class DatabaseReading:
             UnsupportedTableError: tables cannot be loaded exactly; the error lists them.
         """
         refused: list[UnsupportedTableError] = []
-        relations: dict[str, list[LoadedRelation]] = {name: [] for name in chosen.of_tables}
-        for name, sources in chosen.of_tables.items():
+        relations: dict[str, list[LoadedRelation]] = {name: [] for name in tables.of_tables}
+        for name, sources in tables.of_tables.items():
             for source in sources:
                 try:
                     relations[name].append(self.relation(name, schemas[name], source))
@@ -200,7 +200,7 @@ class DatabaseReading:
     def _choose_by_rules(self, followed: FollowedDatabase) -> ChosenTables:
         """Return the source tables that the rules choose, with the name of each one's target."""
         names: dict[Origin, str] = {}
-        chosen: dict[str, list[JdbcTable]] = {}
+        tables: dict[str, list[JdbcTable]] = {}
         unsent: dict[str, str] = {}
         refused: list[str] = []
         for schema, relation in sorted(followed.relations):
@@ -215,11 +215,11 @@ class DatabaseReading:
                 unsent[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
                 names[origin] = decision.name
-                chosen.setdefault(decision.name, []).append(self.read(f"{schema}.{relation}"))
-        self._check_chosen(chosen, refused)
-        return ChosenTables(of_tables=chosen, unsent=unsent)
+                tables.setdefault(decision.name, []).append(self.read(f"{schema}.{relation}"))
+        self._check_chosen(tables, refused)
+        return ChosenTables(of_tables=tables, unsent=unsent)
 
-    def _check_chosen(self, chosen: Mapping[str, object], refused: Sequence[str]) -> None:
+    def _check_chosen(self, tables: Mapping[str, object], refused: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.tables.section
         tables_max = section.max_tables if isinstance(section, SyncConfig) else 1
@@ -228,16 +228,16 @@ class DatabaseReading:
             raise UsageError(
                 f"source tables cannot be loaded:{lines}", where=str(self.url), fix=self._fix
             )
-        if not chosen:
+        if not tables:
             raise UsageError(
                 "the job takes no table of the database",
                 where=str(self.url),
                 fix="see sync.including-tables and including-dbs, which must match whole names",
             )
-        if len(chosen) > tables_max:
+        if len(tables) > tables_max:
             limit = TableLimit(tables_max)
             raise UsageError(
-                f"the database has {len(chosen)} tables for the job, more than sync.max-tables",
+                f"the database has {len(tables)} tables for the job, more than sync.max-tables",
                 where=str(self.url),
                 fix=limit.FIX,
             )

@@ -54,16 +54,16 @@ def first_messages(
     return messages
 
 
-def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+def other_format(format_name: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
     """Return a notice if messages seem to have another format than the chosen one; else None."""
     values = [
         value for batch in messages for value in batch.column("value").drop_null().to_pylist()
     ]
     likely = likely_format(values)
-    if likely is None or likely == chosen or is_read_by(likely, chosen):
+    if likely is None or likely == format_name or is_read_by(likely, format_name):
         return None
     return Notice(
-        problem=f"the messages look like those of the format {likely!r}, and {chosen!r} "
+        problem=f"the messages look like those of the format {likely!r}, and {format_name!r} "
         "is configured",
         where="source.format",
         fix=f'set source.format = "{likely}", if that is what writes the topic',
@@ -106,18 +106,18 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
     Empty partitions are left out.
     """
     filled = sorted(partition for partition, end in ends.items() if end > begins[partition])
-    chosen = [
+    sample = [
         partition
         for _, partitions in itertools.groupby(filled, key=itemgetter(0))
         for partition in itertools.islice(partitions, _PARTITIONS_MAX)
     ]
     middles = {
-        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in chosen
+        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in sample
     }
     last_begins = {
-        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in chosen
+        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in sample
     }
     return [
-        *(OffsetRange(*partition, begins[partition], middles[partition]) for partition in chosen),
-        *(OffsetRange(*partition, last_begins[partition], ends[partition]) for partition in chosen),
+        *(OffsetRange(*partition, begins[partition], middles[partition]) for partition in sample),
+        *(OffsetRange(*partition, last_begins[partition], ends[partition]) for partition in sample),
     ]

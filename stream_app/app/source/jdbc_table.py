@@ -129,14 +129,14 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
             [(schema, name)] = relations
             rows = read()
     if not rows:
-        shown = ", ".join(".".join(path) for path in relations[:_TABLES_SHOWN]) or "none"
+        first_names = ", ".join(".".join(path) for path in relations[:_TABLES_SHOWN]) or "none"
         more = (
             f" and {len(relations) - _TABLES_SHOWN} more" if len(relations) > _TABLES_SHOWN else ""
         )
         raise UsageError(
             f"there is no table {table}" if table else f"the database has {len(relations)} tables",
             where=str(url),
-            fix=f"name one by --table: {shown}{more}",
+            fix=f"name one by --table: {first_names}{more}",
         )
     return schema, name, rows
 

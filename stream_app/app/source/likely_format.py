@@ -32,15 +32,15 @@ def likely_format(values: Sequence[bytes]) -> str | None:
     return name if 3 * count > len(values) else None
 
 
-def is_read_by(signs: str, chosen: str) -> bool:
+def is_read_by(signs: str, format_name: str) -> bool:
     """Return whether the chosen format may also read messages with another format's signs.
 
     Debezium's BSON documents look like its JSON. All messages with a registry's schema id look
     alike.
     """
     if _asks_a_registry(signs):
-        return _asks_a_registry(chosen)
-    return (signs, chosen) == (_DEBEZIUM_JSON, _DEBEZIUM_BSON)
+        return _asks_a_registry(format_name)
+    return (signs, format_name) == (_DEBEZIUM_JSON, _DEBEZIUM_BSON)
 
 
 def _asks_a_registry(name: str) -> bool:

@@ -68,7 +68,7 @@ def run(parts: JobParts, clock: Clock) -> None:
 
 @contextmanager
 def page_of_job(
-    shown: ShownJob,
+    shown_job: ShownJob,
     stream: StreamConfig,
     checkpoint: Callable[[], JobFolder],
     clock: Clock,
@@ -86,7 +86,7 @@ def page_of_job(
         yield
         return
     token, host, port = token_of(os.environ), stream.web_host, stream.web_port
-    site = JobSite(shown, checkpoint(), clock, history)
+    site = JobSite(shown_job, checkpoint(), clock, history)
     with serving_module().serving(site, host, port, token, names=stream.web_names) as address:
         _LOG.info("the page of the job: %s", address)
         yield

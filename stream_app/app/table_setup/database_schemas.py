@@ -72,15 +72,15 @@ def database_table_schema(
         )
     )
     columns, not_held = columns_with_made(sync, name, columns)
-    chosen = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
-    check_made_keys(sync, name, columns, chosen.primary_keys)
-    for remark in (*not_held, *chosen.remarks):
+    layout = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
+    check_made_keys(sync, name, columns, layout.primary_keys)
+    for remark in (*not_held, *layout.remarks):
         _LOG.info("the table %s: %s", name, remark)
     return new_table_schema(
         columns=columns,
-        primary_keys=chosen.primary_keys,
-        partition_keys=chosen.partition_keys,
-        options={**chosen.options, **options_of_renamed(renamed)},
+        primary_keys=layout.primary_keys,
+        partition_keys=layout.partition_keys,
+        options={**layout.options, **options_of_renamed(renamed)},
         time_ms=clock.now_ms(),
     )
 

@@ -97,9 +97,9 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     for topic, name in records:
         by_topic[topic].append(name)
     tables = distinct_tables(by_topic)
-    named = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+    table_names = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
     yield Notice(
-        problem=f"the topics have {len(tables)} tables of the source: {named}",
+        problem=f"the topics have {len(tables)} tables of the source: {table_names}",
         where="source.topics",
         fix=SHARDS_REMEDY,
         stops=verdict.is_refused,

@@ -211,13 +211,13 @@ class RowSettings:
         }
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
-        chosen = [part for part in parts if shared.issuperset(column_names(part)) is of_messages]
-        if not chosen:
+        terms = [part for part in parts if shared.issuperset(column_names(part)) is of_messages]
+        if not terms:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
         row_columns = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
         return FilterStep(
-            condition=to_expression(And(tuple(chosen))),
+            condition=to_expression(And(tuple(terms))),
             merges_by_key=self.schema.kind.merges_by_key,
             known_columns=KnownColumns.CERTAIN if of_messages else row_columns,
         )

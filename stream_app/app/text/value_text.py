@@ -36,7 +36,7 @@ from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import DataType
 from stream_app.variants.binary import MalformedVariantError
 from stream_app.variants.layout import is_variant
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 
 _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 
@@ -81,7 +81,7 @@ def json_texts(column: pa.Array) -> pa.Array:
 
 def _document_texts(column: pa.Array) -> pa.Array:
     try:
-        return json_of(column)
+        return variant_texts(column)
     except MalformedVariantError as error:
         raise CorruptFileError(
             f"a value has no text of JSON: {error}",

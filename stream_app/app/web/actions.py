@@ -108,7 +108,7 @@ def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> S
 TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
 """The minimum length, because a shorter token could be guessed."""
-PATIENCE_S = 5.0
+ACTION_WAIT_S = 5.0
 _KEPT_RUNS, _KEPT_LINES = 5, 200
 _LOG = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class Actions:
     site: Site
     token: str | None = None
     command: Sequence[str] = (sys.executable, "-P", "-m", "stream_app", "compact")
-    patience_s: float = PATIENCE_S
+    patience_s: float = ACTION_WAIT_S
     _runs: dict[str, deque[ActionRun]] = field(init=False, default_factory=dict)
     _processes: set[subprocess.Popen[str]] = field(init=False, default_factory=set)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)

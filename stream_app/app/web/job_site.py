@@ -24,7 +24,7 @@ from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.later_changes import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
-from stream_app.app.source.preflight import source_ends
+from stream_app.app.source.topic_checks import source_ends
 from stream_app.app.table_setup.job_catalog import job_identifier, open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site
@@ -173,11 +173,11 @@ class JobSite(Site):
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
-        return () if self._history is None else self._history.epochs(self._part(name))
+        return () if self._history is None else self._history.epochs(self._state_key(name))
 
     def now(self, name: str) -> TableNow | None:
         """See `Site.now`."""
-        return None if self._history is None else self._history.now(self._part(name))
+        return None if self._history is None else self._history.now(self._state_key(name))
 
     def replay(self, name: str) -> Iterator[str]:
         """See `Site.replay`."""
@@ -215,8 +215,8 @@ class JobSite(Site):
         further = file_io_variables(self.job.tables.file_system)
         return words, {**further, **catalog_variables(tables.catalog)}
 
-    def _part(self, name: str) -> str:
-        return self.job.tables.part(self.job.tables.own_name(name) or "")
+    def _state_key(self, name: str) -> str:
+        return self.job.tables.state_key(self.job.tables.own_name(name) or "")
 
     def _path(self, name: str) -> str:
         path = self._status(None).paths().get(self.job.tables.own_name(name) or "")
@@ -241,8 +241,8 @@ class JobSite(Site):
 
     def _counts_runs(self, path: str) -> bool:
         """Return whether the sorted runs of the table in a folder are counted from manifests."""
-        part = self.job.tables.part(path.rsplit("/", 1)[-1])
-        now = None if self._history is None else self._history.now(part)
+        state_key = self.job.tables.state_key(path.rsplit("/", 1)[-1])
+        now = None if self._history is None else self._history.now(state_key)
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:

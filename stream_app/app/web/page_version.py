@@ -56,8 +56,8 @@ class PageVersion:
         async with self._lock:
             began = asyncio.get_running_loop().time()
             if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
-                shown = await run_in_threadpool(self._look)
-                self._value = hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
+                content = await run_in_threadpool(self._look)
+                self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
                 self._at = asyncio.get_running_loop().time()
                 self._took_s = self._at - began
         return self._value

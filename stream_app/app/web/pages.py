@@ -58,10 +58,10 @@ class PageList:
     @property
     def size(self) -> str:
         """The number of rows, in all and shown."""
-        shown = len(self.listing.rows)
-        if shown == self.total:
-            return f"{shown:,}"
-        return f"{self.which} {shown:,} of {self.total:,}"
+        shown_count = len(self.listing.rows)
+        if shown_count == self.total:
+            return f"{shown_count:,}"
+        return f"{self.which} {shown_count:,} of {self.total:,}"
 
     @cached_property
     def columns(self) -> Sequence[Column]:

@@ -137,9 +137,9 @@ class _Pages:
             status = self.site.status(name)
             table = self.site.open(name)
             now, epochs = self.site.now(name), self.site.epochs(name)
-            shown = table_page(name, table, partial(self.site.quarantine, name), now)
+            page = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
-                "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
+                "table", shown=page, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered(name, status), action_runs=self.actions.runs(name),
                 live=live, ends_problem=self.site.ends_problem, held_explanation=HELD_EXPLANATION,
                 trees_open=BUCKETS_OPEN,

@@ -26,7 +26,7 @@ from stream_app.app.http.guard import (
     limit_for_port,
     open_listener,
 )
-from stream_app.app.web.actions import PATIENCE_S, Actions
+from stream_app.app.web.actions import ACTION_WAIT_S, Actions
 from stream_app.app.web.routes import web_app
 from stream_app.app.web.site import Site
 from stream_app.errors import UsageError
@@ -82,7 +82,7 @@ def serving(
     host: str,
     port: int,
     token: str | None = None,
-    patience_s: float = PATIENCE_S,
+    patience_s: float = ACTION_WAIT_S,
     names: Collection[str] = (),
 ) -> Iterator[str]:
     """Serve a site within the block, in a thread, and yield the site's address.

@@ -41,12 +41,12 @@ class ListChoice:
     def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the chosen tables in order, with unknown values last."""
         searched = self.text.casefold()
-        chosen = [
+        matching_tables = [
             status
             for status in tables
             if searched in status.table.casefold() and self.state in ("", status.state)
         ]
-        return sorted(chosen, key=self._key)
+        return sorted(matching_tables, key=self._key)
 
     def query(self, state: str) -> str:
         """Return the query of the same choice with another state; empty for the default choice."""

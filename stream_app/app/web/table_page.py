@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.app.inspect.bucket_trees import LevelRow, next_compactions, run_rows
 from stream_app.app.inspect.compaction_history import CompactionRow, compactions_of
 from stream_app.app.inspect.overview import Overview, overview
-from stream_app.app.inspect.views import OptionRow, listing, option_rows
+from stream_app.app.inspect.table_listings import OptionRow, listing, option_rows
 from stream_app.app.observe.events.epoch_history import TableNow
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts

@@ -10,8 +10,8 @@ from itertools import groupby, islice
 from typing import TypeVar
 
 from stream_app.app.inspect.bucket_trees import LevelRow
-from stream_app.app.inspect.files import live_files
-from stream_app.app.inspect.views import file_listing
+from stream_app.app.inspect.snapshot_files import live_files
+from stream_app.app.inspect.table_listings import file_listing
 from stream_app.app.text.listing import Listing, time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema

@@ -125,10 +125,10 @@ class HiveLayout:
     location_in_properties: bool
     has_properties: bool
 
-    def location(self, parameters: Mapping[str, str], stored: str) -> str:
+    def location(self, parameters: Mapping[str, str], descriptor_location: str) -> str:
         """Return the location of a table or a database; empty without one."""
         parameter = parameters.get(_LOCATION_KEY, "") if self.location_in_properties else ""
-        return parameter or stored
+        return parameter or descriptor_location
 
 
 def is_paimon_table(table: Struct) -> bool:
@@ -140,14 +140,14 @@ def is_paimon_table(table: Struct) -> bool:
 
 def table_location(table: Struct, layout: HiveLayout) -> str:
     """Return the folder of a table."""
-    stored = table.struct(TableField.STORAGE).text(StorageField.LOCATION)
-    return layout.location(table.text_map(TableField.PARAMETERS), stored)
+    descriptor_location = table.struct(TableField.STORAGE).text(StorageField.LOCATION)
+    return layout.location(table.text_map(TableField.PARAMETERS), descriptor_location)
 
 
 def database_location(database: Struct, layout: HiveLayout) -> str:
     """Return the folder of a database; empty without one."""
-    stored = database.text(DatabaseField.LOCATION)
-    return layout.location(database.text_map(DatabaseField.PARAMETERS), stored)
+    database_location = database.text(DatabaseField.LOCATION)
+    return layout.location(database.text_map(DatabaseField.PARAMETERS), database_location)
 
 
 def new_database(name: str, location: str, layout: HiveLayout) -> Struct:

@@ -81,9 +81,9 @@ def _login(options: Mapping[str, str]) -> dict[str, str]:
     """Return the login's header, by ``token.provider``."""
     provider, token = TOKEN_PROVIDER.read(options), TOKEN.read(options)
     if provider != _BEARER:
-        shown = f"is {provider!r}, which stream_app does not have" if provider else "is missing"
+        problem = f"is {provider!r}, which stream_app does not have" if provider else "is missing"
         raise UsageError(
-            f"the catalog's 'token.provider' {shown}",
+            f"the catalog's 'token.provider' {problem}",
             fix=f"set token.provider = {_BEARER}, and token",
         )
     if not (token and _is_header_value(token)):

@@ -99,7 +99,7 @@ class _PairedRows(NamedTuple):
 
 
 def images_of(
-    messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+    messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
 ) -> dialect.Parsed:
     """Read the images of messages whose rows are records.
 
@@ -137,7 +137,7 @@ def images_of(
         ops=ops,
         has_before=is_delete | (ops == UPDATE),
         has_after=~is_delete,
-        kinds=kinds,
+        json_kinds=json_kinds,
         before=before,
         after=after,
         suspects=suspects[message],

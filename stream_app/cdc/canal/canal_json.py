@@ -99,9 +99,9 @@ class CanalDialect(dialect.Dialect):
         names = [*types, *(name for row in data or () for name in row)]
         return untyped_table(names, document.get("pkNames"), types)
 
-    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = ParsedFields(table.readings, kinds)
+        row = ParsedFields(table.readings, json_kinds)
         truth = DataType(root=TypeRoot.BOOLEAN)
         is_ddl = replace(text_reading("isDdl"), data_type=truth, arrow_type=pa.bool_())
         texts = with_types(table)
@@ -114,10 +114,10 @@ class CanalDialect(dialect.Dialect):
         )
 
     def parsed(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
-        return images_of(messages, table, kinds)
+        return images_of(messages, table, json_kinds)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
@@ -174,16 +174,16 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
     images = (image_of(row, field, table.columns) or {} for row in rows)
     if not types:
         return list(images)
-    wanted = families.keys() & types.keys()
-    check_once(types, frozenset(wanted))
-    return [_convert_image(image, types, wanted, families) for image in images]
+    names = families.keys() & types.keys()
+    check_once(types, frozenset(names))
+    return [_convert_image(image, types, names, families) for image in images]
 
 
 def _convert_image(
-    image: Image, types: Mapping[str, Any], wanted: Iterable[str], families: Mapping[str, Family]
+    image: Image, types: Mapping[str, Any], names: Iterable[str], families: Mapping[str, Family]
 ) -> Image:
     cells = dict(image)
-    for name in wanted:
+    for name in names:
         cell, mysql_type = cells.get(name), types[name]
         if mysql_type is None:
             continue

@@ -53,9 +53,9 @@ def conversion(family: Family, mysql_type: str) -> Conversion | None:
     conversion.
     """
     if family is Family.STRING:
-        if named := _NAMED.match(mysql_type):
-            names = tuple(label.replace("''", "'") for label in _MEMBER.findall(named[2]))
-            return partial(_named, names, is_set=named[1].lower() == "set")
+        if match := _NAMED.match(mysql_type):
+            names = tuple(label.replace("''", "'") for label in _MEMBER.findall(match[2]))
+            return partial(_named, names, is_set=match[1].lower() == "set")
         return geometry_json if _GEOMETRY.match(mysql_type) else None
     if family is Family.BINARY and (bits := _BITS.match(mysql_type)):
         return partial(_bits, (int(bits[1] or 1) + 7) // 8)
@@ -95,11 +95,11 @@ def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[
         if convert is None:
             continue
         rows = bools_of(pc.equal(types, mysql_type))
-        wanted = null_where(texts, ~rows).dictionary_encode()
+        encoded = null_where(texts, ~rows).dictionary_encode()
         texts_by_code = pa.array(
-            [_convert_or_none(convert, text) for text in wanted.dictionary.to_pylist()]
+            [_convert_or_none(convert, text) for text in encoded.dictionary.to_pylist()]
         )
-        values = texts_by_code.cast(pa.string()).take(wanted.indices)
+        values = texts_by_code.cast(pa.string()).take(encoded.indices)
         failed |= rows & valid_of(texts) & ~valid_of(values)
         texts = pc.if_else(pa.array(rows), values, texts)
     return texts, failed

@@ -44,7 +44,7 @@ class JsonKind(enum.IntEnum):
 
 
 class Encoding(enum.Enum):
-    """What a JSON number or string encodes; the values are those of ``column.NAME.encoding``."""
+    """The meaning of a JSON number or string; the values are those of ``column.NAME.encoding``."""
 
     EPOCH_SECONDS = "epoch-seconds"
     EPOCH_MILLIS = "epoch-millis"
@@ -304,9 +304,9 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
 """The kinds of values of each family that are parsed by columns, except arrays and objects."""
 
 
-def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:
+def row_fields(readings: Sequence[ColumnReading], json_kinds: Sequence[JsonKind]) -> list[pa.Field]:
     """Return the Arrow fields in which a row is parsed, if its columns have these kinds."""
     return [
         pa.field(reading.name, reading.wire_type(kind))
-        for reading, kind in zip(readings, kinds, strict=True)
+        for reading, kind in zip(readings, json_kinds, strict=True)
     ]

@@ -69,7 +69,7 @@ _AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRIN
 def apply_schema(
     readings: tuple[ColumnReading, ...],
     fields: Mapping[str, ConnectField],
-    chosen: Mapping[str, Encoding],
+    user_encodings: Mapping[str, Encoding],
     *,
     sends_bytes: bool = True,
     writes_times: bool = False,
@@ -77,7 +77,7 @@ def apply_schema(
     """Return the readings with the encodings of the schema.
 
     Args:
-        chosen: encodings by column that the user has set; they take precedence.
+        user_encodings: encodings by column that the user has set; they take precedence.
         sends_bytes: whether an option says that the connector sends bytes as bytes; otherwise it
             sends text.
         writes_times: whether a STRING gets a time of day as ``07:30:00``; otherwise the number.
@@ -87,7 +87,7 @@ def apply_schema(
         field = fields.get(reading.name)
         if field is None:
             return reading
-        is_chosen = reading.name in chosen
+        is_chosen = reading.name in user_encodings
         if not is_chosen and sends_bytes and _is_text_of_bytes(reading, field):
             return reading.with_refusal(
                 "is text in the message's schema, and binary.handling.mode is bytes: it is "
@@ -162,9 +162,9 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= _SCALE_MAX:
         return reading.with_encoding(Encoding.BASE64, int(text))
-    shown = repr(text[:40]) if text else "none"
+    scale_text = repr(text[:40]) if text else "none"
     return reading.with_refusal(
-        f"is an {DECIMAL} whose schema has no scale that can be read (scale: {shown})"
+        f"is an {DECIMAL} whose schema has no scale that can be read (scale: {scale_text})"
     )
 
 

@@ -285,6 +285,6 @@ def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
         exact_decimal(text, target)
     except ValueError as problem:
         number = format(decimal.Decimal(text), "f")
-        shown = number if len(number) <= _SHOWN_MAX else number[:_SHOWN_MAX] + "…"
-        return f"is {shown}, which {problem}"
+        short_number = number if len(number) <= _SHOWN_MAX else number[:_SHOWN_MAX] + "…"
+        return f"is {short_number}, which {problem}"
     return "is not a value of that type"

@@ -92,13 +92,13 @@ def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
 
 def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
     """Step 2; returns None if the texts do not parse together."""
-    wanted = reading.nested_wire_type()
-    if wanted is None or not len(texts):
+    wire_type = reading.nested_wire_type()
+    if wire_type is None or not len(texts):
         return None
     lines = pc.binary_join_element_wise(f'{{"{_WRAP}":', texts, "}", "").cast(pa.binary())
     if may_be_misread(lines, has_decimals=True).any() or are_too_deep(lines).any():
         return None
-    columns = parse_objects(lines, pa.schema([pa.field(_WRAP, wanted)]), strict=True)
+    columns = parse_objects(lines, pa.schema([pa.field(_WRAP, wire_type)]), strict=True)
     return None if columns is None else cast_nested(reading, columns[0], casts)
 
 
@@ -159,14 +159,14 @@ def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Cas
     return values, any_of(failed, broken)
 
 
-def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
+def _of_type(documents: Sequence[Any], python_type: type) -> tuple[list[Any], Bools, Bools]:
     """Return the documents, empty where null or broken, with masks of the present and the broken
     documents.
     """
-    valid = np.array([isinstance(document, wanted) for document in documents], np.bool_)
+    valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
     broken = np.array([document is not None for document in documents], np.bool_) & ~valid
     filled = [
-        document if is_valid else wanted()
+        document if is_valid else python_type()
         for document, is_valid in zip(documents, valid, strict=True)
     ]
     return filled, valid, broken

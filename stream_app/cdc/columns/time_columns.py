@@ -196,8 +196,8 @@ def _are_plain(texts: pa.Array, digits: int) -> bool:
     table = data.reshape(count, length)
     marks = [4, 7, 10, 13, 16, *([19] if length > 19 else [])]
     figures = np.delete(np.arange(length), marks)
-    wanted = np.frombuffer(b"--_::."[: len(marks)], np.uint8)
-    is_mark = table[:, marks] == wanted
+    expected_marks = np.frombuffer(b"--_::."[: len(marks)], np.uint8)
+    is_mark = table[:, marks] == expected_marks
     is_mark[:, 2] = (table[:, 10] == ord(" ")) | (table[:, 10] == ord("T"))
     return bool(is_mark.all() and ((table[:, figures] - ord("0")) < 10).all())
 
@@ -213,8 +213,8 @@ def _likely_first(forms: _Forms, texts: pa.Array) -> _Forms:
 
 def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:
     """Cast the texts that match; other texts, and dates that do not exist, become null."""
-    wanted = texts if matching.all() else null_where(texts, ~matching)
-    result = cast_isolating(wanted, target)
+    matching_texts = texts if matching.all() else null_where(texts, ~matching)
+    result = cast_isolating(matching_texts, target)
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 

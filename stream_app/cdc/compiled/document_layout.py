@@ -30,7 +30,7 @@ from stream_app.cdc.compiled.document_values import (
     TRUTHS,
 )
 from stream_app.cdc.compiled.image_cells import ImageCells
-from stream_app.cdc.compiled.layout_memory import PackedNames, end_messages, plain_names
+from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
 
 _MORE = 128
 """Bytes that a message may gain: the names of its fields, and words that are copied beyond."""

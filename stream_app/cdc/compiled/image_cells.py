@@ -25,7 +25,7 @@ from stream_app.cdc.compiled.cell_values import (
     ImageTables,
     copy_texts,
 )
-from stream_app.cdc.compiled.layout_memory import PackedNames
+from stream_app.cdc.compiled.parser_input import PackedNames
 
 _WORD = 8
 

@@ -45,7 +45,7 @@ from stream_app.cdc.compiled.image_parser import (
     parse_heads,
     parse_rows,
 )
-from stream_app.cdc.compiled.layout_memory import PackedNames, end_messages, plain_names
+from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
 
 TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""

@@ -70,7 +70,7 @@ def filter_changes(
         is_pair  [ T,  F,  T,  F,  T,  F,  T,  F]
         passes   [ T,  T,  T,  F,  F,  T,  F,  F]
         remains  [ T,  T,  T,  F,  F,  T,  F,  F]
-        chosen   [-U, +U, -D, +U, -U, +I, -U, +U]
+        filtered [-U, +U, -D, +U, -U, +I, -U, +U]
 
     Args:
         kinds: int8 [n], `RowKind`.
@@ -79,17 +79,17 @@ def filter_changes(
     """
     if known_columns is KnownColumns.NEWEST:
         passes = passes | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
-    remains, chosen = passes.copy(), kinds.copy()
+    remains, filtered = passes.copy(), kinds.copy()
     before = np.flatnonzero(is_pair)
     was, still = passes[before], passes[before + 1]
-    chosen[before[was & ~still]] = RowKind.DELETE
-    chosen[before[~was & still] + 1] = RowKind.INSERT
+    filtered[before[was & ~still]] = RowKind.DELETE
+    filtered[before[~was & still] + 1] = RowKind.INSERT
     if known_columns is not KnownColumns.CERTAIN:
         alone = kinds == RowKind.UPDATE_AFTER
         alone[before + 1] = False
-        chosen[alone & ~passes] = RowKind.DELETE
+        filtered[alone & ~passes] = RowKind.DELETE
         remains |= alone
-    return FilteredRows(remains, chosen)
+    return FilteredRows(remains, filtered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

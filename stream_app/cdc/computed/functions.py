@@ -286,9 +286,9 @@ def _written_type(text: str) -> DataType:
 def _count(literals: tuple[str, ...], least: int, most: int) -> None:
     if not least <= len(literals) <= most:
         words = ("no argument", "one argument", "two arguments")
-        wanted = words[least] if least == most else f"{words[least]} or {_FEW[most]}"
+        expected = words[least] if least == most else f"{words[least]} or {_FEW[most]}"
         actual = _FEW[len(literals)] if len(literals) < len(_FEW) else str(len(literals))
-        raise DefinitionError(f"takes {wanted} besides the column, has {actual}")
+        raise DefinitionError(f"takes {expected} besides the column, has {actual}")
 
 
 def _whole(text: str, subject: str, least: int, most: int | None = None) -> int:

@@ -172,8 +172,8 @@ def _name(seconds: Int64s, part: PatternPart) -> pa.Array:
         names, number = list(_DAYS), (seconds // DAY + 3) % 7
     else:
         names, number = list(_MONTHS), _FIELDS["month"](seconds) - 1
-    shown = names if part.count == 4 else [name[:3] for name in names]
-    return pa.array(shown).take(pa.array(number))
+    texts = names if part.count == 4 else [name[:3] for name in names]
+    return pa.array(texts).take(pa.array(number))
 
 
 def _number(numbers: Int64s, part: PatternPart) -> pa.Array:

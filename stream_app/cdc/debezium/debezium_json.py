@@ -52,11 +52,11 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.debezium.parsed_images import DecodeSettings
-from stream_app.cdc.debezium.schema import SCHEMAS_MAX, split_envelopes
+from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder
-from stream_app.cdc.json_records.decoder_choice import compiled_forms
+from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
@@ -91,7 +91,7 @@ class DebeziumJson:
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 why_base64=f", as {DECIMAL_MODE} = precise has it",
-                cut=policy.cut,
+                cut_reaction=policy.cut,
             ),
             policy=policy,
             key_rules=rules,
@@ -162,11 +162,11 @@ class DebeziumJson:
         if prefix not in self._groups:
             readings = self._read_by(self._schemas.get(prefix, self._fields))
             fingerprint = hashlib.sha256(prefix).hexdigest()
-            forms = compiled_forms(self._options.decoder)
+            layouts = compiled_layouts(self._options.decoder)
             self._groups[prefix] = FramedGroup(
                 readings,
                 fingerprint=fingerprint,
-                compiled=None if forms is None else LayoutChoice(forms.images),
+                compiled=None if layouts is None else LayoutChoice(layouts.images),
             )
         return self._groups[prefix]
 

@@ -143,14 +143,14 @@ def _layout_of(
     parser: type[ImageLayout],
 ) -> ImageLayout | None:
     """Return the layout for images that name their columns in the order of these samples."""
-    readings, kinds = list(shape.readings), list(shape.kinds)
+    readings, json_kinds = list(shape.readings), list(shape.json_kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
         added = flat_fields(settings)
         if not names.isdisjoint(added):
             return None
         readings += map(text_reading, added)
-        kinds += [JsonKind.STRING] * len(added)
+        json_kinds += [JsonKind.STRING] * len(added)
     shortest = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
@@ -159,7 +159,7 @@ def _layout_of(
         for name in image
     )
     return parser.for_columns(
-        readings, kinds, list(order), reads_base64=shortest > parser.BASE64_MAX
+        readings, json_kinds, list(order), reads_base64=shortest > parser.BASE64_MAX
     )
 
 

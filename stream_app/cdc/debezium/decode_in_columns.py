@@ -79,7 +79,7 @@ def decode_framed(
 
 def _make_records(
     values: pa.Array,
-    named: pa.Array,
+    named_parts: pa.Array,
     parsed: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
@@ -87,14 +87,14 @@ def _make_records(
     """Make the rows of parsed records, and find columns that differ from the table's.
 
     Args:
-        named: binary [n]; the part of each value whose names are counted.
+        named_parts: binary [n]; the part of each value whose names are counted.
     """
     images, decoded, questions = decode_images(
         parsed, shape.readings, settings, is_flat=shape.is_flat
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        drift = _find_drift(values, named, images, decoded.suspects, settings.policy)
+        drift = _find_drift(values, named_parts, images, decoded.suspects, settings.policy)
     return DecodedRecords(decoded, questions, drift)
 
 
@@ -153,7 +153,7 @@ def _parse_envelopes(
         ops=ops,
         has_before=valid_of(before),
         has_after=valid_of(after),
-        kinds=shape.kinds,
+        json_kinds=shape.json_kinds,
         before=children_of(before),
         after=children_of(after),
         suspects=lacks_image(ops, valid_of(before), valid_of(after)),
@@ -168,11 +168,11 @@ def _parse_flat(
     """Parse flattened records; None if they do not parse as this shape."""
     readings = shape.readings
     names = {reading.name for reading in readings}
-    wanted = flat_fields(settings)
-    added = [(name, pa.string()) for name in wanted if name not in names]
+    field_names = flat_fields(settings)
+    added = [(name, pa.string()) for name in field_names if name not in names]
     columns = parse_objects(values, pa.schema([*shape.fields, *added]))
     # Of the same name as one of the table's columns, which has a type of its own.
-    shared = [(name, pa.string()) for name in wanted if name in names and name != ENVELOPE_OP]
+    shared = [(name, pa.string()) for name in field_names if name in names and name != ENVELOPE_OP]
     others = parse_objects(values, pa.schema(shared)) if shared else []
     if columns is None or others is None:
         return None
@@ -189,7 +189,7 @@ def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_fla
     """
     decimals = [
         pa.field(reading.name, pa.float64())
-        for reading, kind in zip(shape.readings, shape.kinds, strict=True)
+        for reading, kind in zip(shape.readings, shape.json_kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64

@@ -89,8 +89,8 @@ def read_record(
     if OP_FIELD not in document and _is_no_row(document, has_row=has_row):
         return NoRow()
     if not has_row and document.keys().isdisjoint({OP_FIELD, DELETED_FIELD}):
-        named = "the primary key" if keys else "a column"
-        raise UnreadableRecordError(f"has neither op, before and after nor {named} of the table")
+        subject = "the primary key" if keys else "a column"
+        raise UnreadableRecordError(f"has neither op, before and after nor {subject} of the table")
     return _read_flattened(document, columns)
 
 

@@ -37,7 +37,7 @@ from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
-from stream_app.cdc.debezium.schema import split_messages
+from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_message import json_text, load_document
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
@@ -159,17 +159,17 @@ class _Search:
             nested = children_of(source)
             is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_named(nested[-1])
             is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat[-1])
-            for chosen, names in ((is_envelope, nested), (is_flat, flat)):
-                if chosen.any():
-                    self._assign_tables(names, chosen, rows)
+            for mask, names in ((is_envelope, nested), (is_flat, flat)):
+                if mask.any():
+                    self._assign_tables(names, mask, rows)
             suspects = ~(is_envelope | is_flat)
             self._read_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
-    def _assign_tables(self, names: Sequence[pa.Array], chosen: Bools, index: Int32s) -> None:
-        database, schema, table = (column.filter(pa.array(chosen)) for column in names)
+    def _assign_tables(self, names: Sequence[pa.Array], mask: Bools, index: Int32s) -> None:
+        database, schema, table = (column.filter(pa.array(mask)) for column in names)
         origins = origins_of(database, schema, table, {})
         codes = np.array([self._code(table) for table in origins.tables], np.int32)
-        self._codes[index[chosen]] = codes[origins.codes]
+        self._codes[index[mask]] = codes[origins.codes]
 
     def _read_one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""

@@ -131,7 +131,7 @@ def framed_images(
         ops=ops,
         before_at=before_at,
         after_at=after_at,
-        kinds=shape.kinds,
+        json_kinds=shape.json_kinds,
         columns=columns,
         suspects=lacks_image(ops, before_at >= 0, after_at >= 0),
         tables=[texts_of(frames, codes, name) for name in TABLE_FIELDS]
@@ -182,7 +182,7 @@ def flat_images(
         ops=ops,
         before_at=np.where(is_delete, image_rows, -1),
         after_at=np.where(is_delete, -1, image_rows),
-        kinds=shape.kinds,
+        json_kinds=shape.json_kinds,
         columns=rows,
         suspects=suspects,
         tables=[extra[name] for name in FLAT_FIELDS] if settings.reads_tables else (),

@@ -87,13 +87,13 @@ class Placeholder:
             if not len(rows) or not isinstance(elements, list):
                 continue
             try:
-                wanted = pa.array(elements, lists.type.value_type)
+                element_values = pa.array(elements, lists.type.value_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # a form of arrays of another type
             actual = lists.take(pa.array(rows)).flatten()
             if pa.types.is_nested(actual.type):
                 continue
-            repeated = wanted.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
+            repeated = element_values.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
             same = bools_of(pc.equal(actual, repeated))
             is_form[rows] |= same.reshape(len(rows), -1).all(axis=1)
         return is_form
@@ -153,7 +153,7 @@ def restore_images(
     columns, suspects = list(images.columns), images.suspects
     is_alone = (images.ops == UPDATE) & ~images.has_before
     omitted: dict[str, Bools] = {}
-    for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
+    for index, (reading, kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         if pa.types.is_list(columns[index].type):
             has_one = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
             suspects = suspects | has_one[images.before_at] | has_one[images.after_at]

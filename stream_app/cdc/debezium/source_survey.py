@@ -128,10 +128,10 @@ class DebeziumSurvey:
         more = fields - self.rules.primary_key - {ROUTER_FIELD}
         if not more or not fields > self.rules.primary_key:
             return None
-        named = ", ".join(sorted(more))
+        columns = ", ".join(sorted(more))
         return Notice(
-            problem=f"the message's key has {named} beside the table's primary key: rows of "
-            f"the source that differ in {named} alone are one row of the table",
+            problem=f"the message's key has {columns} beside the table's primary key: rows of "
+            f"the source that differ in {columns} alone are one row of the table",
             where=seen.place,
             fix="make all columns of the source's key the table's primary key, unless "
             "the other columns are unique",

@@ -105,19 +105,19 @@ class DmsDialect(dialect.Dialect):
         is_update = metadata.get("operation") == "update"
         return untyped_table(_split(data)[1] if is_update else data, ())
 
-    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
         readings = table.readings
         if any(reading.name.startswith(_BEFORE) for reading in readings):
             return None  # each record defines by itself to which image a field belongs
         olds = [replace(reading, name=f"{_BEFORE}{reading.name}") for reading in readings]
         return ParsedFields.of_texts(
-            data=ParsedFields([*readings, *olds], [*kinds, *kinds]),
+            data=ParsedFields([*readings, *olds], [*json_kinds, *json_kinds]),
             metadata=ParsedFields.of_texts(*_METADATA),
         )
 
     def parsed(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
         values, (data, metadata) = messages.values, messages.columns
@@ -129,7 +129,7 @@ class DmsDialect(dialect.Dialect):
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         suspects = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
-        after, old = rows[: len(kinds)], rows[len(kinds) :]
+        after, old = rows[: len(json_kinds)], rows[len(json_kinds) :]
         has_old, is_proven = _previous_values(table, old, is_update)
         if not self.trusts_keys:
             suspects |= is_update & ~is_proven
@@ -143,7 +143,7 @@ class DmsDialect(dialect.Dialect):
             ops=ops,
             has_before=is_delete | (is_update & is_proven),
             has_after=~is_delete,
-            kinds=kinds,
+            json_kinds=json_kinds,
             before=befores,
             after=after,
             suspects=suspects,
@@ -225,8 +225,8 @@ def _cells(data: dict[str, Any], table: dialect.Table) -> Image:
     return image
 
 
-def _equal(texts: pa.Array, wanted: str) -> Bools:
-    return bools_of(pc.equal(texts, wanted))
+def _equal(texts: pa.Array, expected: str) -> Bools:
+    return bools_of(pc.equal(texts, expected))
 
 
 def _previous_values(

@@ -90,7 +90,7 @@ def _layout_of_fields(
     order = dict.fromkeys(name for document in documents for name in document)
     return parser.for_columns(
         fields.readings,
-        fields.kinds,
+        fields.json_kinds,
         list(order),
         reads_base64=False,
         objects={name: inner[name] for name in fields.objects},

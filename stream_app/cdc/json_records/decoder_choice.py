@@ -15,7 +15,7 @@ from stream_app.model.options.option import TEXT, Option
 from stream_app.version import install_command
 
 if TYPE_CHECKING:
-    from stream_app.cdc.compiled.compiled_forms import CompiledForms
+    from stream_app.cdc.compiled.compiled_layouts import CompiledLayouts
 
 DECODER = "decoder"
 AUTO, COMPILED, ARRAYS = "auto", "compiled", "arrays"
@@ -27,43 +27,43 @@ DECODER_OPTION: Option[Any] = Option(
     "NumPy and Arrow. `auto` takes machine code where the extra is installed. The rows are equal.",
     only=(AUTO, COMPILED, ARRAYS),
 )
-_MODULE = "stream_app.cdc.compiled.compiled_forms"
+_MODULE = "stream_app.cdc.compiled.compiled_layouts"
 
 
-def compiled_forms(wanted: str) -> type[CompiledForms] | None:
+def compiled_layouts(option: str) -> type[CompiledLayouts] | None:
     """Return the compiled decoders, or None if NumPy and Arrow decode instead.
 
     Args:
-        wanted: value of the option `DECODER`.
+        option: value of the option `DECODER`.
 
     Raises:
         UsageError: the option requires the compiled decoder, which is not available.
     """
-    if wanted == ARRAYS:
+    if option == ARRAYS:
         return None
     module, problem = loaded_code(_MODULE)
-    if module is None and wanted == COMPILED:
+    if module is None and option == COMPILED:
         raise UsageError(
             f"{DECODER} = {COMPILED}: {problem}",
             fix=f"install it with {install_command('compiled')}, or take decoder = auto",
         )
-    return None if module is None else module.CompiledForms
+    return None if module is None else module.CompiledLayouts
 
 
-def decoder_in_use(wanted: str) -> str:
+def decoder_in_use(option: str) -> str:
     """Return the decoder that runs and, if it is not the compiled one, the reason: a part of a log
     line.
 
     Raises:
-        UsageError: as `compiled_forms` does.
+        UsageError: as `compiled_layouts` does.
     """
-    if compiled_forms(wanted) is not None:
+    if compiled_layouts(option) is not None:
         return f"machine code (Numba {version('numba')})"
-    return "arrays" if wanted == ARRAYS else f"arrays ({loaded_code(_MODULE)[1]})"
+    return "arrays" if option == ARRAYS else f"arrays ({loaded_code(_MODULE)[1]})"
 
 
 def compile_ahead() -> None:
     """Compile or load the machine code, if it is available."""
-    forms = compiled_forms(AUTO)
-    if forms is not None:
-        forms.compile()
+    layouts = compiled_layouts(AUTO)
+    if layouts is not None:
+        layouts.compile()

@@ -80,12 +80,12 @@ def untyped_table(
     return with_key(SourceTable(columns=columns), (listed,))
 
 
-def _column(name: str, stored: StoredType) -> SourceColumn:
+def _column(name: str, stored_type: StoredType) -> SourceColumn:
     return SourceColumn(
         name=name,
-        data_type=stored.data_type,
-        alternatives=stored.alternatives,
-        remarks=tuple(inexact_remarks(stored)),
+        data_type=stored_type.data_type,
+        alternatives=stored_type.alternatives,
+        remarks=tuple(inexact_remarks(stored_type)),
     )
 
 
@@ -94,13 +94,13 @@ def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable
     NULL.
     """
     names = {column.name for column in table.columns}
-    chosen = next((key for key in keys if key and names.issuperset(key)), ())
+    primary_key = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(
         table,
-        primary_keys=chosen,
+        primary_keys=primary_key,
         columns=tuple(
             replace(column, data_type=column.data_type.not_null())
-            if column.name in chosen
+            if column.name in primary_key
             else column
             for column in table.columns
         ),

@@ -132,7 +132,7 @@ class Table:
 
 
 class Dialect(Protocol):
-    """Reads the messages of one format, and describes their tables. Can be pickled."""
+    """A reader of one format's messages, which also describes their tables. Can be pickled."""
 
     @property
     def schema_marker(self) -> bytes:
@@ -163,21 +163,21 @@ class Dialect(Protocol):
         """
         ...
 
-    def fields(self, table: Table, kinds: Sequence[JsonKind], /) -> ParsedFields | None:
+    def fields(self, table: Table, json_kinds: Sequence[JsonKind], /) -> ParsedFields | None:
         """Return the fields to parse in columns; None if the messages cannot be parsed in columns.
 
         Args:
-            kinds: for each of the table's columns the kind of its values.
+            json_kinds: for each of the table's columns the kind of its values.
         """
         ...
 
     def parsed(
-        self, messages: ParsedMessages, table: Table, kinds: Sequence[JsonKind], /
+        self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind], /
     ) -> Parsed:
         """Return the images of messages that are parsed in columns.
 
         Args:
-            kinds: for each of the table's columns the kind of its values.
+            json_kinds: for each of the table's columns the kind of its values.
         """
         ...
 

@@ -27,7 +27,7 @@ from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueReads
-from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_forms
+from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
 from stream_app.cdc.json_records.description import describe, versions
 from stream_app.cdc.json_records.dialect import (
     Change,
@@ -98,15 +98,17 @@ class DialectDecoder(ValueReads):
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
             before_has_key_only=dialect.sends_keys_alone,
-            cut=self._policy.cut,
+            cut_reaction=self._policy.cut,
         )
         self._group = Group(self._table.readings)
-        forms = compiled_forms(options.values.get(DECODER, ARRAYS))
+        layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
         decimals_of_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )  # for which the parser of keys has another type
-        self._compiled = None if forms is None or decimals_of_keys else LayoutChoice(forms.images)
+        self._compiled = (
+            None if layouts is None or decimals_of_keys else LayoutChoice(layouts.images)
+        )
 
     @property
     def reads_keys(self) -> bool:
@@ -143,7 +145,7 @@ class DialectDecoder(ValueReads):
         if self._compiled is None:
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
-        fields = self._dialect.fields(self._table, shape.kinds)
+        fields = self._dialect.fields(self._table, shape.json_kinds)
         taken = parse_messages(placed.values, shape, fields, self._compiled)
         if taken is None:
             return None
@@ -154,7 +156,7 @@ class DialectDecoder(ValueReads):
     def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Step 2; see `decoder.ValueReads`."""
         assert group.shape is not None
-        fields = self._dialect.fields(self._table, group.shape.kinds)
+        fields = self._dialect.fields(self._table, group.shape.json_kinds)
         columns = None if fields is None else parse_objects(placed.values, fields.schema())
         if columns is None:
             return None
@@ -165,7 +167,7 @@ class DialectDecoder(ValueReads):
         self, messages: ParsedMessages, shape: RecordShape, numbers: Int64s | None = None
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
-        parsed = self._dialect.parsed(messages, self._table, shape.kinds)
+        parsed = self._dialect.parsed(messages, self._table, shape.json_kinds)
         decoded = _by_message(rows_of(parsed.images, readings, self._rules), parsed)
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
@@ -220,8 +222,9 @@ def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
             name: int(message[record])
             for name, record in first_records(parsed.images.tables, wanted).items()
         },
-        cut={
-            name: _of_messages(lossy, message, suspects) for name, lossy in image_rows.cut.items()
+        cut_records={
+            name: _of_messages(cut, message, suspects)
+            for name, cut in image_rows.cut_records.items()
         },
     )
 

@@ -20,14 +20,14 @@ class ParsedFields:
     """The fields of a message, or of an object in it.
 
     Attributes:
-        readings, kinds: of the fields with plain values.
+        readings, json_kinds: of the fields with plain values.
         objects: the fields with an object each, by name.
         lists: the fields that contain a list of objects.
         is_partial: whether an object may lack fields without drift.
     """
 
     readings: Sequence[ColumnReading]
-    kinds: Sequence[JsonKind]
+    json_kinds: Sequence[JsonKind]
     objects: Mapping[str, ParsedFields] = field(default_factory=dict)
     lists: Mapping[str, ParsedFields] = field(default_factory=dict)
     is_partial: bool = False
@@ -42,7 +42,7 @@ class ParsedFields:
         """Return the columns of the parse: plain fields, objects, then lists."""
         return pa.schema(
             [
-                *row_fields(self.readings, self.kinds),
+                *row_fields(self.readings, self.json_kinds),
                 *((name, inner.struct()) for name, inner in self.objects.items()),
                 *((name, pa.list_(inner.struct())) for name, inner in self.lists.items()),
             ]

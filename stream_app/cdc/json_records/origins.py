@@ -63,7 +63,7 @@ class FieldsRead:
                 document = load_document(value)
                 if document is None:
                     continue
-                columns = [_field(document, wanted) for wanted in self.fields]
+                columns = [_field(document, field) for field in self.fields]
             except UnreadableRecordError as problem:
                 self.unreadable[row] = str(problem)
             else:
@@ -84,32 +84,32 @@ def read_fields(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
     return read
 
 
-def _field(document: Any, wanted: pa.Field) -> pa.Array:
+def _field(document: Any, field: pa.Field) -> pa.Array:
     """Read a field of one message into an array of one value."""
     if not isinstance(document, dict):
         raise UnreadableRecordError("has a JSON value that is not an object")
-    value = document.get(wanted.name)
-    if pa.types.is_struct(wanted.type) and isinstance(value, dict):
-        inner = [_field(value, child) for child in wanted.type]
-        return pa.StructArray.from_arrays(inner, fields=list(wanted.type))
+    value = document.get(field.name)
+    if pa.types.is_struct(field.type) and isinstance(value, dict):
+        inner = [_field(value, child) for child in field.type]
+        return pa.StructArray.from_arrays(inner, fields=list(field.type))
     if value is None:
-        return pa.nulls(1, wanted.type)
+        return pa.nulls(1, field.type)
     is_number = isinstance(value, JsonNumber)
-    if pa.types.is_integer(wanted.type):
+    if pa.types.is_integer(field.type):
         digits = value.removeprefix("-") if is_number else ""
         fits = digits.isdecimal() and len(digits) < 20 and int(value) in _INT64
         value = int(value) if fits else None
-    elif is_number or not _has_type(value, wanted.type):
+    elif is_number or not _has_type(value, field.type):
         value = None
     if value is None:
-        raise UnreadableRecordError(f"has a {wanted.name!r} of a wrong kind")
-    return pa.array([value], wanted.type)
+        raise UnreadableRecordError(f"has a {field.name!r} of a wrong kind")
+    return pa.array([value], field.type)
 
 
-def _has_type(value: object, wanted: pa.DataType) -> bool:
-    if pa.types.is_struct(wanted):
+def _has_type(value: object, data_type: pa.DataType) -> bool:
+    if pa.types.is_struct(data_type):
         return False  # an object has been taken apart
-    return isinstance(value, bool if pa.types.is_boolean(wanted) else str)
+    return isinstance(value, bool if pa.types.is_boolean(data_type) else str)
 
 
 class OriginAndTime(NamedTuple):
@@ -150,8 +150,8 @@ class OriginFields:
             tables.append((rows, table.filter(mask)))
             for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
                 read.unreadable[position] = "does not name its table"
-        named = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
-        return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)
+        names = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
+        return origins_of(names[0], pa.nulls(count, pa.string()), names[1], read.unreadable)
 
 
 def change_times(fields: pa.Schema, times_of: TimesOfFields, messages: pa.RecordBatch) -> pa.Array:

@@ -144,7 +144,7 @@ class RecordsResult:
         is_good = ~np.isin(owner, list(self.reasons))
         self.rows, self.record = record_rows.rows.filter(pa.array(is_good)), owner[is_good]
         cut: dict[int, frozenset[str]] = {}
-        for record, names in record_rows.cut.items():
+        for record, names in record_rows.cut_columns.items():
             cut[owners[record]] = cut.get(owners[record], frozenset()) | names
         for position, change in changes:
             if position not in self.reasons:
@@ -198,7 +198,7 @@ class BatchOutcome:
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in decoded.from_images.cut.items()
+                for name, cut in decoded.from_images.cut_records.items()
                 if cut.any()
             },
             index,

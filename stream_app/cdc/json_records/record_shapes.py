@@ -39,17 +39,17 @@ class RecordShape:
     Attributes:
         readings: the readings of the table's columns.
         is_flat: the records themselves are images, as ExtractNewRecordState makes them.
-        kinds: the JSON kind of each column where it is not null.
+        json_kinds: the JSON kind of each column where it is not null.
     """
 
     readings: tuple[ColumnReading, ...]
     is_flat: bool
-    kinds: tuple[JsonKind, ...]
+    json_kinds: tuple[JsonKind, ...]
 
     @property
     def fields(self) -> list[pa.Field]:
         """The fields for the parse of a row's columns."""
-        return row_fields(self.readings, self.kinds)
+        return row_fields(self.readings, self.json_kinds)
 
     def parses_decimals(self) -> bool:
         """Return whether the parser reads decimals as such, not as base64."""
@@ -75,10 +75,10 @@ def shape_of(
     counts = Counter(signature for signature in signatures if signature is not None)
     flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
     is_flat = 2 * flat > counts.total()
-    kinds = tuple(
+    json_kinds = tuple(
         _commonest(reading, index, counts, is_flat) for index, reading in enumerate(readings)
     )
-    allowed = [_allowed(reading, kind) for reading, kind in zip(readings, kinds, strict=True)]
+    allowed = [_allowed(reading, kind) for reading, kind in zip(readings, json_kinds, strict=True)]
     fitting = {
         signature
         for signature in counts
@@ -90,7 +90,7 @@ def shape_of(
         )
     }
     fits = np.fromiter((signature in fitting for signature in signatures), np.bool_, len(values))
-    return RecordShape(readings, is_flat, kinds), fits
+    return RecordShape(readings, is_flat, json_kinds), fits
 
 
 def _signature(

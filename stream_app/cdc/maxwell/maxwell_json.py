@@ -75,14 +75,14 @@ class MaxwellDialect(dialect.Dialect):
             return None
         return untyped_table(data, document.get("primary_key_columns") or _key_names(key))
 
-    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = ParsedFields(table.readings, kinds)
+        row = ParsedFields(table.readings, json_kinds)
         old = replace(row, is_partial=True)
         return ParsedFields.of_texts("database", "table", "type", data=row, old=old)
 
     def parsed(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
         values = messages.values
@@ -106,7 +106,7 @@ class MaxwellDialect(dialect.Dialect):
             ops=ops,
             has_before=is_update | (ops == DELETE),
             has_after=ops != DELETE,
-            kinds=kinds,
+            json_kinds=json_kinds,
             before=fill_up(children_of(old), after, nulls),
             after=after,
             suspects=suspects,

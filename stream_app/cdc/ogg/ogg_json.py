@@ -101,13 +101,13 @@ class OggDialect(dialect.Dialect):
         ]
         return untyped_table(names, document.get("primary_keys"))
 
-    def fields(self, table: dialect.Table, kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = ParsedFields(table.readings, kinds)
+        row = ParsedFields(table.readings, json_kinds)
         return ParsedFields.of_texts("table", "op_type", before=row, after=row)
 
     def parsed(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, kinds: Sequence[JsonKind]
+        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
         name, kind, before, after = messages.columns
@@ -125,7 +125,7 @@ class OggDialect(dialect.Dialect):
             ops=ops,
             has_before=is_update | is_delete,
             has_after=~is_delete,
-            kinds=kinds,
+            json_kinds=json_kinds,
             before=old,
             after=self._complete_after_images(messages, is_update & ~suspects, table, suspects),
             suspects=suspects,

@@ -23,7 +23,7 @@ from stream_app.cdc.wire.avro_references import avro_text
 from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
-from stream_app.cdc.wire.wire_format import json_of
+from stream_app.cdc.wire.wire_format import avro_as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _AvroRows:
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""
-        text = json_of(message, self.text)
+        text = avro_as_json(message, self.text)
         return b"{%b:%b}" % (orjson.dumps(self.name), text) if self.name else text
 
 

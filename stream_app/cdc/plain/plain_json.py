@@ -82,14 +82,16 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         return untyped_table(document, list(key) if isinstance(key, dict) else ())
 
-    def fields(self, table: Table, kinds: Sequence[JsonKind]) -> ParsedFields:
+    def fields(self, table: Table, json_kinds: Sequence[JsonKind]) -> ParsedFields:
         """See `dialect.Dialect`."""
-        return ParsedFields(table.readings, kinds)
+        return ParsedFields(table.readings, json_kinds)
 
-    def parsed(self, messages: ParsedMessages, table: Table, kinds: Sequence[JsonKind]) -> Parsed:
+    def parsed(
+        self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind]
+    ) -> Parsed:
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
-        row = row_fields(table.readings, kinds)
+        row = row_fields(table.readings, json_kinds)
         suspects: Bools = np.ones(len(values), np.bool_)
         for column in columns:
             suspects &= ~valid_of(column)
@@ -103,7 +105,7 @@ class PlainDialect(Dialect):
             ops=np.full(len(values), DELETE if self.deletes else CREATE, np.uint8),
             has_before=np.full(len(values), self.deletes),
             has_after=np.full(len(values), not self.deletes),
-            kinds=kinds,
+            json_kinds=json_kinds,
             before=columns if self.deletes else none,
             after=none if self.deletes else columns,
             suspects=suspects,

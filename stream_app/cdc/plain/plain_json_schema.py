@@ -99,8 +99,8 @@ def _key_name(options: CheckedOptions, keys: frozenset[str]) -> str:
     """Return the column of a key that is one text; keys of several columns have no name that
     fits.
     """
-    named = options.values[KEY_COLUMNS] or keys
-    return min(named) if len(named) == 1 else "text"
+    key_names = options.values[KEY_COLUMNS] or keys
+    return min(key_names) if len(key_names) == 1 else "text"
 
 
 def _format(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.json_records.options import CheckedOptions
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup
-from stream_app.cdc.plain.protobuf_values import json_of
+from stream_app.cdc.plain.protobuf_values import protobuf_document
 from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.schema_registry_port import HEADERS, HeaderKind, Registries, Schemas
@@ -64,7 +64,9 @@ class _ProtobufRows:
         """See `RowSchema`."""
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
         cursor.paths()
-        document = json_of(self.message_class, message[int(cursor.positions[0]) :], self.number)
+        document = protobuf_document(
+            self.message_class, message[int(cursor.positions[0]) :], self.number
+        )
         return json.dumps(document, ensure_ascii=False).encode()
 
 

@@ -16,7 +16,7 @@ _NANOS = 10**9
 _SHOWN_MAX = 120
 
 
-def json_of(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
+def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str, Any]:
     """Return the fields of a message, as values that JSON has.
 
     Args:

@@ -139,7 +139,7 @@ class RegisteredRows:
         rules = RowRules(
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
-            cut=self._policy.cut,
+            cut_reaction=self._policy.cut,
         )
         self._rules = {CREATE: rules, DELETE: replace(rules, before_has_key_only=True)}
         self._plans: dict[tuple[int, SchemaKey, SchemaKey], _Plan | str] = {}
@@ -305,7 +305,7 @@ class RegisteredRows:
             ops=np.full(count, plan.op, np.uint8),
             before_at=rows if plan.op == DELETE else none,
             after_at=none if plan.op == DELETE else rows,
-            kinds=[wire.json_kind for wire in wires],
+            json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
             tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),

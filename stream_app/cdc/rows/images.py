@@ -48,14 +48,14 @@ class RowRules:
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
         why_base64: text that follows "is not base64": why the column's decimals are read as base64.
-        cut: the reaction to records with a time that has more digits than its column.
+        cut_reaction: the reaction to records with a time that has more digits than its column.
     """
 
     schema: pa.Schema
     keep_update_before: bool
     before_has_key_only: bool = False
     why_base64: str = ""
-    cut: DriftReaction = DriftReaction.WARN
+    cut_reaction: DriftReaction = DriftReaction.WARN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Images:
     Attributes:
         ops: uint8 [n]; `row_assembly.CREATE`, `READ`, `UPDATE`, `DELETE`; others give no row.
         has_before, has_after: bool [n]; which images a record has.
-        kinds: for each column the JSON kind of its values.
+        json_kinds: for each column the JSON kind of its values.
         before, after: for each column an array [n] of the `ColumnReading.wire_type` of its kind.
             Null where the record lacks the image, or the image lacks the value.
         suspects: bool [n]; records that give no row, because the format reads them one by one.
@@ -75,7 +75,7 @@ class Images:
     ops: Ops
     has_before: Bools
     has_after: Bools
-    kinds: Sequence[JsonKind]
+    json_kinds: Sequence[JsonKind]
     before: Sequence[pa.Array]
     after: Sequence[pa.Array]
     suspects: Bools
@@ -93,7 +93,7 @@ class Images:
             ops=self.ops,
             before_at=np.where(self.has_before, positions, -1),
             after_at=np.where(self.has_after, positions + above, -1),
-            kinds=self.kinds,
+            json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,
             tables=self.tables,
@@ -113,13 +113,13 @@ class StackedImages:
         columns: for each of the table's an array [s]; null where the image lacks the value.
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
-        ops, kinds, suspects, tables: see `Images`.
+        ops, json_kinds, suspects, tables: see `Images`.
     """
 
     ops: Ops
     before_at: Int64s
     after_at: Int64s
-    kinds: Sequence[JsonKind]
+    json_kinds: Sequence[JsonKind]
     columns: Sequence[pa.Array]
     suspects: Bools
     tables: Sequence[pa.Array] = ()
@@ -145,14 +145,14 @@ class ImageRows:
         record: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is not a suspect.
-        cut: name of a column → bool [n]; records that are not suspects, of which it cuts digits.
+        cut_records: name of a column → bool [n]; good records of which it cuts digits.
     """
 
     rows: pa.RecordBatch
     record: npt.NDArray[np.int64]
     suspects: Bools
     tables: Mapping[str, int]
-    cut: Mapping[str, Bools]
+    cut_records: Mapping[str, Bools]
 
 
 def rows_of(
@@ -176,9 +176,9 @@ def rows_of(
     is_in_place = is_identity(image_rows, len(images.columns[0]))
     order = pa.array(image_rows)
     suspects = images.suspects.copy()
-    columns = [pa.array(plan.kinds)]
-    cut: dict[str, Bools] = {}
-    for reading, kind, column in zip(readings, images.kinds, images.columns, strict=True):
+    columns = [pa.array(plan.row_kinds)]
+    cut_records: dict[str, Bools] = {}
+    for reading, kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
         wire = column if is_in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
         values, failed = _cast(reading, kind, wire, plan, unchanged, rules)  # step 2
@@ -186,21 +186,21 @@ def rows_of(
         if failed is not None:
             suspects[plan.record[failed]] = True
         loses_digits = (
-            None if rules.cut is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
+            None if rules.cut_reaction is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
         )
         if loses_digits is not None:
-            cut[reading.name] = np.zeros(len(suspects), np.bool_)
-            cut[reading.name][plan.record[loses_digits]] = True
+            cut_records[reading.name] = np.zeros(len(suspects), np.bool_)
+            cut_records[reading.name][plan.record[loses_digits]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     rows = with_unchanged(rows, omitted_in_rows(images.unchanged, plan))
     record = plan.record
-    if rules.cut is DriftReaction.QUARANTINE:
-        suspects = np.logical_or.reduce([suspects, *cut.values()])
+    if rules.cut_reaction is DriftReaction.QUARANTINE:
+        suspects = np.logical_or.reduce([suspects, *cut_records.values()])
     if suspects.any():  # step 3
         is_good = ~suspects[record]
         rows, record = rows.filter(pa.array(is_good)), record[is_good]
-    cut = {name: loses_digits & ~suspects for name, loses_digits in cut.items()}
-    return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut)
+    cut_records = {name: loses_digits & ~suspects for name, loses_digits in cut_records.items()}
+    return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut_records)
 
 
 def _cast(

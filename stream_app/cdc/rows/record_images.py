@@ -65,13 +65,13 @@ class RecordRows:
         rows: m rows of `RowRules.schema`, without those of records with a reason.
         record: int64 [m]; for each row the position of its record.
         reasons: position of a record → why it does not fit.
-        cut: position of a record without a reason → the columns that cut digits of its times.
+        cut_columns: position of a record without a reason → the columns that cut its digits.
     """
 
     rows: pa.RecordBatch
     record: npt.NDArray[np.int64]
     reasons: dict[int, str]
-    cut: Mapping[int, frozenset[str]]
+    cut_columns: Mapping[int, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _ImageColumn:
 
     values: pa.Array
     misfits: dict[int, str]
-    cut: frozenset[int]
+    cut_rows: frozenset[int]
 
 
 def rows_of_records(
@@ -94,7 +94,7 @@ def rows_of_records(
     has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
     record_numbers = np.arange(len(records))
-    wanted: Any = rules.keep_update_before or key_changes(
+    wants_update_before: Any = rules.keep_update_before or key_changes(
         readings,
         [
             pa.concat_arrays([old.values, new.values])
@@ -103,10 +103,10 @@ def rows_of_records(
         np.where(has_before, record_numbers, -1),
         np.where(has_after, record_numbers + len(records), -1),
     )
-    plan = plan_rows(ops, has_before, has_after, wanted)
-    columns: list[pa.Array] = [pa.array(plan.kinds)]
+    plan = plan_rows(ops, has_before, has_after, wants_update_before)
+    columns: list[pa.Array] = [pa.array(plan.row_kinds)]
     reasons: dict[int, str] = {}
-    cut: dict[int, frozenset[str]] = {}
+    cut_columns: dict[int, frozenset[str]] = {}
     unchanged = omitted_in_rows(_unchanged(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
         column = plan.assemble_column(old.values, new.values)
@@ -114,7 +114,7 @@ def rows_of_records(
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
         for record in _cut_records(old, new, plan):
-            cut[record] = cut.get(record, frozenset()) | {reading.name}
+            cut_columns[record] = cut_columns.get(record, frozenset()) | {reading.name}
         omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, old, new, column, plan, rules):
             if omitted is not None and omitted[row]:
@@ -125,18 +125,18 @@ def rows_of_records(
             reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
     is_good = ~np.isin(plan.record, list(reasons))
-    cut = {record: names for record, names in cut.items() if record not in reasons}
-    return RecordRows(rows.filter(pa.array(is_good)), plan.record[is_good], reasons, cut)
+    cut_columns = {record: names for record, names in cut_columns.items() if record not in reasons}
+    return RecordRows(rows.filter(pa.array(is_good)), plan.record[is_good], reasons, cut_columns)
 
 
 def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> set[int]:
     """Return the records with a value of a row that is cut."""
-    if not (before.cut or after.cut):
+    if not (before.cut_rows or after.cut_rows):
         return set()
     return {
         record
         for record, is_after in zip(plan.record.tolist(), plan.is_after.tolist(), strict=True)
-        if record in (after.cut if is_after else before.cut)
+        if record in (after.cut_rows if is_after else before.cut_rows)
     }
 
 
@@ -155,25 +155,27 @@ def _column(
     wires_of, problems = group_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
-    cut: set[int] = set()
+    cut_rows: set[int] = set()
     for kind, wires in wires_of.items():
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
-        cut.update(_cut_rows(reading, kind, wires, rules))
+        cut_rows.update(_cut_rows(reading, kind, wires, rules))
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(
                 reading, cells[row], _misfit_reason(reading, kind, wires[row], rules)
             )
-    if rules.cut is DriftReaction.QUARANTINE:
-        reason = f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut.value})"
-        misfits = {row: _misfit(reading, cells[row], reason) for row in cut} | misfits
-    return _ImageColumn(values, misfits, frozenset(cut))
+    if rules.cut_reaction is DriftReaction.QUARANTINE:
+        reason = (
+            f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut_reaction.value})"
+        )
+        misfits = {row: _misfit(reading, cells[row], reason) for row in cut_rows} | misfits
+    return _ImageColumn(values, misfits, frozenset(cut_rows))
 
 
 def _cut_rows(
     reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object], rules: RowRules
 ) -> list[int]:
-    if rules.cut is DriftReaction.IGNORE or not may_cut(reading):
+    if rules.cut_reaction is DriftReaction.IGNORE or not may_cut(reading):
         return []
     cut = cut_digits(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
     return [] if cut is None else [int(row) for row in np.flatnonzero(cut)]
@@ -221,8 +223,8 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
 
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
     kind, text = cell or (JsonKind.NULL, "")
-    shown = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
-    quoted = f'"{shown}"' if kind is JsonKind.STRING else shown
+    short_text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    quoted = f'"{short_text}"' if kind is JsonKind.STRING else short_text
     return f"column {reading.name!r} ({reading.data_type}): {quoted} {reason}"
 
 

@@ -36,12 +36,12 @@ class RowPlan:
     Attributes:
         record: int64 [m]; for each row the position of its record, never decreasing.
         is_after: bool [m]; whether a row is its record's after-image; else its before-image.
-        kinds: int8 [m]; `RowKind` of each row.
+        row_kinds: int8 [m]; `RowKind` of each row.
     """
 
     record: npt.NDArray[np.int64]
     is_after: Bools
-    kinds: npt.NDArray[np.int8]
+    row_kinds: npt.NDArray[np.int8]
 
     def image_rows(self, before_at: Int64s, after_at: Int64s) -> Int64s:
         """Return where each row's image is: int64 [m].
@@ -103,7 +103,7 @@ def plan_rows(
         emits        [[F, T], [T, T], [T, F], [F, T]]
         record       [0, 1, 1, 2, 3]       numbers of the slots, halved
         is_after     [T, F, T, F, T]       odd slots
-        kinds        [+I, -U, +U, -D, +U]
+        row_kinds    [+I, -U, +U, -D, +U]
 
     Args:
         ops: uint8 [n], the letter of each record's op; other letters than c, r, u and d give no
@@ -119,8 +119,8 @@ def plan_rows(
     record = slots >> 1
     is_after: Bools = (slots & 1).astype(np.bool_)
     row_ops = ops[record]
-    kinds = np.where(is_after, _KIND_AFTER[row_ops], _KIND_BEFORE[row_ops])
-    return RowPlan(record, is_after, kinds)
+    row_kinds = np.where(is_after, _KIND_AFTER[row_ops], _KIND_BEFORE[row_ops])
+    return RowPlan(record, is_after, row_kinds)
 
 
 def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:

@@ -46,5 +46,5 @@ def stored_type(
     if data_type.root is not TypeRoot.TIME or (digits or data_type.precision) <= _HELD_DIGITS:
         return StoredType(data_type)
     exact = STRING if sends_text or options.inexact is InexactTimes.STRING else _BIGINT
-    chosen = data_type if options.inexact is InexactTimes.TRUNCATE else exact
-    return StoredType(chosen, (data_type, _BIGINT, STRING))
+    stored_data_type = data_type if options.inexact is InexactTimes.TRUNCATE else exact
+    return StoredType(stored_data_type, (data_type, _BIGINT, STRING))

@@ -100,6 +100,6 @@ def _apply_action(
 def _with_before_images(decoded: DecodedBatch, rows: Bools) -> Bools:
     """Return the given rows, and the -U row directly before each of them."""
     kinds = decoded.changes.rows.column(ROW_KIND).to_numpy()
-    chosen = rows.copy()
-    chosen[:-1] |= rows[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
-    return chosen
+    rows_and_before = rows.copy()
+    rows_and_before[:-1] |= rows[1:] & (kinds[:-1] == RowKind.UPDATE_BEFORE)
+    return rows_and_before

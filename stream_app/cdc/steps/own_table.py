@@ -60,7 +60,7 @@ EVERY_SOURCE = SourceChoice()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
-    """Decodes the messages that a table accepts; the others become bad records.
+    """A step that decodes the messages that a table accepts; the others become bad records.
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
@@ -123,10 +123,10 @@ class OwnTable:
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
         reasons = {row: self.choice.refusal(name) for row, name in others.items()}
-        shown = {name: row for row, name in reversed(list(others.items())[:_SHOWN])}
+        first_others = {name: row for row, name in reversed(list(others.items())[:_SHOWN])}
         return replace(
             decoded,
-            tables={**shown, **tables},
+            tables={**first_others, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
             records={name: counts.get(name, rows) for name in tables},
             others=len(others),

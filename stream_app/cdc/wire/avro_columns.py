@@ -247,8 +247,8 @@ def _texts(leaf: AvroLeaf) -> pa.Array:
 
 def _symbols(leaf: AvroLeaf) -> pa.Array:
     symbols = pa.array(leaf.avro_type.symbols, pa.string())
-    chosen = leaf.numbers().fill_null(-1).to_numpy()
-    return values_at(symbols, np.where(chosen < len(symbols), np.maximum(chosen, -1), -1))
+    numbers = leaf.numbers().fill_null(-1).to_numpy()
+    return values_at(symbols, np.where(numbers < len(symbols), np.maximum(numbers, -1), -1))
 
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:

@@ -68,7 +68,7 @@ def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroVa
 
 
 class ValueCursor:
-    """Reads the values of n messages from the positions where they begin.
+    """A cursor over the values of n messages, from the positions where they begin.
 
     Attributes:
         positions: int64 [n]; where the next value of each message begins.
@@ -127,12 +127,12 @@ class ValueCursor:
                 return self._bytes(avro_type, rows, np.full(len(rows), avro_type.size, np.int64))
 
     def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
-        chosen = self._longs(rows)
-        is_branch = (chosen >= 0) & (chosen < len(avro_type.branches))
+        branch_numbers = self._longs(rows)
+        is_branch = (branch_numbers >= 0) & (branch_numbers < len(avro_type.branches))
         self._mark_broken(rows[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
-            branch_rows = rows[chosen == number]
+            branch_rows = rows[branch_numbers == number]
             if branch.kind != "null" and len(branch_rows):
                 values.append(self.read(branch, branch_rows))
         if len(values) == 1:

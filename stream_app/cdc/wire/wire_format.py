@@ -85,7 +85,7 @@ def _schema(text: str) -> Any:
         raise UnreadableRecordError(f"has a schema that is not Avro's: {error}") from None
 
 
-def json_of(message: bytes, schema: str) -> bytes:
+def avro_as_json(message: bytes, schema: str) -> bytes:
     """Return the JSON of a message.
 
     Raises:

@@ -43,7 +43,7 @@ HDFS_OPTION_PREFIX = "hadoop."
 _SMALL_WRITES_BYTES = 1 << 20
 _BLOCK_UNIT_BYTES = 512
 """A block's length is a multiple of it, a file's seldom."""
-_PATIENCE_S = 60.0
+_RETRY_WAIT_S = 60.0
 _PAUSE_S_MAX = 8.0
 _FAILOVERS = "dfs.client.failover.max.attempts"
 _FAILOVERS_OF_ONE = "4"
@@ -260,7 +260,7 @@ class HdfsFileIO:
         Raises:
             OSError: another error, or the NameNode stays unavailable for a minute.
         """
-        deadline = self.clock.steady_seconds() + _PATIENCE_S
+        deadline = self.clock.steady_seconds() + _RETRY_WAIT_S
         pause_s = 0.05
         while True:
             try:

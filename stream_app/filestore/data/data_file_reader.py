@@ -87,18 +87,18 @@ class DataFileReader:
             )
         self.check_size(path, file)
         with self.errors_of(path):
-            stored = self._stored_columns(file)
-            columns = [column for column in stored if column]
-            wanted = DataFileRead(
+            stored_columns = self._stored_columns(file)
+            columns = [column for column in stored_columns if column]
+            file_read = DataFileRead(
                 system=self._system_fields,
                 columns=columns,
                 row_count=file.row_count,
                 batch_rows=self.batch_rows,
-                parts=self._parts_of_file(stored),
+                parts=self._parts_of_file(stored_columns),
             )
             with self.file_io.open_input(path) as source:
-                for start, batch in file_format.numbered_batches(source, wanted):
-                    rows = self._with_current_types(batch, stored)
+                for start, batch in file_format.numbered_batches(source, file_read):
+                    rows = self._with_current_types(batch, stored_columns)
                     yield start, self._with_sequence_numbers(rows, file)
 
     @contextmanager
@@ -131,10 +131,10 @@ class DataFileReader:
         number = pa.scalar(file.min_sequence_number, pa.int64())
         return batch.set_column(index, batch.schema.field(index), pa.repeat(number, batch.num_rows))
 
-    def _parts_of_file(self, stored: Sequence[DataField | None]) -> PartChoice | None:
+    def _parts_of_file(self, stored_columns: Sequence[DataField | None]) -> PartChoice | None:
         if self.parts is None:
             return None
-        return self.parts.of_file(zip(self.columns, stored, strict=True))
+        return self.parts.of_file(zip(self.columns, stored_columns, strict=True))
 
     @property
     def _system_fields(self) -> list[pa.Field]:
@@ -194,11 +194,11 @@ class DataFileReader:
         )
 
     def _with_current_types(
-        self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
+        self, batch: pa.RecordBatch, stored_columns: Sequence[DataField | None]
     ) -> pa.RecordBatch:
         """Convert values to the type in the file's schema, then to the current type."""
         system = self._system_fields
-        stored_schema = stored_fields(column for column in stored if column)
+        stored_schema = stored_fields(column for column in stored_columns if column)
         batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
         system_columns, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
         fields = list(self.layout_schema)[len(system) :]
@@ -206,7 +206,9 @@ class DataFileReader:
             pa.nulls(batch.num_rows, field.type)
             if stored_column is None
             else _cast(next(present), stored_column, column)
-            for stored_column, column, field in zip(stored, self.columns, fields, strict=True)
+            for stored_column, column, field in zip(
+                stored_columns, self.columns, fields, strict=True
+            )
         ]
         return pa.RecordBatch.from_arrays([*system_columns, *columns], schema=self.layout_schema)
 

@@ -67,7 +67,7 @@ class FileStats:
     ) -> dict[str, ColumnStats]:
         columns_by_id = {column.field_id: column for column in schema.fields}
         pairs: list[tuple[DataField, DataField | None]] = []
-        stored: list[ColumnStats] = []
+        column_stats: list[ColumnStats] = []
         for column in self.columns:
             stored_column = columns_by_id.get(column.field_id)
             if stored_column is None and missing_is_null:
@@ -80,8 +80,8 @@ class FileStats:
                 ):
                     stats = ColumnStats(null_count=stats.null_count)
                 pairs.append((column, stored_column))
-                stored.append(stats)
-        return stats_by_name(pairs, stored, file.row_count)
+                column_stats.append(stats)
+        return stats_by_name(pairs, column_stats, file.row_count)
 
 
 def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:

@@ -95,8 +95,8 @@ class _PassingParts:
     def _passing(self, values: pa.RecordBatch) -> Int64s:
         fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
-        stored = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
-        columns = conformed_batch(values, pa.schema(stored)).columns
+        named_fields = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
+        columns = conformed_batch(values, pa.schema(named_fields)).columns
         numbered = pa.table(
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _POSITION],
@@ -107,7 +107,7 @@ class _PassingParts:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfKeys:
-    """Chooses the parts of a sorted file that may have one of the given keys.
+    """A choice of the parts of a sorted file that may have one of the given keys.
 
     It uses only the first key column, whose values ascend from part to part.
 

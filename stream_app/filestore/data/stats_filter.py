@@ -103,16 +103,16 @@ def _bounds(field: pc.Expression, stats: ColumnStats, data_type: DataType) -> li
 
 def stats_by_name(
     columns: Iterable[tuple[DataField, DataField | None]],
-    stored: Sequence[ColumnStats],
+    column_stats: Sequence[ColumnStats],
     row_count: int,
 ) -> dict[str, ColumnStats]:
     """Return statistics of a file's columns by current name, with current types.
 
     Args:
         columns: each wanted column with its column in the file; None if the file lacks it.
-        stored: the statistics of the file's columns, in order.
+        column_stats: the statistics of the file's columns, in order.
     """
-    remaining = iter(stored)
+    remaining = iter(column_stats)
     return {
         column.name: ColumnStats(null_count=row_count)
         if stored_column is None

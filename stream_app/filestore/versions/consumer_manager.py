@@ -80,12 +80,12 @@ class ConsumerManager:
         Raises:
             CorruptFileError: a file names no snapshot, so the protected versions are unknown.
         """
-        wanted = (
+        next_snapshots = (
             consumer.next_snapshot
             for consumer in self.consumers()
             if not consumer.has_expired(now_ms, expiration_ms)
         )
-        return min(wanted, default=None)
+        return min(next_snapshots, default=None)
 
     def reset(self, consumer_id: str, next_snapshot: int) -> None:
         """Set a consumer's next snapshot atomically; a missing consumer is created.

@@ -91,9 +91,9 @@ def float_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Arra
     return pc.if_else(values.is_valid(), merged, pa.scalar(None, merged.type))
 
 
-def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
+def _decimals(texts: pa.Array, mask: Bools, *, scale: int) -> pa.Array:
     """Parse the chosen texts as decimals; the others become null."""
-    chosen_texts = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
+    chosen_texts = pc.if_else(pa.array(mask), texts, pa.scalar(None, pa.string()))
     return chosen_texts.cast(pa.decimal256(_WIDE_DIGITS, scale))
 
 

@@ -185,9 +185,9 @@ def _as_numbers(
     numeric = pc.fill_null(numeric, False)
     if not pc.any(numeric).as_py():
         return numeric, np.zeros(len(values), np.int64)
-    chosen = pc.if_else(numeric, values, pa.scalar(None, pa.string()))
+    numeric_texts = pc.if_else(numeric, values, pa.scalar(None, pa.string()))
     try:
-        parsed = text_to_integer(chosen, _INT, number_type)
+        parsed = text_to_integer(numeric_texts, _INT, number_type)
     except CastError as error:
         raise CastError(f"{error}, and so no {target.as_nullable()}") from None
     return numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)

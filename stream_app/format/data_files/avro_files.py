@@ -42,8 +42,8 @@ class AvroSink:
     """Implements `DataFileSink`."""
 
     def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
-        stored = fastavro.parse_schema(_record(schema, _RECORD))
-        self._container = AvroContainer(stored, _CODECS[options[FILE_COMPRESSION].lower()])
+        avro_schema = fastavro.parse_schema(_record(schema, _RECORD))
+        self._container = AvroContainer(avro_schema, _CODECS[options[FILE_COMPRESSION].lower()])
         self._sink, self._stats = sink, GatheredStats(schema)
         self._cell_schema = pa.schema([field.with_type(_cell_type(field.type)) for field in schema])
         sink.write(self._container.header({}))
@@ -69,40 +69,43 @@ class AvroSink:
 def _record(fields: Sequence[pa.Field], name: str) -> dict[str, Any]:
     members = []
     for field in fields:
-        stored = _avro_type(field.type, f"{name}_{field.name}", nullable=field.nullable)
+        avro_type = _avro_type(field.type, f"{name}_{field.name}", nullable=field.nullable)
         default = {"default": None} if field.nullable else {}
-        members.append({"name": field.name, "type": stored, **default})
+        members.append({"name": field.name, "type": avro_type, **default})
     return {"type": "record", "name": name, "fields": members}
 
 
 def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
     """Return the Avro type that Java gives a column; `name` distinguishes a file's records."""
-    stored: Any
+    avro_type: Any
     if pa.types.is_struct(data_type):
-        stored = _record(list(data_type), name)
+        avro_type = _record(list(data_type), name)
     elif pa.types.is_map(data_type):
         item = data_type.item_field
         if pa.types.is_string(data_type.key_type):
             values = _avro_type(item.type, name, nullable=item.nullable)
-            stored = {"type": "map", "values": values}
+            avro_type = {"type": "map", "values": values}
         else:
             pair = _record([data_type.key_field.with_name("key"), item.with_name("value")], name)
-            stored = {"type": "array", "logicalType": "map", "items": pair}
+            avro_type = {"type": "array", "logicalType": "map", "items": pair}
     elif pa.types.is_list(data_type):
         value = data_type.value_field
-        stored = {"type": "array", "items": _avro_type(value.type, name, nullable=value.nullable)}
+        avro_type = {
+            "type": "array",
+            "items": _avro_type(value.type, name, nullable=value.nullable),
+        }
     elif pa.types.is_decimal(data_type):
         measure = {"precision": data_type.precision, "scale": data_type.scale}
-        stored = {"type": "bytes", "logicalType": "decimal", **measure}
+        avro_type = {"type": "bytes", "logicalType": "decimal", **measure}
     elif pa.types.is_timestamp(data_type):
         zone, unit = (
             "local-" if data_type.tz else "",
             "millis" if data_type.unit == "ms" else "micros",
         )
-        stored = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
+        avro_type = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
     else:
-        stored = _SCALARS[str(data_type)]
-    return ["null", stored] if nullable else stored
+        avro_type = _SCALARS[str(data_type)]
+    return ["null", avro_type] if nullable else avro_type
 
 
 _SCALARS: dict[str, Any] = {

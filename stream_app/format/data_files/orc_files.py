@@ -68,8 +68,8 @@ class OrcSink:
             _to_stored(field, column)
             for field, column in zip(self._to_stored, rows.columns, strict=True)
         ]
-        stored = pa.Table.from_arrays(columns, schema=self._to_stored)
-        self._writer.write(stored)
+        table = pa.Table.from_arrays(columns, schema=self._to_stored)
+        self._writer.write(table)
         self._is_begun = True
         self._stats.add(rows)
 
@@ -157,8 +157,8 @@ def _to_stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
         UnsupportedTableError: the column has a time that ORC cannot hold.
     """
     try:
-        stored = column.cast(field.type)
-        for chunk in stored.chunks:
+        values = column.cast(field.type)
+        for chunk in values.chunks:
             _check_times(chunk)
     except pa.ArrowInvalid as error:
         raise UnsupportedTableError(
@@ -166,9 +166,9 @@ def _to_stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
             fix=_FIX,
         ) from error
     if not pa.types.is_nested(field.type):
-        return stored
+        return values
     # Arrow's writer (26.0) stores other rows' values in the fields of null ROWs and of slices.
-    return pa.chunked_array([with_hidden_nulls(chunk) for chunk in stored.chunks], field.type)
+    return pa.chunked_array([with_hidden_nulls(chunk) for chunk in values.chunks], field.type)
 
 
 def _check_times(values: pa.Array) -> None:

@@ -203,14 +203,14 @@ class PagedGroups:
     def _leaves(self) -> dict[str, int] | None:
         """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
-        plain, stored = schema.to_arrow_schema(), self._file.schema_arrow
+        plain, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
         for leaf in range(len(schema)):
             column = schema.column(leaf)
             if column.path in self._columns and column.max_repetition_level == 0:
                 leaves[column.path] = leaf
         fits = all(
-            name in leaves and plain.field(name).type == stored.field(name).type
+            name in leaves and plain.field(name).type == stored_schema.field(name).type
             for name in self._columns
         )
         return leaves if fits else None
@@ -283,7 +283,7 @@ class PagedGroups:
                 start = int(pages.offsets[number])
                 spans[name, number] = ByteSpan(start, start + int(pages.sizes[number]))
         data = self._read_all(spans)
-        chosen = {
+        chosen_pages = {
             name: ChosenPages(
                 chunk,
                 pages,
@@ -293,17 +293,17 @@ class PagedGroups:
             )
             for name, (chunk, pages) in columns.items()
         }
-        for name, pages_of_column in chosen.items():
+        for name, pages_of_column in chosen_pages.items():
             if contradiction := pages_of_column.contradiction():
                 raise damaged_file_error(f"column {name!r}: {contradiction}")
         begins = [begin for begin, _ in ranges]
-        file = self._parts.open_pages(chosen)
+        file = self._parts.open_pages(chosen_pages)
         return [
             (
                 _single_array(file.reader.read_column(index), pages.row_count),
                 pages.positions(begins),
             )
-            for index, pages in enumerate(chosen.values())
+            for index, pages in enumerate(chosen_pages.values())
         ]
 
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:

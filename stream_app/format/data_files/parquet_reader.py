@@ -85,7 +85,7 @@ def numbered_batches(
 
 
 class _OpenFile:
-    """Reads columns of an open file."""
+    """A reader of an open file's columns."""
 
     def __init__(
         self,
@@ -179,26 +179,26 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
             f"a data file has {footer.num_rows} rows, in its row groups {groups}, and its manifest "
             f"says {row_count}"
         )
-    stored = footer.schema.to_arrow_schema()
+    stored_schema = footer.schema.to_arrow_schema()
     physical = {footer.schema.column(leaf).path: footer.schema.column(leaf).physical_type
                 for leaf in range(len(footer.schema))}  # fmt: skip
     for field in fields:
-        index = stored.get_field_index(field.name)
+        index = stored_schema.get_field_index(field.name)
         if index < 0:
             continue  # reading it raises an error
-        stored_type = stored.field(index).type
+        stored_type = stored_schema.field(index).type
         if _has_other_unit(stored_type, field.type) and physical[field.name] != "INT96":
             raise damaged_file_error(
                 f"column {field.name!r} is stored as {stored_type}, not as {field.type}"
             )
 
 
-def _has_other_unit(stored: pa.DataType, target: pa.DataType) -> bool:
+def _has_other_unit(stored_type: pa.DataType, target: pa.DataType) -> bool:
     """Return whether the columns differ in scale or unit, which would change the values."""
-    if pa.types.is_null(stored):
+    if pa.types.is_null(stored_type):
         return True
-    if pa.types.is_decimal(stored) and pa.types.is_decimal(target):
-        return bool(stored.scale != target.scale)
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(target):
-        return bool(stored.unit != target.unit)
+    if pa.types.is_decimal(stored_type) and pa.types.is_decimal(target):
+        return bool(stored_type.scale != target.scale)
+    if pa.types.is_timestamp(stored_type) and pa.types.is_timestamp(target):
+        return bool(stored_type.unit != target.unit)
     return False

@@ -192,14 +192,14 @@ class FooterParts:
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
         """Open a file of a row group's pages, of which the caller reads each column separately."""
         parts, chunks, position = [_MAGIC], [], len(_MAGIC)
-        for chosen in columns.values():
-            pieces = (chosen.dictionary, *chosen.data)
+        for pages in columns.values():
+            pieces = (pages.dictionary, *pages.data)
             chunks.append(
-                _chunk_description(chosen, ByteSpan(position, position + sum(map(len, pieces))))
+                _chunk_description(pages, ByteSpan(position, position + sum(map(len, pieces))))
             )
             parts += pieces
             position += sum(map(len, pieces))
-        rows = max(chosen.row_count for chosen in columns.values())
+        rows = max(pages.row_count for pages in columns.values())
         group = {
             _COLUMNS: list_of_structs(chunks),
             _GROUP_BYTES: integer_value(position),
@@ -221,23 +221,23 @@ class FooterParts:
         )
 
 
-def _chunk_description(chosen: ChosenPages, span: ByteSpan) -> bytes:
+def _chunk_description(pages: ChosenPages, span: ByteSpan) -> bytes:
     """Return the description of a chunk with fewer pages at another position."""
     metadata = {
-        field: value for field, value in chosen.chunk.metadata.items() if field in _KEPT_OF_CHUNK
+        field: value for field, value in pages.chunk.metadata.items() if field in _KEPT_OF_CHUNK
     }
-    has_dictionary = _DICTIONARY_OFFSET in metadata and bool(chosen.dictionary)
+    has_dictionary = _DICTIONARY_OFFSET in metadata and bool(pages.dictionary)
     metadata.pop(_DICTIONARY_OFFSET, None)
-    metadata[_VALUES] = integer_value(chosen.row_count)
+    metadata[_VALUES] = integer_value(pages.row_count)
     metadata[_BYTES] = integer_value(span.end - span.start)
     metadata[_DATA_OFFSET] = integer_value(span.start)
     if has_dictionary:
-        metadata[_DATA_OFFSET] = integer_value(span.start + len(chosen.dictionary))
+        metadata[_DATA_OFFSET] = integer_value(span.start + len(pages.dictionary))
         metadata[_DICTIONARY_OFFSET] = integer_value(span.start)
     fields = {
         _FILE_OFFSET: integer_value(span.end),
         _METADATA: RawValue(
-            chosen.chunk.fields[_METADATA].type_code, struct_bytes(_sort_fields(metadata))
+            pages.chunk.fields[_METADATA].type_code, struct_bytes(_sort_fields(metadata))
         ),
     }
     return struct_bytes(fields)

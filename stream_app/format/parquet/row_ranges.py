@@ -37,14 +37,14 @@ def pages_of_parts(page_begins: Int64s, parts: Int64s) -> Int64s:
     return np.searchsorted(page_begins, parts, side="right") - 1
 
 
-def ranges_of(begins: Int64s, row_count: int, wanted: Sequence[bool]) -> list[RowRange]:
+def ranges_of(begins: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list[RowRange]:
     """Return the rows of the wanted parts, with neighbours joined into one range.
 
     Args:
         begins: the first row of each part, int64 [m].
         row_count: the rows of the row group, where the last part ends.
     """
-    padded = np.concatenate([[False], np.asarray(wanted, np.bool_), [False]])
+    padded = np.concatenate([[False], np.asarray(is_wanted, np.bool_), [False]])
     turns = np.flatnonzero(padded[1:] != padded[:-1])
     rows = np.append(begins, row_count)[turns].tolist()
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]

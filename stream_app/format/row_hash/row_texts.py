@@ -181,14 +181,14 @@ def _with_nulls_of(values: pa.Array, offsets: np.ndarray, digits: np.ndarray) ->
 def readable_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
     """Format the values in a row's text for messages: `id = 7, name = 'a'`."""
     fields = dict(columns)
-    shown = []
+    texts = []
     while text:
         position, _, text = text.partition(b"=")
         field = fields[int(position)]
         value, text = _show_first(text, field.data_type)
-        shown.append(f"{field.name} = {value}")
+        texts.append(f"{field.name} = {value}")
         text = text[len(b";") :]
-    return ", ".join(shown)
+    return ", ".join(texts)
 
 
 def _show_first(text: bytes, data_type: DataType) -> tuple[str, bytes]:
@@ -200,15 +200,15 @@ def _show_first(text: bytes, data_type: DataType) -> tuple[str, bytes]:
     if data_type.root is not TypeRoot.ARRAY:
         end = min(position for mark in b",];" if (position := text.find(mark)) >= 0)
         return _show(text[:end].decode(), data_type), text[end:]
-    shown, text = [], text.removeprefix(b"[")
+    texts, text = [], text.removeprefix(b"[")
     while not text.startswith(b"]"):
         text = text.removeprefix(b",")
         if text.startswith(b"null"):
             value, text = "null", text.removeprefix(b"null")
         else:
             value, text = _show_first(text, *data_type.inner)
-        shown.append(value)
-    return f"[{', '.join(shown)}]", text.removeprefix(b"]")
+        texts.append(value)
+    return f"[{', '.join(texts)}]", text.removeprefix(b"]")
 
 
 def _show(value: str, data_type: DataType) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPositions
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.database_snapshot import SourcePosition
 
 LogPosition = tuple[int, ...]
 """A position in a source's log; that of a change ends with its order in the transaction."""

@@ -10,7 +10,7 @@ is cut before transaction 3::
 1. `pending_transactions` says which transactions have begun or ended, and which are repeats.
 2. Those that lack no counted change are complete.
 3. `whole_ends` moves the ends back to the greatest ones that no transaction crosses.
-4. `partition_states` and `border_doubts` judge whether the tables are the database there.
+4. `settled_partitions` and `border_doubts` judge whether the tables are the database there.
 
 `spark.stream.whole_borders` calls it again when more messages have arrived. If the rest of a
 transaction does not arrive in time, it forces a cut without the rest.
@@ -35,7 +35,6 @@ from stream_app.kafka.transactions.border import (
     LogProgress,
 )
 from stream_app.kafka.transactions.border_doubts import BorderDoubts
-from stream_app.kafka.transactions.partition_states import progress_at
 from stream_app.kafka.transactions.pending_messages import (
     BETWEEN,
     NO_CODE,
@@ -43,6 +42,7 @@ from stream_app.kafka.transactions.pending_messages import (
     PendingMessages,
 )
 from stream_app.kafka.transactions.pending_transactions import PendingTransactions
+from stream_app.kafka.transactions.settled_partitions import progress_at
 from stream_app.kafka.transactions.topics_of_counts import collections_of, is_topic_of
 from stream_app.kafka.transactions.whole_ends import spans_of, whole_ends
 
@@ -140,8 +140,8 @@ def _missing_changes(
     arrived, seen = np.unique(once, return_counts=True)
     counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
     counted = counted[collections[counted["table"]] == counted["table"]]
-    wanted = counted["transaction"] * tables + counted["table"]
-    have = np.append(seen, 0)[np.searchsorted(arrived, wanted)] * np.isin(wanted, arrived)
+    codes = counted["transaction"] * tables + counted["table"]
+    have = np.append(seen, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
     missing = counted["count"] - have
     return {  # a loop over the few that are not whole
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "

@@ -1,6 +1,6 @@
 """The pending messages as transactions: which have begun, which have ended, and which are repeats.
 
-`epoch_cut`, `partition_states` and `border_doubts` decide by these facts.
+`epoch_cut`, `settled_partitions` and `border_doubts` decide by these facts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.kafka.transactions.border import (
     ranks_of,
 )
 from stream_app.kafka.transactions.pending_messages import NO_CODE, FactRows, PendingMessages
-from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.database_snapshot import SourcePosition
 
 MARKERS = (MessageKind.BEGIN, MessageKind.END)
 
@@ -84,8 +84,8 @@ class PendingTransactions:
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
         is_bound &= ~self.is_past(messages)
         markers = np.flatnonzero(np.isin(messages["kind"], MARKERS))
-        named = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
-        is_bound[markers[np.unique(named, return_index=True)[1]]] = True
+        codes = 2 * messages["transaction"][markers] + (messages["kind"][markers] == MARKERS[1])
+        is_bound[markers[np.unique(codes, return_index=True)[1]]] = True
         is_bound &= messages["transaction"] != NO_CODE
         is_bound[is_bound] &= ~self.is_old[messages["transaction"][is_bound]]
         bound: FactRows = messages[is_bound]

@@ -32,8 +32,8 @@ def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
     for code, name in enumerate(names):
         table, is_change, topic = name.partition(BETWEEN)
         for collection in marker_codes if is_change else ():
-            wanted = f".{names[collection]}"
-            if f".{table}".endswith(wanted) or topic.endswith(in_topic[collection]):
+            suffix = f".{names[collection]}"
+            if f".{table}".endswith(suffix) or topic.endswith(in_topic[collection]):
                 collections[code] = collections[collection] = collection
     return collections
 

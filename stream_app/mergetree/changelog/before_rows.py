@@ -30,7 +30,7 @@ _FILE, _POSITION = "\0file", "\0position"
 
 @dataclass(slots=True)
 class RowsAbove:
-    """Looks up keys in levels above the output, in ascending order over all calls.
+    """A lookup of keys in levels above the output, in ascending order over all calls.
 
     Attributes:
         higher_files: the data files of levels above the output.
@@ -132,7 +132,7 @@ def has_level_0(sections: Sequence[Section]) -> bool:
 
 
 class BeforeRows(Protocol):
-    """Looks up the rows of a bucket that followers have seen."""
+    """A lookup of a bucket's rows that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Return whether a rewrite of sections writes a changelog; by default if level 0 is part of
@@ -171,8 +171,8 @@ class FullCompactionChangelog(BeforeRows):
         """Return the rows of the highest level whose keys have newer rows."""
         is_new = window.levels != self.max_level
         may_change = window.keys_with(is_new)
-        chosen = window.rows_of_keys(may_change) & ~is_new
-        rows = rows_at(window.window.batch, window.order[chosen])
+        is_older = window.rows_of_keys(may_change) & ~is_new
+        rows = rows_at(window.window.batch, window.order[is_older])
         return WindowBefore(window.window, rows, may_change)
 
 

@@ -65,7 +65,7 @@ class WantedKeys(Sequence[Any]):
 
 
 class LookupFileReader(Protocol):
-    """Reads the rows of a file that may have one of the given keys."""
+    """A reader of the rows of a file that may have one of the given keys."""
 
     def __call__(self, file: DataFileMeta, keys: WantedKeys, /) -> Iterator[pa.RecordBatch]:
         """Yield rows in key order, in the layout's schema; other keys may be missing.
@@ -91,7 +91,7 @@ class RowsOfKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLookup:
-    """Looks rows up in the files of one bucket.
+    """A lookup of rows in the files of one bucket.
 
     The newest row of a key wins, as in `merge_engines.deduplicate`.
 
@@ -121,34 +121,36 @@ class KeyLookup:
         names = list(self.layout.key_names)
         keys = keys.select(names)
         order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
-        wanted = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
+        wanted_keys = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         indices: list[Indices] = []
         parts: list[pa.RecordBatch] = []
         unmatched = np.asarray(order)
         for tier in lookup_tiers(files, is_ordered_by_age=not self.layout.sequence_fields):
             if not len(unmatched):
                 break
-            key_indices, rows = self._newest_in_tier(tier, wanted)  # step 2
+            key_indices, rows = self._newest_in_tier(tier, wanted_keys)  # step 2
             alive = ~is_retract(rows)  # step 3
             indices.append(unmatched[key_indices[alive]])
             parts.append(rows if alive.all() else rows_at(rows, np.flatnonzero(alive)))
             missing = np.ones(len(unmatched), np.bool_)
             missing[key_indices] = False
             unmatched = unmatched[missing]
-            wanted = WantedKeys(
-                rows_at(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
+            wanted_keys = WantedKeys(
+                rows_at(wanted_keys.batch, np.flatnonzero(missing)), self.key_at, self.key_of
             )
         return self._join(indices, parts)
 
-    def _newest_in_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
+    def _newest_in_tier(
+        self, tier: Tier, wanted_keys: WantedKeys
+    ) -> tuple[Indices, pa.RecordBatch]:
         """Return each key's newest row in a tier, including deletes, and the keys' indices."""
         indices: list[Indices] = []
         parts: list[pa.RecordBatch] = []
         for file in reversed(tier):  # the newest is last, and wins ties
-            share = keys_in(file, wanted, self.key_of)
+            share = keys_in(file, wanted_keys, self.key_of)
             if not share:
                 continue
-            keys = wanted[share.start : share.stop]
+            keys = wanted_keys[share.start : share.stop]
             for batch in filter(len, self.read(file, keys)):
                 near = keys_between(
                     keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)

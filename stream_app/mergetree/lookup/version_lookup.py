@@ -33,7 +33,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLookup:
-    """Looks versions up in the files of one bucket.
+    """A lookup of versions in the files of one bucket.
 
     Attributes:
         layout: the layout of the rows, with the key and both system columns.
@@ -59,14 +59,14 @@ class VersionLookup:
             CorruptFileError: a file is missing, or cannot be read.
         """
         names = self.layout.key_names[:-1]
-        wanted = WantedKeys(keys, self.key_at, self.key_of)
+        wanted_keys = WantedKeys(keys, self.key_at, self.key_of)
         indices: list[Indices] = [np.empty(0, np.int64)]
         parts = [self.layout.no_rows]
         for file in files:
-            share = keys_in(file, wanted, self.file_key_of)
+            share = keys_in(file, wanted_keys, self.file_key_of)
             if not share:
                 continue
-            near = wanted[share.start : share.stop]
+            near = wanted_keys[share.start : share.stop]
             for batch in filter(len, self.read(file, near)):
                 key_indices, rows = rows_with_keys(near.batch, batch, names)
                 indices.append(key_indices + share.start)

@@ -83,8 +83,8 @@ def restored_windows(
     ends = np.flatnonzero(last) + 1
     start, size = 0, FIRST_ROWS
     while start < rows.num_rows:
-        wanted = min(start + size, rows.num_rows)
-        end = int(ends[np.searchsorted(ends, wanted)])
+        limit = min(start + size, rows.num_rows)
+        end = int(ends[np.searchsorted(ends, limit)])
         part = MergeWindow(rows.slice(start, end - start), None, last[start:end])
         restored = restored_rows(part, layout, find)
         yield restored

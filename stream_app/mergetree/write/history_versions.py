@@ -109,8 +109,8 @@ def history_windows(
         ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout)) + 1
         start = 0
         while start < changes.num_rows:
-            wanted = min(start + PART_ROWS, changes.num_rows)
-            end = int(ends[np.searchsorted(ends, wanted)])
+            limit = min(start + PART_ROWS, changes.num_rows)
+            end = int(ends[np.searchsorted(ends, limit)])
             yield written_versions(changes.slice(start, end - start), rule, find, hidden)
             start = end
 
@@ -132,11 +132,11 @@ def written_versions(
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
-    stored, remembered = _affected_rows(changes, rule, find, hidden)
+    stored_rows, remembered = _affected_rows(changes, rule, find, hidden)
     wide = widened_layout(layout, changes.schema)
     older = [
         with_further_columns(part, wide.schema)
-        for part in (stored, _ends_of_versions(stored, rule), remembered)
+        for part in (stored_rows, _ends_of_versions(stored_rows, rule), remembered)
     ]
     rows = pa.concat_batches([*older, _ends_of_versions(changes, rule), changes])
     window = sorted_window(rows, wide)
@@ -148,7 +148,7 @@ def written_versions(
     versions, to_hide = _timelines(rows.select(layout.schema.names), rule)
     if hidden is not None and to_hide.num_rows:
         hidden.add(to_hide)
-    before, after = (numbered(part, newest) for part in (stored, versions))
+    before, after = (numbered(part, newest) for part in (stored_rows, versions))
     differ = batch_differences(layout, before, after)
     written = (
         differ.changelog(~differ.same_values())
@@ -170,12 +170,12 @@ def _affected_rows(
     firsts = np.concatenate(([0], ends[:-1] + 1))
     keys = rows_at(changes.select(names), firsts)
     first_changes = _integers(changes.column(start))[firsts]
-    stored = find(keys, rule.layout.schema.names[2:])
-    starts = _integers(stored.rows.column(start))
-    precedes = starts < first_changes[stored.key_indices]
+    stored_rows = find(keys, rule.layout.schema.names[2:])
+    starts = _integers(stored_rows.rows.column(start))
+    precedes = starts < first_changes[stored_rows.key_indices]
     is_past = np.zeros(len(precedes), np.bool_)
-    is_past[:-1] = precedes[1:] & (stored.key_indices[1:] == stored.key_indices[:-1])
-    rows = rows_at(stored.rows, np.flatnonzero(~is_past))
+    is_past[:-1] = precedes[1:] & (stored_rows.key_indices[1:] == stored_rows.key_indices[:-1])
+    rows = rows_at(stored_rows.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
     rows = _set_column(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
     if hidden is None:
@@ -186,13 +186,13 @@ def _affected_rows(
     changes_of_keys = hidden.find(keys, since)
     nearest = np.flatnonzero(precedes & ~is_past)
     begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
-    begins[stored.key_indices[nearest]] = starts[nearest]
+    begins[stored_rows.key_indices[nearest]] = starts[nearest]
     is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_indices]
-    is_near &= _are_confirmed(changes_of_keys, stored, rule)
+    is_near &= _are_confirmed(changes_of_keys, stored_rows, rule)
     return rows, _number_by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
 
-def _are_confirmed(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) -> Mask:
+def _are_confirmed(hidden: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Mask:
     """Return which hidden changes the versions of their keys confirm: bool [n].
 
     A hidden value lies in a version with its tracked values, and a hidden delete in none. Others
@@ -203,12 +203,12 @@ def _are_confirmed(hidden: RowsOfKeys, stored: RowsOfKeys, rule: HistoryRule) ->
         agrees          [T,    F,    T,          F]
 
     Args:
-        stored: all versions of the keys, by key and start.
+        stored_rows: all versions of the keys, by key and start.
     """
     columns = rule.columns
-    rows = pa.concat_batches([stored.rows, hidden.rows])
-    count, start = stored.rows.num_rows, _integers(rows.column(columns.valid_from))
-    key_indices = np.concatenate([stored.key_indices, hidden.key_indices])
+    rows = pa.concat_batches([stored_rows.rows, hidden.rows])
+    count, start = stored_rows.rows.num_rows, _integers(rows.column(columns.valid_from))
+    key_indices = np.concatenate([stored_rows.key_indices, hidden.key_indices])
     is_hidden = np.arange(len(key_indices)) >= count
     order = np.lexsort((is_hidden, start, key_indices))
     nearest = np.empty(len(key_indices), np.int64)  # the row of the version that begins last

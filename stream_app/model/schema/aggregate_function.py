@@ -59,8 +59,8 @@ class FunctionTraits:
         if self.unbounded:
             return "STRING"
         row_types = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}
-        named = (row_types[root] if self.needs_rows else root.value for root in self.roots)
-        return ", ".join(sorted(named))
+        type_names = (row_types[root] if self.needs_rows else root.value for root in self.roots)
+        return ", ".join(sorted(type_names))
 
 
 _KEEPS = FunctionTraits(takes_back=True)

@@ -122,9 +122,9 @@ class MergeRules:
         """Whether partial-update can merge rows of kind -U and -D."""
         return bool(self.groups) or self.ignores_delete or self.removes_on_delete
 
-    def needed_columns(self, wanted: Collection[str]) -> set[str]:
-        """Return the columns that determine the values of `wanted`, or whether a row exists."""
-        groups = [self.group_of[name] for name in wanted if name in self.group_of]
+    def needed_columns(self, names: Collection[str]) -> set[str]:
+        """Return the columns that determine the values of `names`, or whether a row exists."""
+        groups = [self.group_of[name] for name in names if name in self.group_of]
         groups += [group for group in self.groups if group.removes_record]
         return {name for group in groups for name in group.sequence}
 

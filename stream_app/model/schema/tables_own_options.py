@@ -72,8 +72,8 @@ class OptionDifference:
     configured: str
 
     def __str__(self) -> str:
-        stored = "its default" if self.in_table is None else self.in_table
-        return f"option {self.key!r} is {stored} in the table, {self.configured} is configured"
+        value = "its default" if self.in_table is None else self.in_table
+        return f"option {self.key!r} is {value} in the table, {self.configured} is configured"
 
 
 def is_tables_own(key: str) -> bool:
@@ -97,8 +97,8 @@ def option_differences(
             continue
         option = option_named(key)
         names = (key,) if option is None else (option.key, *option.older_keys)
-        stored = next((options[name] for name in names if name in options), None)
-        differences.append(OptionDifference(key=names[0], in_table=stored, configured=value))
+        table_value = next((options[name] for name in names if name in options), None)
+        differences.append(OptionDifference(key=names[0], in_table=table_value, configured=value))
     return differences
 
 

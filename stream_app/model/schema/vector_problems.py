@@ -24,8 +24,8 @@ def vector_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
                 f"set {FILE_FORMAT.key} = {FILE_FORMAT.default}"
             )
     vectors = [column.name for column in columns if column.data_type.root is TypeRoot.VECTOR]
-    named = (name.strip() for name in options.get(_VECTOR_FIELD, "").split(","))
-    for name in named:
+    column_names = (name.strip() for name in options.get(_VECTOR_FIELD, "").split(","))
+    for name in column_names:
         if name and name not in vectors:
             yield f"{_VECTOR_FIELD} names {name!r}, which is not a column of type VECTOR"
 

@@ -54,8 +54,8 @@ class SourceColumn:
     def type_beside(self, column: DataType) -> DataType:
         """Return the source's type for comparison with the table's column."""
         same = (alternative for alternative in self.alternatives if alternative.root is column.root)
-        chosen = next(same, self.data_type)
-        return chosen.as_nullable() if self.data_type.nullable else chosen.not_null()
+        data_type = next(same, self.data_type)
+        return data_type.as_nullable() if self.data_type.nullable else data_type.not_null()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,8 +68,8 @@ def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[
         counts: bucket → hashes in its index; empty for a new partition.
     """
     lacking = [bucket for bucket in sorted(counts) if counts[bucket] < rules.target_rows]
-    chosen = lacking[: rules.width]
+    buckets = lacking[: rules.width]
     allowed = max(rules.max_buckets - len(counts), 0)
     free = (number for number in count() if number not in counts)
-    chosen += islice(free, min(rules.width - len(chosen), allowed))
-    return tuple(sorted(chosen or counts))
+    buckets += islice(free, min(rules.width - len(buckets), allowed))
+    return tuple(sorted(buckets or counts))

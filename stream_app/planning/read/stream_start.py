@@ -80,12 +80,12 @@ def stream_start(
         UsageError: streaming reads have no such mode, or it contradicts the other arguments.
     """
     if mode == "default":
-        chosen = StartMode.LATEST_FULL
+        inferred_mode = StartMode.LATEST_FULL
         if timestamp_ms is not None:
-            chosen = StartMode.FROM_TIMESTAMP
+            inferred_mode = StartMode.FROM_TIMESTAMP
         elif snapshot_id is not None:
-            chosen = StartMode.FROM_SNAPSHOT
-        return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_ms=timestamp_ms)
+            inferred_mode = StartMode.FROM_SNAPSHOT
+        return StreamStart(mode=inferred_mode, snapshot_id=snapshot_id, timestamp_ms=timestamp_ms)
     names = [start_mode.value for start_mode in StartMode]
     name = "latest-full" if mode == "full" else mode
     if name not in names:

@@ -272,23 +272,23 @@ class _Altering:
         was = column.data_type
         strict = data_type.not_null()
         keeps_not_null = not was.nullable and self._casting.can_cast(was, strict)
-        wanted = strict if keeps_not_null else data_type.as_nullable()
-        if was.is_nested or wanted.is_nested:
+        new_type = strict if keeps_not_null else data_type.as_nullable()
+        if was.is_nested or new_type.is_nested:
             by_path = f"change what is inside by its path, such as {name}.field; or "
             has_paths = was.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
             raise _refusal(
-                f"the column {name!r} is {was}, and shall be {wanted}: a type that is nested stays "
-                "as it is, and no other type becomes one",
+                f"the column {name!r} is {was}, and shall be {new_type}: a type that is nested "
+                "stays as it is, and no other type becomes one",
                 fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
             )
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
-        allowed = is_explicit or is_implicit_cast(was, wanted)
-        if not (allowed and self._casting.can_cast(was, wanted)):
-            raise _refusal(f"the column {name!r} is {was}, whose values are not {wanted}")
-        if problem := iceberg_change_problem(was, wanted, self.options):
+        allowed = is_explicit or is_implicit_cast(was, new_type)
+        if not (allowed and self._casting.can_cast(was, new_type)):
+            raise _refusal(f"the column {name!r} is {was}, whose values are not {new_type}")
+        if problem := iceberg_change_problem(was, new_type, self.options):
             raise _refusal(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
-        self._check_default(column.default_value, wanted, name)
-        self._replace_column(name, replace(column, data_type=wanted))
+        self._check_default(column.default_value, new_type, name)
+        self._replace_column(name, replace(column, data_type=new_type))
 
     def _check_not_key(self, name: str) -> None:
         for role, keys in (

@@ -83,8 +83,8 @@ class SyncRules:
         if not origin.database or origin.schema or not ghost_of(origin.table):
             return False
         own_name = self._own_name(origin)
-        named = _by_lower_case(self.table_mapping)
-        return named.keys().isdisjoint({str(origin).lower(), own_name.lower()})
+        mapped_tables = _by_lower_case(self.table_mapping)
+        return mapped_tables.keys().isdisjoint({str(origin).lower(), own_name.lower()})
 
     def _own_name(self, origin: Origin) -> str:
         if self.merge_shards:
@@ -131,13 +131,13 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
     Args:
         taken: source table that the job already has → the name of its table.
     """
-    named = bool(origin.database) or rules.merge_shards
-    name = rules.name_of(origin) if named else origin.table
+    names_table = bool(origin.database) or rules.merge_shards
+    name = rules.name_of(origin) if names_table else origin.table
     if not rules.takes(origin) or not (rules.share is None or rules.share.takes(name)):
         return LEFT_OUT
     if origin not in taken and rules.hides(origin):
         return GhostTable()
-    if not named:
+    if not names_table:
         return RefusedTable(
             f"the messages of {origin} do not name their database, by which merge-shards = false "
             "names the table",

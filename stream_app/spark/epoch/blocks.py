@@ -88,7 +88,7 @@ class Block:
 
     table: int
     kind: BlockKind
-    where: KafkaPartition
+    kafka_partition: KafkaPartition
     data: pa.Buffer
     first_offset: int = 0
     rows: int = 0
@@ -99,7 +99,7 @@ class Block:
     @property
     def position(self) -> BlockPosition:
         """The sort key of a writing task's blocks."""
-        return (self.table, self.partition, self.bucket, *self.where, self.first_offset)
+        return (self.table, self.partition, self.bucket, *self.kafka_partition, self.first_offset)
 
 
 class TaskAssigner:
@@ -111,7 +111,7 @@ class TaskAssigner:
 
     def task(self, block: Block) -> int:
         """Return the number of the task that writes a block."""
-        topic, source_partition = block.where
+        topic, source_partition = block.kafka_partition
         member = block.bucket
         if not block.keeps_order:
             member = self._first_task(topic.encode()) + source_partition

@@ -156,7 +156,7 @@ class _Router:
         return Block(
             table=table_index,
             kind=BlockKind.FAILURE,
-            where=kafka_partition,
+            kafka_partition=kafka_partition,
             data=pa.py_buffer(failure_bytes(error)),
         )
 
@@ -206,7 +206,7 @@ class _Router:
             yield Block(
                 table=table_index,
                 kind=BlockKind.COUNTS,
-                where=("", 0),
+                kafka_partition=("", 0),
                 data=pa.py_buffer(counts.to_bytes()),
             )
 
@@ -238,7 +238,7 @@ class _Router:
             yield Block(
                 table=table_index,
                 kind=kind,
-                where=kafka_partition,
+                kafka_partition=kafka_partition,
                 first_offset=gathered.first_offset,
                 rows=part.num_rows,
                 data=part.serialize(),
@@ -257,7 +257,7 @@ def _block_of(
     return Block(
         table=table_index,
         kind=block_kind,
-        where=kafka_partition,
+        kafka_partition=kafka_partition,
         first_offset=messages.column("offset")[0].as_py(),
         rows=messages.num_rows,
         data=messages.serialize(),

@@ -146,7 +146,7 @@ class EpochCommitter(Generic[Messages]):
             for feed in self.tables.feeds:
                 with self._contain_failure(feed):
                     if report := feed.table_job.while_idle():
-                        feed.listener.idle_commit(report)
+                        feed.listener.on_idle_commit(report)
             now = self.rounds.clock.steady_seconds()
             if now - self._caught_up_s >= _LOOK_S:
                 self._caught_up_s = now
@@ -183,14 +183,14 @@ class EpochCommitter(Generic[Messages]):
             for feed in self.tables.feeds if publishes and not is_amid_epoch else ():
                 with self._contain_failure(feed):
                     if report := feed.table_job.publish_finished():
-                        feed.listener.idle_commit(report)
+                        feed.listener.on_idle_commit(report)
             self._is_stopping = True
 
     def _compact_due(self, feed: TableFeed) -> None:
         if not self.tables.has_failed(feed):
             with self._contain_failure(feed):
                 for report in feed.table_job.compact_due():
-                    feed.listener.idle_commit(report)
+                    feed.listener.on_idle_commit(report)
 
     @contextlib.contextmanager
     def _contain_failure(self, feed: TableFeed) -> Iterator[None]:
@@ -283,7 +283,7 @@ class EpochCommitter(Generic[Messages]):
         lacking = []
         for feed in self.tables.ready():
             if feed.table_job.is_committed(decoded.epoch, decoded.source_end):
-                feed.listener.epoch(EpochReport(epoch=decoded.epoch, skipped=True))
+                feed.listener.on_epoch(EpochReport(epoch=decoded.epoch, skipped=True))
             else:
                 lacking.append(feed)
         return lacking

@@ -98,7 +98,7 @@ class EpochTables(ABC):
                 feed.table_job.open(user)
                 self._check_opened(feed)
                 self._check_not_read_before(feed)
-                feed.listener.opened(feed.table_job.table, state.source_tables_of(feed.name))
+                feed.listener.on_open(feed.table_job.table, state.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None

@@ -184,7 +184,7 @@ class RoundCommits(Generic[Messages]):
             self.tables.fail(result.feed, outcome)
         elif outcome is not None:
             self._complete(result)
-            result.feed.listener.epoch(outcome)
+            result.feed.listener.on_epoch(outcome)
 
     def _outcome_of(self, result: TableResult) -> _Outcome:
         """Commit a table's result in a thread, and return its report or its error."""

@@ -44,8 +44,8 @@ def distinct_tables(by_topic: SourceTableNames) -> dict[str, str]:
     """
     tables: dict[str, str] = {}
     for topic, names in sorted(by_topic.items()):
-        named = sorted(name for name in names if name)
-        for name in named or [_nameless_table(topic)]:
+        table_names = sorted(name for name in names if name)
+        for name in table_names or [_nameless_table(topic)]:
             tables.setdefault(name, topic)
     return tables
 
@@ -85,9 +85,9 @@ def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0
     own_tables = distinct_tables(earlier)
     own_name = next(iter(own_tables), "")
     # A source may begin to name its table.
-    named = {name for topic, name in records if name and own_name == _nameless_table(topic)}
-    if named or not own_name:
-        own_name = max(named or counts, key=lambda name: (counts[name], name), default="")
+    table_names = {name for topic, name in records if name and own_name == _nameless_table(topic)}
+    if table_names or not own_name:
+        own_name = max(table_names or counts, key=lambda name: (counts[name], name), default="")
     others = {
         (topic, name)
         for topic, name in records
@@ -108,8 +108,10 @@ def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[s
     """Return the source table of records; records without a name belong to their topic's table."""
     if name:
         return name
-    named = [name for name in sorted(names) if name]
-    return next((name for name in named if name in preferred), (*named, _nameless_table(topic))[0])
+    tables = [name for name in sorted(names) if name]
+    return next(
+        (name for name in tables if name in preferred), (*tables, _nameless_table(topic))[0]
+    )
 
 
 class SourceTableCheck:
@@ -186,14 +188,14 @@ class SourceTableCheck:
         self, counts: DecodeCounts, source_tables: SourceTableNames
     ) -> WrongSourceError:
         tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
-        shown = [f"{name} (in {topic})" for name, topic in tables.items()]
+        texts = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
             f"topic {topic}, partition {partition}, offset {offset}: "
             f"{name or 'a table that is not named'}"
             for (topic, name), (partition, offset) in sorted(counts.tables.items())
         ]
         return WrongSourceError(
-            f"the records are of {len(tables)} tables of the source: {_first_texts(shown, ', ')}",
+            f"the records are of {len(tables)} tables of the source: {_first_texts(texts, ', ')}",
             where=_first_texts(places, "; "),
             fix=SHARDS_REMEDY,
         )

@@ -63,7 +63,7 @@ class EpochReport:
 class TableListener(Protocol):
     """The receiver of one table's events."""
 
-    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Called when the table is opened: before its first epoch of this run, or after a failure.
 
         Args:
@@ -71,11 +71,11 @@ class TableListener(Protocol):
         """
         ...
 
-    def epoch(self, report: EpochReport) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Called when an epoch is committed."""
         ...
 
-    def idle_commit(self, report: IdleReport) -> None:
+    def on_idle_commit(self, report: IdleReport) -> None:
         """Called when a compaction was committed between epochs."""
         ...
 

@@ -24,7 +24,7 @@ from stream_app.model.job_epoch import Offsets
 _LOG = logging.getLogger("stream_app")
 MESSAGES_MAX = 500_000
 """Messages of an epoch without a limit of its own: the driver keeps facts of each."""
-PATIENCE_S = 60.0
+TRANSACTION_WAIT_S = 60.0
 """Seconds that the job waits for the rest of a transaction, once it has read all messages."""
 _TORN = Doubt(
     "an epoch ended within transactions of the source, because the rest did not come",
@@ -64,7 +64,7 @@ class WholeBorders:
     Attributes:
         look: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
-        patience_s: see `PATIENCE_S`; None waits for the rest of a transaction without limit.
+        patience_s: see `TRANSACTION_WAIT_S`; None: no limit.
     """
 
     reader: MessageReader
@@ -72,7 +72,7 @@ class WholeBorders:
     look: Callable[[], Offsets]
     clock: Clock
     limit: int = MESSAGES_MAX
-    patience_s: float | None = PATIENCE_S
+    patience_s: float | None = TRANSACTION_WAIT_S
     _pending: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _untopical: set[str] = field(init=False, default_factory=set)

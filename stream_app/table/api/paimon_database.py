@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.model.database.database_snapshot import DatabaseSnapshot
+from stream_app.model.database_snapshot import DatabaseSnapshot
 from stream_app.model.near_names import known_names
 from stream_app.table.api.database_snapshots import DatabaseSnapshots, database_snapshots
 from stream_app.table.api.paimon_table import PaimonTable, Where, open_table

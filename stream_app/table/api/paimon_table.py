@@ -121,13 +121,13 @@ class PaimonTable(ChangeableTable):
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         threads = reading_threads(threads, limit)
 
-        def rows(table: FileStoreTable, chosen: Snapshot | None) -> SchemaAndRows:
+        def rows(table: FileStoreTable, version_snapshot: Snapshot | None) -> SchemaAndRows:
             read = SplitRead(table, chosen_columns(columns), _filter(where, table))
-            splits = SplitScan(table, read.row_filter).splits(chosen)
+            splits = SplitScan(table, read.row_filter).splits(version_snapshot)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
             schema = shown_schema(table.schema.fields, read.schema)
-            shown = shown_batches(schema, batches)
-            return schema, shown if limit is None else first_rows(shown, limit)
+            shown_rows = shown_batches(schema, batches)
+            return schema, shown_rows if limit is None else first_rows(shown_rows, limit)
 
         retained_ms = retention_ms(protect)
         find = partial(at_version, self.table, version)
@@ -249,10 +249,10 @@ class PaimonTable(ChangeableTable):
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         check_system_table(name)
-        table, chosen = at_version(self.table, version)
+        table, version_snapshot = at_version(self.table, version)
         if name in SYSTEM_TABLES:
-            return SYSTEM_TABLES[name](table, chosen)
-        return _shown_rows(ROW_TABLES[name], table, chosen)
+            return SYSTEM_TABLES[name](table, version_snapshot)
+        return _shown_rows(ROW_TABLES[name], table, version_snapshot)
 
     def splits(
         self,
@@ -273,9 +273,9 @@ class PaimonTable(ChangeableTable):
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        table, chosen = at_version(self.table, version)
+        table, version_snapshot = at_version(self.table, version)
         read = SplitRead(table, None, _filter(where, table))
-        return SplitScan(table, read.row_filter).splits(chosen)
+        return SplitScan(table, read.row_filter).splits(version_snapshot)
 
     def read_split(
         self,
@@ -332,12 +332,12 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
         remaining -= min(remaining, batch.num_rows)
 
 
-def _shown_rows(shown: RowTable, table: FileStoreTable, chosen: Snapshot | None) -> pa.Table:
-    read = SplitRead(table, row_kind=shown.row_kind)
-    scan = SplitScan(table, least_level=shown.least_level(table))
-    streams = [partial(read.read, split) for split in scan.splits(chosen)]
-    batches = map(shown.batch, interleaved(streams, reading_threads(None, None)))
-    return pa.Table.from_batches(batches, shown.schema(read.schema))
+def _shown_rows(row_table: RowTable, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
+    read = SplitRead(table, row_kind=row_table.row_kind)
+    scan = SplitScan(table, least_level=row_table.least_level(table))
+    streams = [partial(read.read, split) for split in scan.splits(snapshot)]
+    batches = map(row_table.batch, interleaved(streams, reading_threads(None, None)))
+    return pa.Table.from_batches(batches, row_table.schema(read.schema))
 
 
 def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:

@@ -247,7 +247,7 @@ class RowDifferences:
 def compare_rows(
     table: FileStoreTable,
     expected: Iterator[pa.RecordBatch],
-    stored: Iterator[pa.RecordBatch],
+    stored_rows: Iterator[pa.RecordBatch],
     *,
     reports_unexpected: bool = True,
 ) -> RowDifferences | None:
@@ -261,7 +261,7 @@ def compare_rows(
     """
     missing = wrong = unexpected = 0
     example = ""
-    for difference in differences(table.layout(), expected, stored):
+    for difference in differences(table.layout(), expected, stored_rows):
         extra = difference.added if reports_unexpected else difference.added[:0]
         missing += len(difference.removed)
         wrong += len(difference.changed)

@@ -35,7 +35,7 @@ from stream_app.table.write.bucket_assigner import BucketAssigner
 
 @dataclass(slots=True)
 class SourceCheck:
-    """Collects the changes of a source in order, then compares them with a table.
+    """A check that collects the changes of a source in order, then compares them with a table.
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
@@ -81,9 +81,9 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        stored = self.stored(snapshot)
-        for bucket in sorted({*self.source.buckets, *stored.buckets}):
-            differ = compare_rows(self.view, self.source.rows(bucket), stored.rows(bucket))
+        stored_rows = self.stored(snapshot)
+        for bucket in sorted({*self.source.buckets, *stored_rows.buckets}):
+            differ = compare_rows(self.view, self.source.rows(bucket), stored_rows.rows(bucket))
             if differ is not None:
                 yield from self._findings(bucket, differ)
 
@@ -97,11 +97,13 @@ class SourceCheck:
             return
         if not set(names) <= set(schema.fields.names):
             return
-        stored: ComparedRows = RowsOfTable.of_snapshot(self.table, snapshot)
+        stored_rows: ComparedRows = RowsOfTable.of_snapshot(self.table, snapshot)
         if self.table.kind.postpones:
-            stored = self.stored(snapshot)
+            stored_rows = self.stored(snapshot)
         keys = [
-            rows.select(list(names)) for bucket in stored.buckets for rows in stored.rows(bucket)
+            rows.select(list(names))
+            for bucket in stored_rows.buckets
+            for rows in stored_rows.rows(bucket)
         ]
         if not keys:
             return

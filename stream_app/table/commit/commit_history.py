@@ -106,14 +106,14 @@ class CommitHistory:
                 "new checkpoint",
             )
         try:
-            stored = latest if latest_id == number else self.table.snapshots.snapshot(number)
+            current = latest if latest_id == number else self.table.snapshots.snapshot(number)
         except FileNotFoundError:  # expired
             return
-        assert stored is not None
-        if stored.delta_manifest_list != snapshot.delta_manifest_list:
+        assert current is not None
+        if current.delta_manifest_list != snapshot.delta_manifest_list:
             raise CheckpointError(
                 f"snapshot {number} of user {snapshot.commit_user} was replaced by one of user "
-                f"{stored.commit_user}",
+                f"{current.commit_user}",
                 where=self.table.location,
                 fix="it was rolled back under a running job, or another writer overwrote it, as "
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",

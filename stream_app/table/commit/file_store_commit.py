@@ -71,7 +71,7 @@ class CompactOutcome:
 
 @dataclass(slots=True)
 class FileStoreCommit:
-    """Commits for one user.
+    """The commits of one user.
 
     Attributes:
         commit_history: the known snapshot and our commits. A commit on top of the known
@@ -280,10 +280,10 @@ class FileStoreCommit:
         if not _publish_if_free(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
-        stored = snapshots.write_hint_and_reread(snapshot.snapshot_id)
+        current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
         # overwrite a snapshot of the same number that appears in between.
-        if stored is not None and stored.delta_manifest_list != snapshot.delta_manifest_list:
+        if current is not None and current.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._knows_earliest_hint:
             snapshots.restore_earliest_hint()

@@ -109,10 +109,10 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
 def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     """Return whether this very snapshot is still in the table."""
     try:
-        stored = snapshots.snapshot(snapshot.snapshot_id)
+        current = snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:
         return False
-    return stored.delta_manifest_list == snapshot.delta_manifest_list
+    return current.delta_manifest_list == snapshot.delta_manifest_list
 
 
 def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | None:

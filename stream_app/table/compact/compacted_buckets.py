@@ -50,15 +50,15 @@ class CompactionChoice:
             UsageError: a condition names another column.
         """
         keys = table.schema.partition_keys
-        named = [name for partition in self.partitions for name in partition]
-        named += [] if self.where is None else column_names(self.where)
+        used_columns = [name for partition in self.partitions for name in partition]
+        used_columns += [] if self.where is None else column_names(self.where)
         if self.idle_ms is not None and not keys:
             raise UsageError(
                 "--partition-idle-time is set, and the table has no partitions",
                 where=table.location,
                 fix="leave --partition-idle-time out",
             )
-        for name in named:
+        for name in used_columns:
             if name not in keys:
                 raise UsageError(
                     f"{name!r} is not a partition column: whole buckets are compacted",
@@ -85,14 +85,14 @@ class CompactionChoice:
             stamp = entry.file.creation_time_ms or 0
             newest[entry.partition] = max(stamp, newest.get(entry.partition, 0))
         now = local_wall_clock_ms(table.clock)
-        chosen = {
+        partitions = {
             partition
             for partition, stamp in newest.items()
             if (self.idle_ms is None or now - stamp >= self.idle_ms)
             and self.is_named(table, partition)
             and self._passes(table, partition)
         }
-        return {bucket for bucket in all_buckets if bucket[0] in chosen}
+        return {bucket for bucket in all_buckets if bucket[0] in partitions}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
         """Return whether `partitions` selects this partition."""
@@ -111,8 +111,8 @@ class CompactionChoice:
             )
             components.update(path.split("/"))
         return any(
-            all(partition_component(name, text) in components for name, text in named.items())
-            for named in self.partitions
+            all(partition_component(name, text) in components for name, text in texts.items())
+            for texts in self.partitions
         )
 
     def _passes(self, table: FileStoreTable, partition: bytes) -> bool:
@@ -135,12 +135,12 @@ def parse_partition(text: str) -> dict[str, str]:
     Raises:
         UsageError: the text has another form.
     """
-    named = {}
+    values = {}
     for part in text.split(","):
         name, sign, value = part.partition("=")
         if not (name and sign):
             raise UsageError(
                 f"{text!r} is not a partition", fix="write it as dt=2026-11-20,region=eu"
             )
-        named[name.strip()] = value.strip()
-    return named
+        values[name.strip()] = value.strip()
+    return values

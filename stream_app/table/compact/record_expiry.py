@@ -53,17 +53,17 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     if not file.value_stats.null_counts:
         return None
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
-    stored = [schema.fields.field(name) for name in names]
-    index = next((i for i, field in enumerate(stored) if field.field_id == column.field_id), None)
-    if index is None or stored[index].data_type.root is not column.data_type.root:
+    fields = [schema.fields.field(name) for name in names]
+    index = next((i for i, field in enumerate(fields) if field.field_id == column.field_id), None)
+    if index is None or fields[index].data_type.root is not column.data_type.root:
         return None  # a column of another type may use another unit
     values = deserialize_row(
-        file.value_stats.min_values, [field.data_type.as_nullable() for field in stored]
+        file.value_stats.min_values, [field.data_type.as_nullable() for field in fields]
     )
     least = values[index]
     if not isinstance(least, int):
         return None
-    root = stored[index].data_type.root
+    root = fields[index].data_type.root
     if root in TIMESTAMP_ROOTS:
         return least // 1_000_000_000
     milliseconds = root is TypeRoot.BIGINT and least >= MILLISECONDS_FROM

@@ -66,7 +66,7 @@ def _discard_on_error(
 
 
 class StreamTableCommit:
-    """Publishes epochs and compactions, and waits when compactions lag behind.
+    """A committer that publishes epochs and compactions, and waits when compactions lag behind.
 
     Not thread safe: the caller must not let epochs and idle commits overlap.
 
@@ -274,7 +274,7 @@ class StreamTableCommit:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_with(buckets)
         pending = self.compactions.known_buckets() if buckets is None else set(buckets)
-        chosen, last = set(pending), self.table.snapshots.latest_id() or 0
+        all_buckets, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
             pending = self.compactions.trigger_full(FullBounds(pending, last))
             if not _is_worth_waiting(self.compactions):
@@ -282,7 +282,7 @@ class StreamTableCommit:
             if snapshot := self._wait_and_publish():
                 yield snapshot
             dropped = self.compactions.dropped.taken_buckets()
-            pending |= chosen & (dropped | self.compactions.failures.to_be_retried())
+            pending |= all_buckets & (dropped | self.compactions.failures.to_be_retried())
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """Return the compactions that were published since the last call."""

@@ -69,15 +69,15 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
         return table
     newest = schemas.latest()
     assert newest is not None, "a newer one than ours is there"
-    stored = schemas.schema(schema.schema_id)
-    problem = adoption_conflict(stored, newest, table.configured)
+    stored_schema = schemas.schema(schema.schema_id)
+    problem = adoption_conflict(stored_schema, newest, table.configured)
     if problem is not None:
         raise UnsupportedTableError(
             f"the job cannot continue with the table's schema {newest.schema_id}: {problem}",
             where=schemas.path(newest.schema_id),
             fix="take the change back, or start the job again with a configuration that fits it",
         )
-    for difference in schema_differences(stored, newest):
+    for difference in schema_differences(stored_schema, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
     if schema.kind.looks_up_partition:  # the number of key shares is the number of buckets

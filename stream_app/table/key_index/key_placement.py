@@ -51,7 +51,7 @@ _BUCKETS = 1 << 32
 
 @dataclass(slots=True)
 class KeyPlacement:
-    """Places the rows of one task's key shares, one share after another.
+    """The placement of the rows of one task's key shares, one share after another.
 
     Attributes:
         snapshot_id: the number of the snapshot on which the epoch is based; 0: the table has no
@@ -143,8 +143,8 @@ class _PlacedRows:
         """Yield the rows by partition and bucket, and record their buckets in the index."""
         changes, placed_changes, keys, bucket_codes = self._decision
         before = changes.before
-        stored = [bucket for _, bucket in self.index.buckets.ids]
-        stored_buckets = np.array(stored or [0], np.int64)
+        stored_ids = [bucket for _, bucket in self.index.buckets.ids]
+        stored_buckets = np.array(stored_ids or [0], np.int64)
         opened = self._buckets_of_new_keys()
 
         def bucket_in(key: Int64s, partition: Int64s) -> Int64s:
@@ -261,13 +261,13 @@ class _PlacedRows:
             )
 
     def _rows_by_bucket(
-        self, placed_changes: PlacedChanges, named: Int64s, buckets: Int64s
+        self, placed_changes: PlacedChanges, named_partitions: Int64s, buckets: Int64s
     ) -> Iterator[BucketRows]:
         """Yield the placed changes as rows, by partition and bucket."""
         order = np.lexsort((buckets, placed_changes.partition))
         partition, bucket = placed_changes.partition[order], buckets[order]
         source, deletes = placed_changes.source[order], placed_changes.deletes_older[order]
-        elsewhere = partition != named[source]
+        elsewhere = partition != named_partitions[source]
         rows = self.rows.take(pa.array(source))
         if deletes.any():
             kinds = np.where(deletes, np.int8(RowKind.DELETE), rows.column(0).to_numpy())

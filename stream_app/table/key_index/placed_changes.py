@@ -122,8 +122,8 @@ def _keep_older(
     begins[1:] |= changes.ends[:-1]  # after its row ends, a key settles anew
     starts = np.flatnonzero(begins)
     earlier = np.where(first, changes.before[changes.key], NOWHERE)[starts]
-    chosen = np.where(earlier == NOWHERE, changes.partition[starts], earlier)
-    settled = np.repeat(chosen, np.diff([*starts.tolist(), count]))
+    partitions = np.where(earlier == NOWHERE, changes.partition[starts], earlier)
+    settled = np.repeat(partitions, np.diff([*starts.tolist(), count]))
     lacks = begins & changes.ends  # the change ends a row that does not exist
     lacks[starts] &= earlier == NOWHERE
     takes_effect = ~lacks

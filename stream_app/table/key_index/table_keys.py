@@ -48,7 +48,7 @@ class KeyFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """Reads the keys of one table.
+    """A reader of one table's keys.
 
     Attributes:
         vectors: the deletion vectors of a snapshot, by bucket.
@@ -157,8 +157,10 @@ class TableKeys:
             ended = np.flatnonzero(~lives)
             is_chosen = lives.copy()
             is_chosen[ended] = codes_before(keys.keys_at(ended)) == bucket_codes[ended]
-        chosen = np.flatnonzero(is_chosen)
-        return keys.keys_at(chosen), np.where(lives, bucket_codes, GONE).astype(np.int32)[chosen]
+        live_keys = np.flatnonzero(is_chosen)
+        return keys.keys_at(live_keys), np.where(lives, bucket_codes, GONE).astype(np.int32)[
+            live_keys
+        ]
 
     def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
         columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(pa.array(rows))

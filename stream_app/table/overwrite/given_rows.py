@@ -16,7 +16,7 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import DataField, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.variants.binary import MalformedVariantError
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 
 _CHARACTERS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
@@ -95,9 +95,9 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
 
 
 def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
-    bounds, wanted = pc.min_max(pc.list_value_length(column)), field.data_type.length
+    bounds, vector_length = pc.min_max(pc.list_value_length(column)), field.data_type.length
     for length in (bounds["min"].as_py(), bounds["max"].as_py()):
-        if length not in (None, wanted):
+        if length not in (None, vector_length):
             raise _refusal(table, field, f"a value has {length} elements")
     if column.flatten().null_count:
         raise _refusal(table, field, "an element of a vector is null")
@@ -105,7 +105,7 @@ def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) ->
 
 def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     try:
-        json_of(column)
+        variant_texts(column)
     except MalformedVariantError as error:
         raise _refusal(table, field, str(error)) from error
 

@@ -56,10 +56,10 @@ def overwrite(
         CommitError: other writers won every race; nothing has changed.
     """
     _check_overwritable(table)
-    named = dict(partition or {})
-    choice = CompactionChoice(partitions=(named,) if named else ())
-    _check_named(table, named)
-    batch = rows_of_table(table, rows, named)
+    partition_values = dict(partition or {})
+    choice = CompactionChoice(partitions=(partition_values,) if partition_values else ())
+    _check_named(table, partition_values)
+    batch = rows_of_table(table, rows, partition_values)
     changes = _write_rows(table, batch)
     try:
         partitions = _replaced_partitions(table, choice, {change.partition for change in changes})
@@ -84,9 +84,9 @@ def _check_overwritable(table: FileStoreTable) -> None:
         )
 
 
-def _check_named(table: FileStoreTable, named: Mapping[str, str]) -> None:
+def _check_named(table: FileStoreTable, partition_values: Mapping[str, str]) -> None:
     keys = table.schema.partition_keys
-    for name in named:
+    for name in partition_values:
         if name not in keys:
             raise UsageError(
                 f"{name!r} is not a partition column: whole partitions are overwritten",

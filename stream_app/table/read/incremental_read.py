@@ -43,7 +43,7 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 
 @dataclass(frozen=True, slots=True)
 class IncrementalRead(RowChoice):
-    """Reads the changes between two versions.
+    """A read of the changes between two versions.
 
     Attributes:
         row_filter: a condition that also tests deletes and old rows of updates.
@@ -207,9 +207,9 @@ class IncrementalRead(RowChoice):
         if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = rows_at(batch, np.flatnonzero(~are_retracts(kinds))) if kinds.any() else batch
-        chosen = self.chosen(batch)
-        if chosen.num_rows:
-            yield chosen
+        matching_rows = self.chosen(batch)
+        if matching_rows.num_rows:
+            yield matching_rows
 
 
 def _check_bucket_numbers(

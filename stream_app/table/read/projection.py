@@ -50,21 +50,21 @@ class RowChoice:
     def __post_init__(self) -> None:
         fields = self.table.schema.fields
         names = fields.names
-        wanted = self.columns or ()
+        column_texts = self.columns or ()
         calls = {
             text: whole_column_call(text, fields)
-            for text in wanted
+            for text in column_texts
             if text not in names and text.partition("(")[0].strip() in FUNCTIONS
         }
         object.__setattr__(self, "calls", calls)
-        unknown = [name for name in wanted if name not in names and name not in calls]
+        unknown = [name for name in column_texts if name not in names and name not in calls]
         if unknown:
             raise UsageError(
                 "; ".join(unknown_name("column", name, names) for name in unknown),
                 where=self.table.location,
                 fix=f"name columns that the table has: {', '.join(names)}",
             )
-        twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
+        twice = [name for name in dict.fromkeys(column_texts) if column_texts.count(name) > 1]
         if twice:
             raise UsageError(f"column {twice[0]!r} is named twice", fix="name each once")
 

@@ -43,7 +43,7 @@ from stream_app.table.versions.read_refusals import check_readable
 
 @dataclass(frozen=True, slots=True)
 class SplitRead(RowChoice):
-    """Reads columns of a table. The condition tests only the newest row of each key.
+    """A reader of a table's columns. The condition tests only the newest row of each key.
 
     Attributes:
         row_kind: whether to show row kinds, and deletes that no compaction has removed, as Paimon's
@@ -71,9 +71,9 @@ class SplitRead(RowChoice):
             for batch in read(split):
                 if self.watch is not None:
                     self.watch(batch)
-                chosen = self.chosen(batch)
-                if chosen.num_rows:
-                    yield chosen
+                matching_rows = self.chosen(batch)
+                if matching_rows.num_rows:
+                    yield matching_rows
 
     def _read_appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))

@@ -114,19 +114,19 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the columns of the `files` system table, each with the way to its value."""
-    shown = _Shown(table)
+    texts = _Shown(table)
     # Three columns show a file's statistics, which are decoded only once.
-    stats = lru_cache(maxsize=1)(lambda entry: shown.stats(entry.file))
+    stats = lru_cache(maxsize=1)(lambda entry: texts.stats(entry.file))
     return {
         **_place_facts(table),
-        "file_path": shown.path,
+        "file_path": texts.path,
         "file_format": lambda entry: entry.file.file_name.rpartition(".")[2],
         "schema_id": "file.schema_id",
         "level": "file.level",
         "record_count": "file.row_count",
         "file_size_in_bytes": "file.file_size",
-        "min_key": lambda entry: shown.key(entry.file, entry.file.min_key),
-        "max_key": lambda entry: shown.key(entry.file, entry.file.max_key),
+        "min_key": lambda entry: texts.key(entry.file, entry.file.min_key),
+        "max_key": lambda entry: texts.key(entry.file, entry.file.max_key),
         "null_value_counts": lambda entry: stats(entry)[0],
         "min_value_stats": lambda entry: stats(entry)[1],
         "max_value_stats": lambda entry: stats(entry)[2],
@@ -172,11 +172,11 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
 
 
 def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
-    shown = _Shown(table)
+    texts = _Shown(table)
     return {
         **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
-        "min_partition_stats": lambda file: shown.partition(file.meta.partition_stats.min_values),
-        "max_partition_stats": lambda file: shown.partition(file.meta.partition_stats.max_values),
+        "min_partition_stats": lambda file: texts.partition(file.meta.partition_stats.min_values),
+        "max_partition_stats": lambda file: texts.partition(file.meta.partition_stats.max_values),
     }
 
 
@@ -193,9 +193,9 @@ MANIFESTS = SystemTable(
 
 def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts about a row's partition: its text in Java's form, and its folder."""
-    shown = _Shown(table)
+    texts = _Shown(table)
     return {
-        "partition": lambda row: shown.partition(row.partition),
+        "partition": lambda row: texts.partition(row.partition),
         "partition_path": lambda row: table.paths.partition(row.partition),
     }
 
@@ -276,7 +276,7 @@ TABLE_INDEXES = SystemTable(
 
 
 class _Shown:
-    """Formats the binary values of a table's metadata as text."""
+    """A formatter of the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table

@@ -266,9 +266,9 @@ class RowTable:
             column if field.name == ROW_KIND else pa.ListArray.from_arrays(offsets, column)
             for field, column in zip(rows.schema, rows.columns, strict=True)
         ]
-        shown = self.schema(rows.schema)
-        arrays = [column.cast(field.type) for column, field in zip(arrays, shown, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=shown)
+        schema = self.schema(rows.schema)
+        arrays = [column.cast(field.type) for column, field in zip(arrays, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _shown(self, field: pa.Field) -> pa.Field:
         if not self.in_lists or field.name == ROW_KIND:

@@ -23,7 +23,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True)
 class CompactableFiles:
-    """Checks the files of one table, and each schema once."""
+    """A check of one table's files, and of each schema once."""
 
     table: FileStoreTable
     _checked_schemas: set[int] = field(init=False, default_factory=set)
@@ -62,12 +62,12 @@ class CompactableFiles:
             return
         stored_types = {column.field_id: column.data_type for column in stored_fields}
         for column in schema.fields:
-            stored = stored_types.get(column.field_id, column.data_type)
-            if can_be_read_as(stored, column.data_type) or self._leaves_compaction:
+            stored_type = stored_types.get(column.field_id, column.data_type)
+            if can_be_read_as(stored_type, column.data_type) or self._leaves_compaction:
                 continue
             raise UnsupportedTableError(
                 f"files of schema {schema_id} hold column {column.name!r} as "
-                f"{stored.as_nullable()}, which Paimon does not turn into "
+                f"{stored_type.as_nullable()}, which Paimon does not turn into "
                 f"{column.data_type.as_nullable()}",
                 where=self.table.schemas.path(schema_id),
                 fix="give the column a type back that its values fit (ALTER TABLE)",

@@ -215,14 +215,14 @@ def _reader_of_keys(
 ) -> LookupFileReader:
     """Return a function that reads the rows of wanted keys from one file of the bucket."""
 
-    def rows_of(file: DataFileMeta, wanted: WantedKeys) -> Iterator[pa.RecordBatch]:
+    def rows_of(file: DataFileMeta, wanted_keys: WantedKeys) -> Iterator[pa.RecordBatch]:
         reader = LookupReader(
             table=table,
             bucket=bucket,
             columns=columns,
             system=SYSTEM_COLUMNS,
-            keys=lambda: wanted,
-            key_count=len(wanted),
+            keys=lambda: wanted_keys,
+            key_count=len(wanted_keys),
             vectors=vectors,
             copies=copies,
         )

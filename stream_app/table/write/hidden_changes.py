@@ -105,8 +105,8 @@ class HiddenChangesOfBucket:
         indices: list[Indices] = [np.empty(0, np.int64)]
         parts = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._files()]
-        stored = (file.rows for file in files if since is None or file.newest >= since)
-        for rows in (*stored, *self._numbered_rows()):
+        file_rows = (file.rows for file in files if since is None or file.newest >= since)
+        for rows in (*file_rows, *self._numbered_rows()):
             key_indices, row_indices = rows_with_keys(keys, rows, keys.schema.names)
             indices.append(key_indices)
             parts.append(rows_at(rows, row_indices))

@@ -144,6 +144,6 @@ def postponed_writer(
     del old_rows
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
-    named = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
-    files = replace(table, schema=named).bucket_files(partition, POSTPONED)
+    schema = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
+    files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
     return PostponedWriter(table, files, next_sequence_number)

@@ -19,7 +19,7 @@ import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.variants.layout import is_variant
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of
 from tests.support.suite.datadriven import Case, files, run_file
 
@@ -92,7 +92,7 @@ def _shown(decoded: DecodedBatch, at: int) -> str | None:
     ]
     column = decoded.changes.rows.column("v")
     if is_variant(column.type):
-        text: str | None = json_of(column.slice(place, 1))[0].as_py()
+        text: str | None = variant_texts(column.slice(place, 1))[0].as_py()
         return f"a VARIANT of {text}"
     value = column[place].as_py()
     return repr(str(value)) if hasattr(value, "isoformat") else repr(value)

@@ -33,7 +33,7 @@ from stream_app.kafka.transactions.border import (
 )
 from stream_app.kafka.transactions.epoch_cut import cut_epoch
 from stream_app.kafka.transactions.pending_messages import PendingMessages
-from stream_app.model.database.database_snapshot import SourcePosition
+from stream_app.model.database_snapshot import SourcePosition
 from stream_app.model.job_epoch import Offsets
 from tests.support.suite.datadriven import Case, files, run_file
 

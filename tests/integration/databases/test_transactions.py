@@ -14,7 +14,7 @@ import pytest
 
 from stream_app import open_database
 from stream_app.app.cli.main import main
-from stream_app.model.database.database_snapshot import DatabaseSnapshot
+from stream_app.model.database_snapshot import DatabaseSnapshot
 from stream_app.table.api.paimon_database import DatabaseAsOf
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import IngestProcess, write_conf

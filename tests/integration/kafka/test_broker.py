@@ -1,4 +1,4 @@
-"""The embedded broker and the preflight, against a real Kafka."""
+"""The embedded broker and the checks of topics, against a real Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.source.broker_connection import BrokerConnection
-from stream_app.app.source.preflight import check_topics, recreated_topics
+from stream_app.app.source.topic_checks import check_topics, recreated_topics
 from stream_app.errors import SourceError, UsageError
 from tests.support.brokers.kafka_broker import consume, delete_topic, new_topic, produce
 

@@ -15,7 +15,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.replay.later_changes import topic_reader
 from stream_app.app.source.first_messages import first_messages, in_one_table
-from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.topic_checks import check_topics
 from tests.support.brokers.kafka_broker import new_topic
 from tests.support.tables.small_table import SmallTable
 from tests.support.verbs.checked_topic import a_conf, a_table, message, read_up_to

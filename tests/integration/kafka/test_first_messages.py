@@ -7,7 +7,7 @@ import pytest
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.source.first_messages import messages_at_both_ends
-from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.topic_checks import check_topics
 from tests.support.brokers.kafka_broker import new_topic, produce
 
 MESSAGES = 2_000

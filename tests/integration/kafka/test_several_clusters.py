@@ -11,8 +11,8 @@ import pytest
 from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.kafka_reader import reader_without_spark, source_offsets
-from stream_app.app.source.preflight import check_topics
 from stream_app.app.source.source_connection import SourceConnection
+from stream_app.app.source.topic_checks import check_topics
 from stream_app.errors import SourceError
 from stream_app.kafka.cluster_offsets import OffsetEnd
 from tests.support.brokers.kafka_broker import new_topic, produce

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.topic_checks import check_topics
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns

@@ -22,7 +22,7 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import create_or_open, open_table
 from stream_app.variants.json_column import variants_of
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows
@@ -296,7 +296,7 @@ def test_a_schema_refuses_variants_where_they_cannot_be(
 
 def test_texts_have_members_by_name() -> None:
     column = pa.array([as_struct('{"b": 1.50, "a": [true, null, "x"]}')])
-    assert json_of(column).to_pylist() == ['{"a":[true,null,"x"],"b":1.50}']
+    assert variant_texts(column).to_pylist() == ['{"a":[true,null,"x"],"b":1.50}']
 
 
 DAMAGED = [{"value": b"", "metadata": b""}, {"value": b"\x0c", "metadata": b"\x01\x00\x00"}]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.inspect.compaction_history import compaction_rows
-from stream_app.app.inspect.files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketChoice
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.judges.paimon_java import PaimonJava

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.inspect.files import live_files
 from stream_app.app.inspect.overview import overview, overview_lines
+from stream_app.app.inspect.snapshot_files import live_files
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget

@@ -73,10 +73,10 @@ class Follower(JobListener):
         self.compaction.run()
         return self.reasons
 
-    def idle_commit(self, table: str, report: IdleReport) -> None:
+    def on_idle_commit(self, table: str, report: IdleReport) -> None:
         self.reasons += [compaction.reason for compaction in report.compactions]
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         self.stop_requested.set()
 
 

@@ -12,7 +12,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.model.database.database_snapshot import (
+from stream_app.model.database_snapshot import (
     DatabaseSnapshot,
     SourcePosition,
     TableAt,

@@ -68,15 +68,15 @@ class Reports:
     ends_at: int | None = None
     epochs: list[EpochReport] = field(default_factory=list)
 
-    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """No test waits for it."""
 
-    def epoch(self, report: EpochReport) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         self.epochs.append(report)
         if report.epoch == self.ends_at and not report.skipped:
             raise EndedError
 
-    def idle_commit(self, report: IdleReport) -> None:
+    def on_idle_commit(self, report: IdleReport) -> None:
         """No test waits for one."""
 
 

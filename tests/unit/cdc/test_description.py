@@ -13,7 +13,7 @@ from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import TypeRoot
 from stream_app.model.source.mapping_options import JsonColumns, parse_mapping_options
 from stream_app.model.source.source_table import SourceTable
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,
@@ -83,7 +83,7 @@ def test_documents_are_variants_where_that_is_asked_for() -> None:
     settings = {"replica-identity": "default", "truncate": "ignore"}
     decoded = a_format(columns, table.primary_keys, options=settings).decode(messages)
     assert list(reasons_of(decoded)) == [0]
-    texts = [json_of(decoded.changes.rows.column(name)).drop_null() for name in names]
+    texts = [variant_texts(decoded.changes.rows.column(name)).drop_null() for name in names]
     assert any(len(text) for text in texts)
 
 

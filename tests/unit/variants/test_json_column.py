@@ -21,7 +21,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.layout import NESTING_MAX
-from stream_app.variants.texts import json_of
+from stream_app.variants.texts import variant_texts
 
 DOCUMENTS = [
     '{"customer":{"city":"Bonn","name":"Ä \\"B\\""},"id":17,"rate":12.50,"tags":["a","b",null]}',
@@ -66,7 +66,7 @@ def test_documents_are_what_they_were() -> None:
     values, failed = both_ways([*DOCUMENTS, None])
     assert not any(failed)
     assert values[-1].as_py() is None
-    for document, text in zip(DOCUMENTS, json_of(values).to_pylist(), strict=False):
+    for document, text in zip(DOCUMENTS, variant_texts(values).to_pylist(), strict=False):
         number = float if re.search(r"[0-9]{39}", document) else Decimal  # else a double holds it
         stored, original = (
             json.loads(source, parse_int=number, parse_float=number) for source in (text, document)
@@ -117,7 +117,7 @@ def test_a_column_is_encoded_in_parts() -> None:
     texts: list[str | None] = [json.dumps({"n": number, "t": "x" * 1000}) for number in range(2500)]
     values, failed = both_ways(texts)
     assert not any(failed)
-    assert json.loads(json_of(values[2400:2401])[0].as_py())["n"] == 2400
+    assert json.loads(variant_texts(values[2400:2401])[0].as_py())["n"] == 2400
     sliced, _ = variants_of(pa.array(texts, pa.string()).slice(7, 3))
     assert sliced.equals(values[7:10])
 

@@ -87,8 +87,8 @@ class ListView:
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             return replace(self, order=order, chosen=0)
-        chosen = self.chosen + steps.get(key or "", 0)
-        return replace(self, chosen=max(0, min(chosen, tables - 1)))
+        index = self.chosen + steps.get(key or "", 0)
+        return replace(self, chosen=max(0, min(index, tables - 1)))
 
     def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables in the order of the view."""
@@ -105,16 +105,16 @@ def screen(
         detail: the details of the chosen table.
     """
     first = max(0, min(view.chosen - view.rows // 2, len(tables) - view.rows))
-    shown = tables[first : first + view.rows]
+    shown_tables = tables[first : first + view.rows]
     left_out = _LEFT_OUT if view.width < _NARROW else ()
     listed = table_list(
-        [_without_database(status, title) for status in shown],
+        [_without_database(status, title) for status in shown_tables],
         chosen=view.chosen - first,
         left_out=left_out,
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
-    if len(shown) < len(tables):
-        keys += f" · tables {first + 1} to {first + len(shown)} of {len(tables)}"
+    if len(shown_tables) < len(tables):
+        keys += f" · tables {first + 1} to {first + len(shown_tables)} of {len(tables)}"
     return Group(summary(title, tables), listed, detail, Text(keys, style="dim"))
 
 
@@ -149,8 +149,8 @@ def table_list(
     """
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
     rows = [_cells(status) for status in map(shorten_reason, tables)]
-    shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
-    for name in shown:
+    columns = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
+    for name in columns:
         is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
         listed.add_column(
             name,
@@ -163,9 +163,9 @@ def table_list(
     for index, (status, row) in enumerate(zip(tables, rows, strict=True)):
         style = _STYLES.get(status.state, "red")
         cells = [
-            escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in shown
+            escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in columns
         ]
-        cells[shown.index("state")] = f"[{style}]{status.state}[/]"
+        cells[columns.index("state")] = f"[{style}]{status.state}[/]"
         listed.add_row(*cells, style="reverse" if index == chosen else "")
     return listed
 

@@ -161,7 +161,7 @@ def _backfill_from_database(
                 table=table,
                 source=topics,
                 rules=tables.table_config(table.name, table.schema.fields),
-                topics=state.source_tables_of(tables.part(table.name)),
+                topics=state.source_tables_of(tables.state_key(table.name)),
                 splitter=splitter_of(tables, table),
                 choice=choice_of(tables),
             ),

@@ -214,9 +214,9 @@ def _compare_job(
     job = JobSums(tables=tables, state=state_of_job(tables), database=database)
     if args.table is not None:
         table = open_named_job_table(args.table, tables, str(args.conf))
-        named = job.own_source_of(table, args.source_table)
+        own_source = job.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
-        sides = database_sides(table, database, named, wait_s)
+        sides = database_sides(table, database, own_source, wait_s)
         return set(_compare(args, table, sides, progress))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     of_other_databases: list[str] = []

@@ -16,7 +16,7 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.written_configuration import JobDraft, configuration_text
 from stream_app.app.source.first_messages import messages_at_both_ends, other_format
 from stream_app.app.source.jdbc_table import jdbc_table
-from stream_app.app.source.preflight import check_topics
+from stream_app.app.source.topic_checks import check_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.errors import UsageError, WrongSourceError

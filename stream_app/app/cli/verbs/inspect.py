@@ -18,9 +18,9 @@ from stream_app.app.inspect.bucket_trees import (
     run_rows,
 )
 from stream_app.app.inspect.compaction_history import CompactionRow, compaction_rows
-from stream_app.app.inspect.files import BucketChoice
 from stream_app.app.inspect.overview import Overview, overview, overview_lines
-from stream_app.app.inspect.views import VIEWS, OptionRow, listing, option_rows
+from stream_app.app.inspect.snapshot_files import BucketChoice
+from stream_app.app.inspect.table_listings import VIEWS, OptionRow, listing, option_rows
 from stream_app.app.text.listing import Listing
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot

@@ -22,7 +22,7 @@ from stream_app.app.inspect.job_status import (
     TableStatus,
     shorten_reason,
 )
-from stream_app.app.source.preflight import source_ends
+from stream_app.app.source.topic_checks import source_ends
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
 from stream_app.checkpoint.job_folder import JobFolder
@@ -93,12 +93,12 @@ def run(args: argparse.Namespace) -> int:
         check_table_name(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
     listing = Listing(TableStatus, rows)
-    shown = Listing(TableStatus, [shorten_reason(row) for row in rows])
+    shortened = Listing(TableStatus, [shorten_reason(row) for row in rows])
     for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
     if config.tables.share is not None and not args.json:
         print(f"{config.tables.name}: tables of other shares are other jobs'")
-    for line in listing.json_lines() if args.json else shown.lines():
+    for line in listing.json_lines() if args.json else shortened.lines():
         print(line)
     _print_facts_of_job(status, as_json=args.json)
     for row in rows if args.table is not None and not args.json else ():

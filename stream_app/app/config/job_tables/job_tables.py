@@ -216,8 +216,8 @@ class JobTables(ABC):
 
     def quarantine_of(self, quarantine: str, name: str) -> str:
         """Return the folder of a table's bad records. An empty name means messages of no table."""
-        part = self.part(name)
-        return f"{quarantine}/{part}" if part else quarantine
+        state_key = self.state_key(name)
+        return f"{quarantine}/{state_key}" if state_key else quarantine
 
     @property
     def separates_tables(self) -> bool:
@@ -225,8 +225,8 @@ class JobTables(ABC):
         return True
 
     @abstractmethod
-    def part(self, name: str) -> str:
-        """Return a table's part of quarantine and history; empty in a job of one table."""
+    def state_key(self, name: str) -> str:
+        """Return a table's key in state, quarantine and history; empty in a job of one table."""
 
     @abstractmethod
     def full_name(self, name: str) -> str:

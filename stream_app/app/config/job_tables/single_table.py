@@ -104,8 +104,8 @@ class SingleTable(JobTables):
         """See `JobTables.separates_tables`."""
         return False
 
-    def part(self, name: str) -> str:
-        """See `JobTables.part`."""
+    def state_key(self, name: str) -> str:
+        """See `JobTables.state_key`."""
         return ""
 
     def full_name(self, name: str) -> str:

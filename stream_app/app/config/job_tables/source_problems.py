@@ -42,9 +42,9 @@ def source_section_problems(
     if source.kind is SourceKind.KAFKA:
         if "source.bootstrap-servers" not in given_keys:
             yield "source.bootstrap-servers", "is missing: HOST:PORT of a Kafka broker"
-        chosen = {"source.topics", "source.topic-pattern"} & set(given_keys)
-        if len(chosen) != 1:
-            not_both = ", not both" if chosen else ""
+        topic_keys = {"source.topics", "source.topic-pattern"} & set(given_keys)
+        if len(topic_keys) != 1:
+            not_both = ", not both" if topic_keys else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     yield from _load_problems(source, given_keys)
     yield from _cluster_problems(tables, given_keys)
@@ -116,22 +116,22 @@ def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterato
 def _format_problems(
     source: SourceConfig, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    chosen = FORMATS[source.format]
-    yield from _foreign_option_problems(chosen, given_keys)
-    for option in chosen.options:
+    declared = FORMATS[source.format]
+    yield from _foreign_option_problems(declared, given_keys)
+    for option in declared.options:
         if option.example and option.key not in source.format_options:
-            yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
+            yield declared.full_key(option.key), f"is missing: such as {option.example!r}"
 
 
 def _foreign_option_problems(
-    chosen: FormatDeclaration, given_keys: Collection[str]
+    declared: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for options that belong to a format other than the chosen one."""
     names: dict[str, list[str]] = {}
     for declaration in FORMATS.values():
         names.setdefault(declaration.section, []).append(declaration.name)
-    del names[chosen.section]
+    del names[declared.section]
     for key in sorted(given_keys):
         section, _, rest = key.removeprefix(_SOURCE).partition(".")
         if rest and key.startswith(_SOURCE) and section in names:
-            yield key, f"is of source.format = {' or '.join(names[section])}, not {chosen.name}"
+            yield key, f"is of source.format = {' or '.join(names[section])}, not {declared.name}"

@@ -168,8 +168,8 @@ class WholeDatabase(JobTables):
         """See `JobTables.full_key`."""
         return f"sync.{option}" if option == INEXACT else JobTables.full_key(self, option)
 
-    def part(self, name: str) -> str:
-        """See `JobTables.part`."""
+    def state_key(self, name: str) -> str:
+        """See `JobTables.state_key`."""
         return name
 
     def full_name(self, name: str) -> str:

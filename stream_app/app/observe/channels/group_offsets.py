@@ -77,7 +77,7 @@ class GroupOffsets(JobListener):
             self._thread.join(LAST_WAIT_S)
         self.log_problem()
 
-    def progress(self, progress: SourceProgress) -> None:
+    def on_progress(self, progress: SourceProgress) -> None:
         """Note the offsets at which an epoch ends."""
         self._newest = progress.end_offsets
         self._has_more.set()

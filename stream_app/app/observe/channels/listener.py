@@ -25,25 +25,25 @@ class JobListener:
     table.
     """
 
-    def watch(self, table: str, job: TableJob) -> None:
+    def on_table(self, table: str, job: TableJob) -> None:
         """Receive a table of the job, once and before its first epoch of this run."""
 
-    def epoch(self, table: str, report: EpochReport) -> None:
+    def on_epoch(self, table: str, report: EpochReport) -> None:
         """Receive the report of an epoch, after its commit."""
 
-    def idle_commit(self, table: str, report: IdleReport) -> None:
+    def on_idle_commit(self, table: str, report: IdleReport) -> None:
         """Receive the report of a commit of compactions between epochs."""
 
-    def quarantined(self, table: str, quarantined: Quarantined) -> None:
+    def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
         """Receive quarantined messages without a table. Those of a table come with its epoch."""
 
-    def progress(self, progress: SourceProgress) -> None:
+    def on_progress(self, progress: SourceProgress) -> None:
         """Receive the progress when an epoch is finished: each table has it, or is held back."""
 
-    def held(self, table: str, waiting: HeldTable | None) -> None:
+    def on_held(self, table: str, waiting: HeldTable | None) -> None:
         """Receive a table that is held back, or that has all epochs again (`waiting` is None)."""
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         """Receive a sign that the job has checked its stream, five times a second."""
 
     def problem(self) -> JobWarning | None:

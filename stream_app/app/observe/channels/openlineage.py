@@ -213,24 +213,24 @@ class LineageEvents(JobListener):
         with self._lock:
             return self._event(state, run)
 
-    def watch(self, table: str, job: TableJob) -> None:
+    def on_table(self, table: str, job: TableJob) -> None:
         """Register a table of the job."""
         with self._lock:
             self._written.setdefault(table, WrittenTable(job))
 
-    def epoch(self, table: str, report: EpochReport) -> None:
+    def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part of an epoch."""
         with self._lock:
             if not report.skipped and table in self._written:
                 self._written[table].add(report)
                 self._has_news = True
 
-    def progress(self, progress: SourceProgress) -> None:
+    def on_progress(self, progress: SourceProgress) -> None:
         """Record the offsets at which an epoch ends."""
         with self._lock:
             self._offsets = progress.end_offsets
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         """Send a RUNNING event if one is due."""
         now = self.clock.steady_seconds()
         is_due = self._sent_at is None or now - self._sent_at >= PAUSE_S

@@ -165,7 +165,7 @@ class EpochTraces(JobListener):
         except Exception:
             _LOG.warning("OTLP did not end well", exc_info=True)
 
-    def epoch(self, table: str, report: EpochReport) -> None:
+    def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part to the trace of the epoch."""
         if report.skipped:
             return
@@ -179,7 +179,7 @@ class EpochTraces(JobListener):
                 self._add_span(span, parent)
             open_epoch.add_table(now_ms, self.clock.steady_seconds())
 
-    def idle_commit(self, table: str, report: IdleReport) -> None:
+    def on_idle_commit(self, table: str, report: IdleReport) -> None:
         """Send a separate trace for compactions that were committed between epochs."""
         now_ms = self.clock.now_ms()
         began_ms = now_ms - round(max((c.seconds for c in report.compactions), default=0) * 1e3)
@@ -190,7 +190,7 @@ class EpochTraces(JobListener):
             self._add_span(span, trace.set_span_in_context(root))
         root.end(now_ms * _NS)
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         """End the span of an epoch that no further table reports."""
         with self._lock:
             open_epoch = self._open

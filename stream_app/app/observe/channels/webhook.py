@@ -123,12 +123,12 @@ class Webhook(JobListener):
         reason = "it was asked to" if error is None else self.hide(str(error))
         self._notify("stopped", {"reason": reason, "is_error": error is not None})
 
-    def epoch(self, table: str, report: EpochReport) -> None:
+    def on_epoch(self, table: str, report: EpochReport) -> None:
         """Report the records that an epoch has quarantined."""
         if report.quarantined is not None:
-            self.quarantined(table, report.quarantined)
+            self.on_quarantined(table, report.quarantined)
 
-    def quarantined(self, table: str, quarantined: Quarantined) -> None:
+    def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
             growth = self._growth.setdefault(table, _Growth())
@@ -136,7 +136,7 @@ class Webhook(JobListener):
                 growth.reasons[reason] = growth.reasons.get(reason, 0) + count
         self._notify_of_growth()
 
-    def held(self, table: str, waiting: HeldTable | None) -> None:
+    def on_held(self, table: str, waiting: HeldTable | None) -> None:
         """Report that an error holds a table back, or that the table has all epochs again."""
         if waiting is None:
             if table in self._held:
@@ -149,7 +149,7 @@ class Webhook(JobListener):
                 "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
             )
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         """Send notices about quarantined records that have become due."""
         self._notify_of_growth()
 

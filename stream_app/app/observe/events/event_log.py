@@ -99,7 +99,7 @@ class EventLog:
 
     def watch(self, job: TableJob) -> None:
         """Read metrics of compactions, expiry and commit callbacks from now on."""
-        self.listeners.call(lambda listener: listener.watch(self._name, job))
+        self.listeners.call(lambda listener: listener.on_table(self._name, job))
         if self.metrics is not None:
             self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
             self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
@@ -107,7 +107,7 @@ class EventLog:
             if self.proofs is not None:
                 self.proofs.add(self.metrics, job.table)
 
-    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Report that the table is opened, with the topics that have brought it messages so far."""
         if self.metrics is None:
             return
@@ -122,13 +122,13 @@ class EventLog:
         if self.metrics is not None:
             self.metrics.source.read_from(position)
 
-    def epoch(self, report: EpochReport) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
         offsets = report.counts.last_offsets()
         seconds = {} if report.skipped else rounded_parts(report.parts)
         with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
-        self.listeners.call(lambda listener: listener.epoch(self._name, report))
+        self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
         self._count(lambda metrics: metrics.epoch(report))
@@ -168,7 +168,7 @@ class EventLog:
     def progress(self, progress: SourceProgress) -> None:
         """Report that the job has finished an epoch."""
         self.idle(progress)
-        self.listeners.call(lambda listener: listener.progress(progress))
+        self.listeners.call(lambda listener: listener.on_progress(progress))
         with logging_about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
                 "epoch %d: lag %s, next offsets %s",
@@ -202,10 +202,10 @@ class EventLog:
         )
         self._write("drained", {"epochs": len(self.epochs), "lag": lag, "end_offsets": ends})
 
-    def idle_commit(self, report: IdleReport) -> None:
+    def on_idle_commit(self, report: IdleReport) -> None:
         """Report compactions that were committed between epochs."""
         self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
-        self.listeners.call(lambda listener: listener.idle_commit(self._name, report))
+        self.listeners.call(lambda listener: listener.on_idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with logging_about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
@@ -220,7 +220,7 @@ class EventLog:
         if self.health is not None:
             self.health.heartbeat(is_running)
         self._count(lambda metrics: metrics.source.heartbeat(metrics.table))
-        self.listeners.call(lambda listener: listener.heartbeat())
+        self.listeners.call(lambda listener: listener.on_heartbeat())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""
@@ -230,7 +230,7 @@ class EventLog:
             if waiting is not None and waiting.has_failed:
                 self.health.held[table] = waiting.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        self.listeners.call(lambda listener: listener.held(label, waiting))
+        self.listeners.call(lambda listener: listener.on_held(label, waiting))
         if waiting is None:
             with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
@@ -251,7 +251,7 @@ class EventLog:
         self._count(lambda metrics: metrics.unassigned(quarantined))
         with logging_about(epoch=epoch):
             _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
-        self.listeners.call(lambda listener: listener.quarantined(self._name, quarantined))
+        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantined))
         self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
 
     def ended(self) -> None:

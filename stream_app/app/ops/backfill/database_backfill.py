@@ -225,10 +225,10 @@ class _DifferingRows:
 
 
 def _scope_of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
-    chosen = pa.array(list(keys), pa.large_binary())
+    wanted_keys = pa.array(list(keys), pa.large_binary())
 
     def rows_of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
         in_scope = scope(rows)
-        return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=chosen))
+        return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=wanted_keys))
 
     return rows_of_keys

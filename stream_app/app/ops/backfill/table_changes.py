@@ -133,8 +133,8 @@ class TableChanges:
         buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
             expected = self._in_scope(self.state.source.rows(bucket, keep_deletes=True))
-            stored = self._in_scope(present.rows(bucket))
-            for differing in differences(self.state.view.layout(), stored, expected):
+            stored_rows = self._in_scope(present.rows(bucket))
+            for differing in differences(self.state.view.layout(), stored_rows, expected):
                 yield from self._count(bucket, self._as_changes(differing))
 
     def written_rows(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:

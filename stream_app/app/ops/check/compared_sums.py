@@ -133,14 +133,14 @@ def _rows_of(sums: Mapping[int, RowSum], group: int) -> int:
 
 
 def _groups_up_to(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
-    chosen: list[int] = []
+    first_groups: list[int] = []
     rows = 0
     for group in groups:
         rows += size(group)
-        if chosen and rows > ROWS_MAX:
+        if first_groups and rows > ROWS_MAX:
             break
-        chosen.append(group)
-    return chosen
+        first_groups.append(group)
+    return first_groups
 
 
 def _differing(table_rows: Versions, source_rows: Versions) -> set[bytes]:

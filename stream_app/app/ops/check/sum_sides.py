@@ -83,11 +83,11 @@ class SumSides:
             ("are not in the source", outcome.unexpected),
         ):
             if keys:
-                shown = "; ".join(readable_texts(key, self.table.keys) for key in keys[:_SHOWN])
+                texts = "; ".join(readable_texts(key, self.table.keys) for key in keys[:_SHOWN])
                 more = f"; and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
-                    problem=f"{len(keys)} {rows} {problem}, compared with {label}: {shown}{more}",
+                    problem=f"{len(keys)} {rows} {problem}, compared with {label}: {texts}{more}",
                     where=self.table.table.location,
                     fix=_FIX,
                 )

@@ -33,7 +33,7 @@ from stream_app.app.ops.doctor.table_examination import (
     newest_snapshot_problems,
     refused_sources_warnings,
 )
-from stream_app.app.source.preflight import RECREATED_FIX, recreated_topics
+from stream_app.app.source.topic_checks import RECREATED_FIX, recreated_topics
 from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, probe_local
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, configured_schema

@@ -143,10 +143,10 @@ class Replay:
         ends = _farther_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        chosen = self._select(choice.chosen(waiting))
+        selected_records = self._select(choice.chosen(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
-        current = [record for record in chosen if not record.is_replaced]
+        current = [record for record in selected_records if not record.is_replaced]
         early = [
             record for record in current if record.offset >= job_ends.get(_partition_of(record), 0)
         ]
@@ -165,7 +165,7 @@ class Replay:
             overtaken=[record for record, outcome in marks if outcome is RecordOutcome.OVERTAKEN],
             bad=bad,
             early=early,
-            old=[record for record in chosen if record.is_replaced],
+            old=[record for record in selected_records if record.is_replaced],
             rows=sum(part.num_rows for part in rows),
             snapshot=None,
         )

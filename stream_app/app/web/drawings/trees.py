@@ -131,11 +131,11 @@ def _line(
     compaction: CompactionUnderWay | None,
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
-    shown = runs[:RUNS_SHOWN]
-    room = 100 - (_GAP + _LEAST) * len(shown)
+    shown_runs = runs[:RUNS_SHOWN]
+    room = 100 - (_GAP + _LEAST) * len(shown_runs)
     x, boxes = 0.0, []
     compacting_count = 0 if compaction is None else compaction.levels.count(level)
-    for index, run in enumerate(shown):
+    for index, run in enumerate(shown_runs):
         width = round(_LEAST + room * run.bytes / max(1, largest), 2)
         is_next = planned.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
@@ -150,7 +150,7 @@ def _line(
             )
         )
         x += width + _GAP
-    return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown))
+    return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown_runs))
 
 
 def _title(run: LevelRow) -> str:

@@ -35,7 +35,7 @@ from stream_app.cdc.wire.avro_columns import texts_of
 from stream_app.cdc.wire.avro_references import avro_text
 from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
 from stream_app.cdc.wire.value_cursor import AvroValues, cursor_over
-from stream_app.cdc.wire.wire_format import by_number, json_of, schema_number, schema_numbers
+from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
@@ -83,7 +83,7 @@ class AvroSource:
                     strict=True,
                 ):  # step 2
                     try:
-                        origin = origin_in(json_of(message, schema.text))
+                        origin = origin_in(avro_as_json(message, schema.text))
                     except UnreadableRecordError as problem:
                         unreadable[row] = str(problem)
                         continue
@@ -166,7 +166,7 @@ class AvroSource:
             if message is None:
                 return None
             text = avro_text(self.registry, schema_number(message))
-            payload = json_of(message, text)
+            payload = avro_as_json(message, text)
             return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
             return None
@@ -185,7 +185,7 @@ class AvroSource:
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """Reads facts about their source from the messages of one schema."""
+    """A reader of the facts about their source in the messages of one schema."""
 
     text: str
     root: AvroType
@@ -228,7 +228,7 @@ class _Schema:
     def time_of(self, message: bytes) -> int | None:
         """Return the change time of one message; step 2."""
         try:
-            return time_of(json_of(message, self.text))
+            return time_of(avro_as_json(message, self.text))
         except UnreadableRecordError:
             return None
 

@@ -50,7 +50,7 @@ class AvroRead:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAvro:
-    """Reads the messages of one schema by machine code.
+    """A reader of one schema's messages by machine code.
 
     Attributes:
         decimals: the columns whose bytes become decimals.
@@ -117,7 +117,7 @@ class CompiledAvro:
             ops=ops,
             before_at=read.before_at,
             after_at=read.after_at,
-            kinds=[wire.json_kind for wire in wires],
+            json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
             tables=[_texts(read, path) for path in _TABLES] if self.reads_tables else (),

@@ -44,7 +44,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
 from stream_app.cdc.json_records.changed_columns import ops_of
-from stream_app.cdc.json_records.decoder_choice import compiled_forms
+from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.rows.images import StackedImages
@@ -60,7 +60,7 @@ from stream_app.cdc.wire.registry_options import (
     without_registry,
 )
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
-from stream_app.cdc.wire.wire_format import by_number, json_of, schema_numbers
+from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
@@ -69,7 +69,7 @@ _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class _SchemaPlan:
-    """How the messages of one schema are read.
+    """The plan by which the messages of one schema are read.
 
     Attributes:
         text: the schema's own.
@@ -94,8 +94,8 @@ class DebeziumAvro(DebeziumJson):
         options = _check_options(registries, setup.options, setup.columns)
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
-        forms = compiled_forms(options.decoder)
-        self._parser = None if forms is None else forms.avro
+        layouts = compiled_layouts(options.decoder)
+        self._parser = None if layouts is None else layouts.avro
         self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -251,7 +251,7 @@ class DebeziumAvro(DebeziumJson):
             ops=ops,
             before_at=before_at,
             after_at=after_at,
-            kinds=[wire.json_kind for wire in wires],
+            json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
             tables=tables if self._settings.reads_tables else (),
@@ -278,7 +278,7 @@ class DebeziumAvro(DebeziumJson):
         read: list[int] = []
         for position, value in enumerate(values.to_pylist()):
             try:
-                texts.append(json_of(value, plan.text))
+                texts.append(avro_as_json(value, plan.text))
                 read.append(position)
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)

@@ -33,8 +33,8 @@ from stream_app.cdc.debezium.options import (
     has_whole_before,
     parse_options,
 )
-from stream_app.cdc.debezium.schema import split_messages
-from stream_app.cdc.json_records.decoder_choice import compiled_forms
+from stream_app.cdc.debezium.schema_envelopes import split_messages
+from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.options import COLUMN_ENCODING
 from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
@@ -71,14 +71,14 @@ def typed_columns(
     options: Mapping[str, str], columns: RowType, checked: DebeziumOptions
 ) -> Mapping[str, TypedColumn]:
     """Return the columns, by name, in which some kinds of values have no meaning."""
-    chosen = {key for key in options if key.startswith("column.")}
+    encoding_keys = {key for key in options if key.startswith("column.")}
     return {
         column.name: TypedColumn(
             name=column.name,
             data_type=column.data_type,
             encoding=checked.encodings.get(column.name)
             or default_encoding(column.data_type, checked.values),
-            is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in chosen,
+            is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in encoding_keys,
         )
         for column in columns
         if family_of(column.data_type) is not Family.STRING
@@ -92,10 +92,10 @@ class DebeziumBson(DebeziumJson):
         options = check(setup.options, setup.columns)
         super().__init__(setup, options)
         self._typed = typed_columns(setup.options, setup.columns, options)
-        forms = compiled_forms(options.decoder)
+        layouts = compiled_layouts(options.decoder)
         self._compiled = None
-        if forms is not None:
-            self._compiled = CompiledDocuments(forms.documents, self._typed)
+        if layouts is not None:
+            self._compiled = CompiledDocuments(layouts.documents, self._typed)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.

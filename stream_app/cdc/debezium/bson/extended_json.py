@@ -236,13 +236,13 @@ def java_double(value: float) -> str:
     """Return the text that Java's `Double.toString` returns for a finite number."""
     sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
-    shown = "".join(map(str, digits))
-    point = len(shown) + exponent
+    digit_text = "".join(map(str, digits))
+    point = len(digit_text) + exponent
     minus = "-" if sign else ""
     if value == 0:
         return f"{minus}0.0"
     if not _PLAIN_MIN < point <= _PLAIN_MAX:
-        return f"{minus}{shown[0]}.{shown[1:] or '0'}E{point - 1}"
+        return f"{minus}{digit_text[0]}.{digit_text[1:] or '0'}E{point - 1}"
     if point <= 0:
-        return f"{minus}0.{'0' * -point}{shown}"
-    return f"{minus}{shown[:point].ljust(point, '0')}.{shown[point:] or '0'}"
+        return f"{minus}0.{'0' * -point}{digit_text}"
+    return f"{minus}{digit_text[:point].ljust(point, '0')}.{digit_text[point:] or '0'}"

@@ -46,7 +46,7 @@ from stream_app.cdc.debezium.bson.plain_documents import (
     plain_documents,
 )
 from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
-from stream_app.cdc.debezium.schema import split_envelopes, split_messages
+from stream_app.cdc.debezium.schema_envelopes import split_envelopes, split_messages
 from stream_app.cdc.json_message import (
     JsonNumber,
     cell_of,
@@ -132,7 +132,7 @@ def _may_be_parsed(values: pa.Array) -> Bools:
 
 @dataclass(slots=True)
 class _MessageRewriter:
-    """Replaces the extended JSON in messages by plain JSON."""
+    """A rewriter that replaces the extended JSON in messages by plain JSON."""
 
     keys: pa.Array
     columns: Mapping[str, TypedColumn]

@@ -195,9 +195,9 @@ def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
 
 
 def _misfit(value: Any, column: TypedColumn, reason: str) -> UnreadableRecordError:
-    shown = json_text(value)
-    shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
-    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {shown} {reason}")
+    value_text = json_text(value)
+    value_text = value_text if len(value_text) <= _SHOWN_MAX else value_text[:_SHOWN_MAX] + "…"
+    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {value_text} {reason}")
 
 
 class ColumnValueError(UnreadableRecordError):

@@ -92,11 +92,11 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
 
 
 def _set_positions(
-    order: _LogOrder, texts: pa.Array, wanted: Bools, positions: LogPositions
+    order: _LogOrder, texts: pa.Array, mask: Bools, positions: LogPositions
 ) -> Bools:
     """Set the positions of the texts that match the form, and return their mask."""
     numbers = pc.extract_regex(texts, order.form)
-    is_read: Bools = wanted & bools_of(numbers.is_valid())
+    is_read: Bools = mask & bools_of(numbers.is_valid())
     if not is_read.any():
         return is_read
     numbers = numbers.filter(pa.array(is_read))

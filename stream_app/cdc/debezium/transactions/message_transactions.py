@@ -21,7 +21,7 @@ from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_arr
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.origins import without_envelopes
-from stream_app.cdc.debezium.schema import PayloadGroup, split_messages
+from stream_app.cdc.debezium.schema_envelopes import PayloadGroup, split_messages
 from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
 from stream_app.cdc.json_records.origins import FieldsRead
 from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
@@ -66,9 +66,9 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         groups.append(PayloadGroup(group.index, payloads, group.prefix))
     op, source, transaction, status = (
         gathered_array(
-            [(index, columns[field_index]) for index, columns in fields.parts], count, wanted.type
+            [(index, columns[field_index]) for index, columns in fields.parts], count, field.type
         )
-        for field_index, wanted in enumerate(_FIELDS)
+        for field_index, field in enumerate(_FIELDS)
     )
     connector, sequence, name, *table = children_of(source)
     ids, orders = children_of(transaction)
@@ -115,9 +115,9 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
                 parts.append((rows.astype(np.int64), columns))
     return [
         gathered_array(
-            [(index, columns[field_index]) for index, columns in parts], count, wanted.type
+            [(index, columns[field_index]) for index, columns in parts], count, field.type
         )
-        for field_index, wanted in enumerate(_MARKER)
+        for field_index, field in enumerate(_MARKER)
     ]
 
 

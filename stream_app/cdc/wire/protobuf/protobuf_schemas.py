@@ -72,9 +72,9 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
     kinds, declared = list(compiled.message_types_by_name.values()), None
     for index in path:
         if not 0 <= index < len(kinds):
-            shown = ", ".join(map(str, path[:8]))
+            path_text = ", ".join(map(str, path[:8]))
             raise UnreadableRecordError(
-                f"names schema {number}, which has no message of index {shown}"
+                f"names schema {number}, which has no message of index {path_text}"
             )
         declared = kinds[index]
         kinds = list(declared.nested_types)

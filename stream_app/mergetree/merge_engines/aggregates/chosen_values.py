@@ -54,7 +54,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     )
     last = changes.last(counts)
     is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[last] & (last >= 0)
-    chosen = np.where(is_value, last, -1)
+    indices = np.where(is_value, last, -1)
     if changes.has(ChangeOp.ADD_OLDER):
         # A late value fills a null.
         late = (
@@ -63,8 +63,8 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
             & (changes.indices > np.repeat(last, changes.lengths))
         )
         first = changes.first(late)
-        chosen = np.where(~is_value & (first < len(changes.rows)), first, chosen)
-    return changes.row_at(chosen)
+        indices = np.where(~is_value & (first < len(changes.rows)), first, indices)
+    return changes.row_at(indices)
 
 
 def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
@@ -146,17 +146,17 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Mask) -> Indices:
     # A late row replaces the value only after a first value, so each change depends on the previous
     # one.
     is_taken = np.zeros(len(changes.starts), np.bool_)
-    chosen = np.full(len(changes.starts), -1, dtype=np.int64)
+    newest = np.full(len(changes.starts), -1, dtype=np.int64)
     add, older = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
     for segments, indices in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
         value = np.where(valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1)
-        before, taken = chosen[segments], is_taken[segments]
+        before, taken = newest[segments], is_taken[segments]
         takes = add[indices] & ~taken & (value >= 0)
         keeps = older[indices] & ~taken & (before >= 0)
         is_taken[segments] = taken | takes | keeps
         stays = (add[indices] & ~takes) | keeps
-        chosen[segments] = np.where(stays, before, value)
-    return changes.row_at(chosen)
+        newest[segments] = np.where(stays, before, value)
+    return changes.row_at(newest)
 
 
 def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:

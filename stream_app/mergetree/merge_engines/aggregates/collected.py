@@ -122,15 +122,15 @@ def update_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggr
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, rows = _without_nulls(nested, elements)
         if aggregate.nested_key:
-            chosen = _newest_elements(
+            remaining = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
         elif elements.undoes.any():
             stands = standing_elements(elements, pair_numbers(elements.segments, value_codes(rows)))
-            chosen = elements.where(stands).in_order()
+            remaining = elements.where(stands).in_order()
         else:
-            chosen = elements.in_order()
-        return build_elements(nested, chosen, count)
+            remaining = elements.in_order()
+        return build_elements(nested, remaining, count)
 
     return fold_elements(column, changes, choose)
 
@@ -147,8 +147,8 @@ def update_rows_partially(
         rows = nested.children[0].take(pa.array(elements.indices))
         pairs = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
         firsts = first_of_each(pairs)
-        chosen = pairs[firsts]
-        fields = [_newest_values(values, pairs, chosen) for values in rows.flatten()]
+        first_pairs = pairs[firsts]
+        fields = [_newest_values(values, pairs, first_pairs) for values in rows.flatten()]
         merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
         return nested.with_children((merged,), elements.segments[firsts], count)
 
@@ -180,9 +180,9 @@ def _newest_elements(elements: Elements, pairs: Indices) -> Elements:
     return ordered.where(last[pairs[firsts]])
 
 
-def _newest_values(values: pa.Array, pairs: Indices, chosen: Indices) -> pa.Array:
+def _newest_values(values: pa.Array, pairs: Indices, first_pairs: Indices) -> pa.Array:
     last = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     last[pairs[valid]] = valid
-    indices = last[chosen]
+    indices = last[first_pairs]
     return values.take(pa.array(indices, mask=indices < 0))

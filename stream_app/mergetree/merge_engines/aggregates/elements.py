@@ -87,14 +87,14 @@ class Elements:
     undoes: Mask
     rank: Indices
 
-    def where(self, chosen: Mask | Indices) -> Elements:
+    def where(self, selection: Mask | Indices) -> Elements:
         """Return the elements where the mask is true."""
         return Elements(
-            self.indices[chosen],
-            self.segments[chosen],
-            self.changes[chosen],
-            self.undoes[chosen],
-            self.rank[chosen],
+            self.indices[selection],
+            self.segments[selection],
+            self.changes[selection],
+            self.undoes[selection],
+            self.rank[selection],
         )
 
     def in_order(self) -> Elements:
@@ -129,15 +129,15 @@ def fold_elements(
     several = np.flatnonzero(is_made)
     if not len(several):
         return rows
-    chosen = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
+    positions = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
     nested = NestedColumn.of_column(column)
-    indices, owners = nested.elements(changes.rows[chosen])
+    indices, owners = nested.elements(changes.rows[positions])
     number = np.cumsum(is_made) - 1
-    segments = np.repeat(number, changes.lengths)[chosen]
-    late = changes.is_any(ChangeOp.ADD_OLDER)[chosen]
-    rank = np.where(late, -chosen - 1, chosen)
+    segments = np.repeat(number, changes.lengths)[positions]
+    late = changes.is_any(ChangeOp.ADD_OLDER)[positions]
+    rank = np.where(late, -positions - 1, positions)
     elements = Elements(
-        indices, segments[owners], chosen[owners], undoes[chosen][owners], rank[owners]
+        indices, segments[owners], positions[owners], undoes[positions][owners], rank[owners]
     )
     folded = choose(nested, elements, len(several))
     rows[several] = len(column) + np.arange(len(several))

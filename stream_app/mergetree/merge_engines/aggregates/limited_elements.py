@@ -51,9 +51,9 @@ class HeldElements:
         order = np.argsort(segments, kind="stable")
         return cls(np.concatenate([part.indices for part in parts])[order], segments[order])
 
-    def where(self, chosen: Mask | Indices) -> HeldElements:
+    def where(self, selection: Mask | Indices) -> HeldElements:
         """Return the elements where the mask is true."""
-        return HeldElements(self.indices[chosen], self.segments[chosen])
+        return HeldElements(self.indices[selection], self.segments[selection])
 
     def merge_with(self, other: HeldElements) -> HeldElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""

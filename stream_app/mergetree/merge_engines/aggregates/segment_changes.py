@@ -152,22 +152,22 @@ class SegmentChanges(Segments):
             return ChangeOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
-    def last(self, chosen: Mask) -> Indices:
+    def last(self, mask: Mask) -> Indices:
         """Return the index of each segment's last chosen change, else -1: int64 [segments]."""
         # A running maximum costs a third of a `reduceat`. Its result may be before the segment.
-        so_far = np.maximum.accumulate(np.where(chosen, self.indices, -1))[self.ends]
+        so_far = np.maximum.accumulate(np.where(mask, self.indices, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
-    def first(self, chosen: Mask) -> Indices:
+    def first(self, mask: Mask) -> Indices:
         """Return the index of each segment's first chosen change, else the number of changes."""
         none = len(self.rows)
-        behind = np.minimum.accumulate(np.where(chosen, self.indices, none)[::-1])[::-1]
+        behind = np.minimum.accumulate(np.where(mask, self.indices, none)[::-1])[::-1]
         first = behind[self.starts]
         return np.where(first > self.ends, none, first)
 
-    def segments_with(self, chosen: Mask) -> Mask:
+    def segments_with(self, mask: Mask) -> Mask:
         """Return the mask of segments with a chosen change: bool [segments]."""
-        has: Mask = self.sums(chosen.astype(np.int64)) > 0
+        has: Mask = self.sums(mask.astype(np.int64)) > 0
         return has
 
     def sums(self, values: Indices) -> Indices:
@@ -175,9 +175,9 @@ class SegmentChanges(Segments):
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
-    def in_order(self, chosen: Mask) -> Indices:
+    def in_order(self, mask: Mask) -> Indices:
         """Return the indices of chosen changes by segment, the oldest value first."""
-        indices = np.flatnonzero(chosen)
+        indices = np.flatnonzero(mask)
         if not self.has(ChangeOp.ADD_OLDER):
             return indices
         is_late = self.is_any(ChangeOp.ADD_OLDER)[indices]
@@ -254,7 +254,7 @@ class SegmentChanges(Segments):
             result[segments] = reduce(result[segments], values[rows])
         return result
 
-    def rounds(self, chosen: Mask | None) -> Iterator[tuple[Indices, Indices]]:
+    def rounds(self, mask: Mask | None) -> Iterator[tuple[Indices, Indices]]:
         """Yield the chosen changes (None: all) in rounds, one change of each segment at a time.
 
         It serves functions in which each change needs the previous result. A round handles all
@@ -268,8 +268,8 @@ class SegmentChanges(Segments):
             if number:
                 active = active[self.lengths[active] > number]
             indices = self.starts[active] + number
-            if chosen is None:
+            if mask is None:
                 yield active, indices
             else:
-                is_chosen = chosen[indices]
+                is_chosen = mask[indices]
                 yield active[is_chosen], indices[is_chosen]

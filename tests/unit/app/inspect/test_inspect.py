@@ -18,7 +18,7 @@ from stream_app.app.inspect.bucket_trees import (
     not_due,
     run_rows,
 )
-from stream_app.app.inspect.views import listing, option_rows
+from stream_app.app.inspect.table_listings import listing, option_rows
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.table.opening import open_table
 from tests.support.files.plain_object import plain_object

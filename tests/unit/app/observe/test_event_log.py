@@ -83,7 +83,7 @@ def test_an_epochs_line_names_its_compactions(
         metrics=METRICS,
         in_driver=True,
     )
-    events.epoch(report)
+    events.on_epoch(report)
     line, compacted = caplog.messages
     assert line.endswith("; at most 5 runs, 1 compacting, 2 queued, waited 3.25 s before")
     assert compacted == LINE
@@ -96,7 +96,7 @@ def test_an_epochs_line_names_its_compactions(
     quiet = replace(
         report, parts=EpochSeconds(wait_s=0.01), compactions=(), metrics=CompactionMetrics()
     )
-    events.epoch(quiet)
+    events.on_epoch(quiet)
     [line] = caplog.messages
     assert line.endswith("; at most 0 runs, 0 compacting")
     event = json.loads(sink.getvalue().splitlines()[1])
@@ -110,7 +110,7 @@ def test_an_idle_commits_line_names_its_compactions(
     small = small_table(f"{tmp_path}/t", "k INT", ("k",))
     small.commit(("+I", {"k": 1}))
     snapshot = small.table.snapshots.snapshot(1)
-    events.idle_commit(IdleReport(snapshot, {5: 1, 1: 7}, (REPORT,), METRICS))
+    events.on_idle_commit(IdleReport(snapshot, {5: 1, 1: 7}, (REPORT,), METRICS))
     assert caplog.messages == ["idle commit: snapshot 1 APPEND", LINE]
     assert TOLD.items() <= json.loads(sink.getvalue()).items()
 
@@ -126,7 +126,7 @@ def test_a_column_is_warned_of_once_a_run(
     events.metrics = JobMetrics("db.t")
     columns = {(DriftKind.MISSING, "v"): sighting(2, 9), (DriftKind.UNKNOWN, "x"): sighting(1, 7)}
     for epoch in range(2):
-        events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(drift=columns)))
+        events.on_epoch(EpochReport(epoch=epoch, counts=DecodeCounts(drift=columns)))
     unknown, missing = (
         record.message for record in caplog.records if record.levelname == "WARNING"
     )
@@ -144,7 +144,7 @@ def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFix
     counts = DecodeCounts(drift={(DriftKind.CUT, "t"): RecordSighting(3, "t", 0, 7)})
     with caplog.at_level(logging.WARNING, "stream_app"):
         for _ in range(2):
-            log.epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochSeconds()))
+            log.on_epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochSeconds()))
     [warning] = caplog.messages
     assert warning.startswith("column 't' cuts off digits of times that it cannot hold")
     assert "source.debezium.cut-values" in warning
@@ -164,9 +164,9 @@ def test_names_of_columns_are_bounded(
         counts = counts.plus(DecodeCounts(drift={column: sighting(1, number)}))
     assert len(counts.drift) == COLUMN_NAMES_MAX + 1
     assert counts.drift[DriftKind.UNKNOWN, OTHER_COLUMNS] == sighting(200 - COLUMN_NAMES_MAX, 64)
-    events.epoch(EpochReport(epoch=0, counts=counts))
+    events.on_epoch(EpochReport(epoch=0, counts=counts))
     more = {(DriftKind.MISSING, f"m{number}"): sighting(1, number) for number in range(9)}
-    events.epoch(EpochReport(epoch=1, counts=DecodeCounts(drift=more)))
+    events.on_epoch(EpochReport(epoch=1, counts=DecodeCounts(drift=more)))
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == COLUMN_NAMES_MAX + 2
     assert max(map(len, warnings)) < 400
@@ -180,7 +180,7 @@ def test_the_log_says_whether_the_source_is_drained(
     events.drained(SourceProgress(4, 0, 0, {"t": {"0": 9}}))
     events.drained(SourceProgress(4, 0, 3, {"t": {"0": 9}}))
     events.drained(None)
-    events.epoch(EpochReport(epoch=5))
+    events.on_epoch(EpochReport(epoch=5))
     events.drained(SourceProgress(5, 1, 0, {"t": {"0": 9}}))
     new, behind, unknown, _, after_some = caplog.messages
     assert new == (
@@ -192,14 +192,14 @@ def test_the_log_says_whether_the_source_is_drained(
 
 
 class _Broken(JobListener):
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         raise ZeroDivisionError
 
 
 class _Counting(JobListener):
     looks = 0
 
-    def heartbeat(self) -> None:
+    def on_heartbeat(self) -> None:
         self.looks += 1
 
 
@@ -221,7 +221,7 @@ def test_numbers_that_fail_do_not_end_the_job(
 ) -> None:
     events = replace(log[0], metrics=JobMetrics("db.t"))
     for epoch in range(2):
-        events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(messages=-1)))
+        events.on_epoch(EpochReport(epoch=epoch, counts=DecodeCounts(messages=-1)))
     assert [event["epoch"] for event in map(json.loads, log[1].getvalue().splitlines())] == [0, 1]
     assert [record.exc_info is not None for record in caplog.records] == [True, False, False]
     assert "the job continues" in caplog.records[0].message

@@ -68,7 +68,7 @@ def run(
     with watched_job(tables, stream, Secrets(("quince",)), clock) as watched:
         watched.events.watch(job)
         for epoch in range(2):
-            watched.events.epoch(a_report(epoch, messages=10, changes=7))
+            watched.events.on_epoch(a_report(epoch, messages=10, changes=7))
             ends = {"shop.orders": {"0": 12, "1": 42 + epoch}}
             watched.events.progress(SourceProgress(epoch, 10, 0, ends))
             watched.events.heartbeat(True)

@@ -56,13 +56,13 @@ def test_an_epoch_is_a_trace_of_its_parts(
     clock = StandingClock(BEGAN_MS)
     traces = EpochTraces(receiver.url, "shop", clock, {})
     clock.sleep(7.5)
-    traces.epoch("shop.orders", a_report(3))
+    traces.on_epoch("shop.orders", a_report(3))
     clock.sleep(1)
-    traces.epoch("shop.items", a_report(3))
-    traces.epoch("shop.old", EpochReport(epoch=3, skipped=True))
+    traces.on_epoch("shop.items", a_report(3))
+    traces.on_epoch("shop.old", EpochReport(epoch=3, skipped=True))
     clock.sleep(31)
-    traces.heartbeat()
-    traces.epoch("shop.late", a_report(3))  # its span is in the same trace
+    traces.on_heartbeat()
+    traces.on_epoch("shop.late", a_report(3))  # its span is in the same trace
     traces.end()
     [of_resource] = ExportTraceServiceRequest.FromString(
         body_of(receiver, "/v1/traces")
@@ -101,7 +101,7 @@ def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends(
     def job() -> None:
         stream = StreamConfig(otlp_endpoint="http://127.0.0.1:1")
         with watchers(stream, "shop", StandingClock(), hide=str, ends_by_itself=True) as listeners:
-            listeners.call(lambda listener: listener.epoch("shop.orders", a_report(0)))
+            listeners.call(lambda listener: listener.on_epoch("shop.orders", a_report(0)))
             raise StorageError("the disk is full")
 
     with pytest.raises(StorageError, match="the disk is full"):
@@ -132,7 +132,7 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
     traces = EpochTraces(None, "shop", StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
-    traces.epoch("shop.orders", a_report(0))
+    traces.on_epoch("shop.orders", a_report(0))
     traces.end()
     [request] = receiver.posted
     assert (request.path, request.headers["authorization"]) == ("/v1/traces", "Bearer abc")
@@ -151,7 +151,7 @@ def test_the_key_goes_to_the_endpoint_alone(
     with http_receiver(status) as endpoint:
         endpoint.place = f"{receiver.url}/v1/traces"
         traces = EpochTraces(endpoint.url, "shop", StandingClock(BEGAN_MS), {})
-        traces.epoch("shop.orders", a_report(0))
+        traces.on_epoch("shop.orders", a_report(0))
         traces.end()
         assert {request.path for request in endpoint.posted} == {"/v1/traces"}
         assert {request.headers["api-key"] for request in endpoint.posted} == {"abc"}

@@ -119,7 +119,7 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     table.commit(("+I", {"k": 1}), properties={SOURCE_TIME_PROPERTY: "999970000"})
     metrics = JobMetrics("db", clock)
     metrics.source.began("db")
-    EventLog(clock, metrics=metrics).of_table("t").opened(table.table, {"topic"})
+    EventLog(clock, metrics=metrics).of_table("t").on_open(table.table, {"topic"})
     newest = table.table.snapshots.snapshot(1)
     assert number(metrics, "source_looked_timestamp_seconds", "db") == 1_000_000
     assert metrics.source.state().looked_s is None, "which /readyz asks for"

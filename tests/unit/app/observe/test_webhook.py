@@ -55,12 +55,12 @@ def test_the_notices_of_a_job() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.held("shop.orders", held(tries=0))  # it waits for its compactions
-        webhook.held("shop.orders", None)
-        webhook.held("shop.orders", held(tries=1))
-        webhook.held("shop.orders", held(tries=2))  # the same trouble again
-        webhook.held("shop.orders", None)
-        webhook.epoch("shop.orders", EpochReport(epoch=1))
+        webhook.on_held("shop.orders", held(tries=0))  # it waits for its compactions
+        webhook.on_held("shop.orders", None)
+        webhook.on_held("shop.orders", held(tries=1))
+        webhook.on_held("shop.orders", held(tries=2))  # the same trouble again
+        webhook.on_held("shop.orders", None)
+        webhook.on_epoch("shop.orders", EpochReport(epoch=1))
         webhook.stopped(UsageError("the topic is gone", fix="make it"))
         webhook.end()
         base = {"job": "shop", "time_ms": 1000}
@@ -106,17 +106,17 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook = a_webhook(receiver)
         clock = webhook.clock
         webhook.begin()
-        webhook.epoch("shop.orders", aside(value=2))
-        webhook.epoch("shop.orders", aside(value=1))
-        webhook.epoch("shop.orders", aside(value=1, partition=4))
-        webhook.quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
-        webhook.heartbeat()
+        webhook.on_epoch("shop.orders", aside(value=2))
+        webhook.on_epoch("shop.orders", aside(value=1))
+        webhook.on_epoch("shop.orders", aside(value=1, partition=4))
+        webhook.on_quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
+        webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)
-        webhook.heartbeat()
+        webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)
-        webhook.heartbeat()
-        webhook.epoch("shop.orders", aside(value=9))
-        webhook.epoch("shop.orders", aside(value=8))
+        webhook.on_heartbeat()
+        webhook.on_epoch("shop.orders", aside(value=9))
+        webhook.on_epoch("shop.orders", aside(value=8))
         webhook.end()
         events = [
             (notice["table"], notice["records"], notice["reasons"]) for notice in notices(receiver)
@@ -147,9 +147,9 @@ def test_a_notice_is_sent_again_unless_it_is_refused(caplog: pytest.LogCaptureFi
     with http_receiver(503, 429, 200, 404, 200) as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.held("shop.a", held(1))
-        webhook.held("shop.b", held(1))
-        webhook.held("shop.c", held(1))
+        webhook.on_held("shop.a", held(1))
+        webhook.on_held("shop.b", held(1))
+        webhook.on_held("shop.c", held(1))
         webhook.end()
         assert [notice["table"][-1] for notice in notices(receiver)] == ["a", "a", "a", "b", "c"]
     assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 404"]
@@ -161,16 +161,16 @@ def test_neither_a_redirect_nor_an_odd_answer_ends_the_sending(
     with http_receiver(302, 200) as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.held("shop.a", held(1))
-        webhook.held("shop.b", held(1))
+        webhook.on_held("shop.a", held(1))
+        webhook.on_held("shop.b", held(1))
         webhook.end()
         assert [notice["table"] for notice in notices(receiver)] == ["shop.a", "shop.b"]
     assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 302"]
     with no_http_server() as port:
         webhook = Webhook(Receiver(f"http://127.0.0.1:{port}"), "shop", StandingClock(), AT_ONCE)
         webhook.begin()
-        webhook.held("shop.a", held(1))
-        webhook.held("shop.b", held(1))
+        webhook.on_held("shop.a", held(1))
+        webhook.on_held("shop.b", held(1))
         webhook.end()
     assert len(caplog.messages) == 3
     assert caplog.messages[-1].startswith("the webhook did not take a notice of 'held': ")
@@ -200,7 +200,7 @@ def test_secrets_are_hidden_in_reasons() -> None:
         webhook = a_webhook(receiver)
         webhook.hide = Secrets(["swordfish"]).hide
         webhook.begin()
-        webhook.held("shop.a", replace(held(1), reason="no access with swordfish"))
+        webhook.on_held("shop.a", replace(held(1), reason="no access with swordfish"))
         webhook.stopped(UsageError("swordfish is wrong"))
         webhook.end()
         assert [notice["reason"] for notice in notices(receiver)] == [
@@ -217,7 +217,7 @@ def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixt
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
         webhook = Webhook(Receiver(address), "shop", StandingClock(), AT_ONCE)
         for number in range(WAITING_MAX + 3):
-            webhook.held(f"shop.t{number}", held(1))
+            webhook.on_held(f"shop.t{number}", held(1))
         assert len(caplog.messages) == 3
         assert caplog.messages[0] == "the webhook is behind: a notice is dropped: held"
         webhook.begin()

@@ -12,7 +12,7 @@ import pytest
 
 from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.cdc.source_tables import NO_TABLE
-from stream_app.cdc.wire.wire_format import json_of
+from stream_app.cdc.wire.wire_format import avro_as_json
 from stream_app.message_format_registry import FORMATS, message_format, source_facts
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
@@ -96,7 +96,7 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
     for schema, value in changes(random.Random(seed), count):
         number = numbers[schema["name"]]
         avro += [encoded(number, schema, value), None]
-        plain += [json_of(avro[-2] or b"", registry.schemas[number]["schema"]), None]
+        plain += [avro_as_json(avro[-2] or b"", registry.schemas[number]["schema"]), None]
     return batch(avro), batch(plain)
 
 

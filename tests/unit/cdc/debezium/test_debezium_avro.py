@@ -13,7 +13,7 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, AUTO, DECODER
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.wire.wire_format import json_of
+from stream_app.cdc.wire.wire_format import avro_as_json
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.message_format_registry import FORMATS, format_named
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
@@ -79,7 +79,7 @@ def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: 
     of_json = FORMATS["debezium-json"].make(table)
     settings = {**options, "schema.registry.url": registry.url, DECODER: decoder}
     of_avro = FORMATS["debezium-avro"].make(setup_of(columns, keys, settings, keeps))
-    plain = of_json.decode(batch([json_of(value, text) for value in values]))
+    plain = of_json.decode(batch([avro_as_json(value, text) for value in values]))
     decoded = of_avro.decode(batch(values))
     assert outcome(decoded) == outcome(plain)
     assert decoded.skipped == plain.skipped

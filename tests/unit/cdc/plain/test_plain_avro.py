@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.wire.wire_format import json_of
+from stream_app.cdc.wire.wire_format import avro_as_json
 from stream_app.errors import SourceError, UsageError
 from stream_app.message_format_registry import FORMATS
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
@@ -49,7 +49,7 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     settings = {**options, "schema.registry.url": registry.url}
     of_avro = FORMATS["avro"].make(setup_of(COLUMNS, ("id",), settings))
     text = json.dumps(schema)
-    plain = of_json.decode(batch([json_of(value, text) for value in values]))
+    plain = of_json.decode(batch([avro_as_json(value, text) for value in values]))
     decoded = of_avro.decode(batch(values))
     assert repr(rows_of(decoded)) == repr(rows_of(plain))
     assert reasons_of(decoded) == reasons_of(plain)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.plain.protobuf_values import json_of
+from stream_app.cdc.plain.protobuf_values import protobuf_document
 from stream_app.cdc.schema_registry_port import Registered
 from stream_app.cdc.wire.protobuf.protobuf_fields import connect_field, fields_of
 from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
@@ -99,7 +99,8 @@ def test_columns_have_what_google_reads(registry: Registry, seed: int) -> None:
     values = [protobuf_bytes(schema, [0], a_row(rng)) for _ in range(rng.choice([1, 40, 400]))]
     message_type = message_class(One(schema), schema.number, [0])
     texts = [
-        json.dumps(json_of(message_type, value[6:], schema.number)).encode() for value in values
+        json.dumps(protobuf_document(message_type, value[6:], schema.number)).encode()
+        for value in values
     ]
     plain = a_format(COLUMNS, name="json", options={**AS_SENT, **IGNORE}).decode(batch(texts))
     decoded = protobuf(registry).decode(batch(values))

@@ -48,7 +48,7 @@ def decoded(
         ops=np.array([ord(op) for op, _, _ in records], np.uint8),
         has_before=np.array([before is not None for _, before, _ in records]),
         has_after=np.array([after is not None for _, _, after in records]),
-        kinds=[JsonKind.NUMBER] * len(READINGS),
+        json_kinds=[JsonKind.NUMBER] * len(READINGS),
         before=columns(1),
         after=columns(2),
         suspects=np.array([at in suspects for at in range(len(records))]),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.inspect.files import BucketChoice
+from stream_app.app.inspect.snapshot_files import BucketChoice
 from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import UsageError
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales

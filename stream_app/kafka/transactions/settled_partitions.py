@@ -101,8 +101,8 @@ def _ends_of_repeats(
     old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():
         awaited[partitions[code]] = facts.earlier.top_of_new(partitions[code][0])
-    named = np.stack([changes["transaction"], changes["order"]], axis=1)
-    _, inverse, count = np.unique(named, axis=0, return_inverse=True, return_counts=True)
+    pairs = np.stack([changes["transaction"], changes["order"]], axis=1)
+    _, inverse, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     again = changes[["partition", "transaction"]][count[inverse.ravel()] > 1]
     commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
     for code, transaction in np.unique(again).tolist() if len(again) else ():

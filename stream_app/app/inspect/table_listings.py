@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from stream_app.app.config.secrets import HIDDEN, is_secret
-from stream_app.app.inspect.files import EVERYTHING, BucketChoice, key_text, live_files
+from stream_app.app.inspect.snapshot_files import EVERYTHING, BucketChoice, key_text, live_files
 from stream_app.app.text.listing import Listing, size_text, time_text
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import OPTIONS
@@ -53,8 +53,8 @@ def file_listing(
         names: the names of the shown columns; empty for all.
     """
     facts = _files(table)
-    shown = {name: fact for name, fact in facts.items() if not names or name in names}
-    return _listing("files", table, entries, shown)
+    columns = {name: fact for name, fact in facts.items() if not names or name in names}
+    return _listing("files", table, entries, columns)
 
 
 def _listing(

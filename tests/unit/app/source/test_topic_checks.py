@@ -12,7 +12,7 @@ from stream_app.app.source.broker_connection import (
     reachable_servers,
     uncheckable_settings,
 )
-from stream_app.app.source.preflight import recreated_topics
+from stream_app.app.source.topic_checks import recreated_topics
 from stream_app.errors import SourceError
 
 JAAS = (

@@ -1,4 +1,4 @@
-"""The decoders that are compiled, by what they read; a new one is a line in each method here.
+"""The layouts of the compiled decoders, by what they read; a new one is a line in each place here.
 
 Called by `decoder_choice`, through which every format comes to its decoder.
 """
@@ -12,7 +12,7 @@ from stream_app.cdc.compiled.document_layout import DocumentLayout
 from stream_app.cdc.compiled.image_columns import ImageLayout
 
 
-class CompiledForms:
+class CompiledLayouts:
     """The compiled decoders.
 
     Attributes:

@@ -1,1 +1,0 @@
-"""Describes a whole database at one transaction of its source."""
