@@ -87,7 +87,7 @@ def test_a_table_that_waits_grows_stale() -> None:
 
 
 def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
-    """Its own newest message is hours old; it lacks nothing until it waits."""
+    """The table's newest message is hours old, but it lacks nothing until it waits."""
     clock = StandingClock(20_000_000)
     metrics = JobMetrics("db", clock)
     metrics.of_table("quiet").epoch(epoch_until(9_000))

@@ -270,7 +270,9 @@ TABLES = Path(__file__).resolve().parents[3] / "fixtures" / "java_tables" / "jav
 
 @pytest.mark.parametrize("table", sorted(TABLES.iterdir()), ids=lambda table: table.name)
 def test_pages_that_java_wrote_are_laid_into_a_small_file(table: Path) -> None:
-    """All of each column, with the bounds that the footer has: these tables are small."""
+    """The reader takes all pages of each column, within the footer's bounds: these tables are
+    small.
+    """
     for path in table.rglob("*.parquet"):
         data = path.read_bytes()
         file = pq.ParquetFile(io.BytesIO(data))
