@@ -29,9 +29,7 @@ def test_every_table_equals_its_source(
     paimon_java: PaimonJava,
     seed: int,
 ) -> None:
-    """Twelve tables of PostgreSQL and of MariaDB have all types and values, and ALTERs of all
-    kinds.
-    """
+    """Twelve tables of PostgreSQL and of MariaDB have all types and ALTERs of all kinds."""
     with database_proof(tmp_path, testbed, seed, name="whole", alters=True) as proof:
         for _ in range(KILLS):
             proof.work_and_kill(STEPS)

@@ -261,9 +261,7 @@ def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
 
 
 def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
-    """A user can run the command of `ingest --print` as it is, without the environment of
-    run.sh.
-    """
+    """A user can run the command of `ingest --print` without the environment of run.sh."""
     running(harness, harness.topic([change(1, "a")]))
     words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
     printed = subprocess.run(

@@ -79,9 +79,7 @@ def test_each_reads_and_compacts_what_the_other_wrote(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, keys: tuple[str, ...],
     options: dict[str, str],
 ) -> None:  # fmt: skip
-    """The files have four schemas, most of whose types differ; a column of numbers becomes
-    texts.
-    """
+    """The files have four schemas with different types; a column of numbers becomes texts."""
     noise = random.Random(seed)
     location = a_table(tmp_path, COLUMNS, keys, **options).location
     for step in ((), *STEPS):

@@ -255,9 +255,7 @@ def _two_tables(folder: Path, case: EngineCase, **options: str) -> tuple[FileSto
 def test_rows_are_those_of_a_table_that_paimon_alone_writes(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    """The rows agree after each flush, compaction and restart; the writers of our table take
-    turns.
-    """
+    """The rows agree after each flush, compaction and restart; our table's writers take turns."""
     case, rng = CASES[name], random.Random(f"{seed} {name}")
     table, twin = _two_tables(tmp_path, case, **{"write-only": "true"})
     writer, changes = TableWriter(table), Rows(table.schema, case, rng)

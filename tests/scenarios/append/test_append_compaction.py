@@ -104,9 +104,7 @@ def test_the_fifth_small_file_makes_them_one(tmp_path: Path) -> None:
 
 
 def test_each_partition_waits_for_itself(tmp_path: Path) -> None:
-    """After five rounds without enough files, the planner joins two when other partitions have
-    some.
-    """
+    """After five rounds without enough files, the planner joins two when others have some."""
     writer = TableWriter(a_table(tmp_path, "dt"), CompactInThreads)
     writer.write(rows(0, dt="a"))
     writer.write(rows(1, dt="a"))
@@ -173,9 +171,7 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
 
 
 def test_a_compaction_that_fails_for_a_while_succeeds_in_the_end(tmp_path: Path) -> None:
-    """After three failures the job waits for it no more; epochs continue, and so do the
-    attempts.
-    """
+    """After three failures the job waits for it no more, but continues its attempts."""
     writer = TableWriter(a_table(tmp_path), lambda table: CompactInThreads(table, FAILURES_MAX))
     for epoch in range(5):
         writer.write(rows(epoch))
@@ -355,9 +351,7 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
 
 
 def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
-    """A full compaction reads snapshots up to the newest of its time; the next compactions
-    read on.
-    """
+    """A full compaction reads snapshots up to the newest; the next compactions read on."""
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))

@@ -130,9 +130,7 @@ def named_index_files(table: FileStoreTable) -> set[str]:
 
 
 def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path: Path) -> None:
-    """The job compacts two partitions, and another writer deletes rows in the second one
-    meanwhile.
-    """
+    """The job compacts two partitions while another writer deletes rows in the second one."""
     table = a_table(tmp_path, deletion_vectors__enabled="true")
     writer = TableWriter(table, CompactLater)
     executor = writer.executor

@@ -124,9 +124,7 @@ def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_
 
 
 def test_a_snapshot_that_is_overwritten_later_is_missed(tmp_path: Path) -> None:
-    """The job misses one as well that follows another writer's snapshot, which it has not
-    yet read.
-    """
+    """The job also misses one behind another writer's snapshot, which it has not yet read."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")
@@ -159,9 +157,7 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
 
 
 def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
-    """Another writer's snapshots have come and expired, so the job reads all known buckets
-    again.
-    """
+    """Another writer's snapshots have expired, so the job reads all known buckets again."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")

@@ -114,9 +114,7 @@ def edit(table: FileStoreTable, number: int, change: Callable[[dict[str, Any]], 
 def test_a_job_that_was_away_does_not_write_its_pending_epoch_again(
     jobs: Jobs, meanwhile: Callable[[Jobs], None]
 ) -> None:
-    """The job's checkpoint lacks the end of its last epoch, and all of its snapshots have
-    expired.
-    """
+    """Its checkpoint lacks the end of its last epoch, and all its snapshots have expired."""
     for _ in range(2):
         jobs.write(jobs.first, 3)
         meanwhile(jobs)

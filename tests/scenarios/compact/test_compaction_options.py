@@ -207,9 +207,7 @@ def test_the_snapshot_of_a_compaction_has_its_reason(tmp_path: Path) -> None:
 
 
 def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
-    """After two runs no data comes; the running job has an interval of ten minutes, and an hour
-    passes.
-    """
+    """The running job has an interval of ten minutes, and no data comes for an hour."""
     table = a_table(tmp_path, compaction__optimization_interval="10 min")
     writer = TableWriter(table)
     for epoch in range(2):

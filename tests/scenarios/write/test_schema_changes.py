@@ -143,9 +143,7 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
 
 
 def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Path) -> None:
-    """The compaction takes files of the older schema alone. It ends after the ALTER and another's
-    rows.
-    """
+    """The compaction takes files of the older schema, and ends after the ALTER and other rows."""
     job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=2)
     executors: list[CompactInThreads] = []
 

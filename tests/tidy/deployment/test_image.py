@@ -53,9 +53,7 @@ def test_the_image_gives_up_what_it_does_not_need() -> None:
 
 
 def test_the_image_takes_the_product_it_has_installed() -> None:
-    """Without `-P` Python would take the sources beside it, and the image leaves their stage
-    behind.
-    """
+    """Without `-P` Python would import the sources beside it, which the image leaves behind."""
     assert set(re.findall(r"/opt/stream_app/bin/python (-\w)", DOCKERFILE)) == {"-P"}
 
 

@@ -64,9 +64,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
 
 
 def test_a_table_that_waits_grows_stale() -> None:
-    """A wait for compactions is no error, but counts as well, even before the table's first
-    message.
-    """
+    """A wait for compactions is no error but counts, even before the table's first message."""
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     log = EventLog(clock, metrics=metrics)

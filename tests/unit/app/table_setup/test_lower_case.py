@@ -1,6 +1,4 @@
-"""With `case-sensitive = false`, tables and columns get names in lower case, as in Paimon's
-jobs.
-"""
+"""With `case-sensitive = false`, tables and columns get lower-case names, as in Paimon's jobs."""
 
 from __future__ import annotations
 

@@ -47,9 +47,7 @@ def test_the_source_s_key_works_out_of_the_box(topic: str, identity: str) -> Non
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
 @pytest.mark.parametrize("identity", ["auto", "default"])
 def test_a_wider_primary_key_is_not_guessed(topic: str, identity: str) -> None:
-    """The messages are two updates, of the amount and of dt, and two deletes, one of which is of a
-    changed key.
-    """
+    """There are two updates, of the amount and of dt, and two deletes, one for a changed key."""
     rows, reasons = table_of(topic, ("dt", "id"), **{"replica-identity": identity})
     assert list(reasons) == [3, 4, 5, 8]
     assert all(MISMATCH in reason for reason in reasons.values())
