@@ -64,9 +64,15 @@ def int64s_of(array: pa.Array) -> Int64s:
 
 def valid_of(array: pa.Array) -> Bools:
     """Return the mask of the values that are not null: bool [n]."""
-    if array.null_count == 0:
+    if not array.null_count:
         return np.ones(len(array), np.bool_)
-    return bools_of(array.is_valid())
+    validity = array.buffers()[0]
+    if validity is None:  # an array of the type null has no buffer
+        return np.zeros(len(array), np.bool_)
+    # This takes a tenth of the time of `is_valid`.
+    bits = np.frombuffer(validity, np.uint8)
+    end = array.offset + len(array)
+    return np.unpackbits(bits, bitorder="little", count=end)[array.offset :].view(np.bool_)
 
 
 def bools_of(array: pa.Array) -> Bools:

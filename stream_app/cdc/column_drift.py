@@ -51,7 +51,7 @@ class DriftKind(enum.Enum):
 
 
 class DriftReaction(enum.Enum):
-    """How a record is treated; the values are those of the options."""
+    """The treatment of a record; the values are those of the options."""
 
     WARN = "warn"
     IGNORE = "ignore"

@@ -74,7 +74,7 @@ def lower_case_table(table: SourceTable) -> SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class LowerCaseDescription:
-    """Describes messages with lower-case names; see `SourceFacts.describe`.
+    """A description of messages with lower-case names; see `SourceFacts.describe`.
 
     It describes each message separately, because messages may spell a column differently.
     """

@@ -26,7 +26,7 @@ from stream_app.model.source.source_table import SourceTable
 
 
 class MessageFormat(Protocol):
-    """Turns a batch of messages into row changes. Can be pickled.
+    """A decoder of batches of messages to row changes. Can be pickled.
 
     A format reports the records that it cannot read. `Pipeline` turns unexpected exceptions into
     bad records, so no message can stop the job by mistake.

@@ -69,7 +69,7 @@ class StepPlace(IntEnum):
 
 
 class Step(Protocol):
-    """Adapts the results of a batch of messages. Can be pickled."""
+    """A step that adapts the results of a batch of messages. Can be pickled."""
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
         """Process each message independently: no result depends on another message.

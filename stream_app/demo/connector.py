@@ -112,7 +112,7 @@ Message = tuple[str, bytes, bytes | None]
 
 @dataclass(slots=True)
 class Connector:
-    """Changes a table's rows, and returns the messages about each change."""
+    """A connector that changes a table's rows, and returns the messages about each change."""
 
     now_us: int
     _transaction: int = field(init=False, default=743)

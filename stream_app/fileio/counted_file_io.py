@@ -49,7 +49,7 @@ class StoreRequests:
 
 @dataclass(frozen=True, slots=True)
 class CountedFileIO:
-    """Wraps another `FileIO`, and counts the requests that `_KIND_OF` names."""
+    """A wrapper of another `FileIO` that counts the requests that `_KIND_OF` names."""
 
     files: FileIO
     requests: StoreRequests = field(default_factory=StoreRequests, compare=False, repr=False)

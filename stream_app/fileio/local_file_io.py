@@ -25,7 +25,7 @@ from stream_app.fileio.file_io import FileStatus, UnsyncedError
 
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:
-    """Writes files of this machine so that they survive its crash."""
+    """The files of this machine, written so that they survive its crash."""
 
     def check_atomic_create(self, folder: str) -> None:
         """Do nothing: POSIX promises atomic links."""

@@ -14,7 +14,7 @@ from stream_app.fileio.file_io import FileIO
 
 
 class OptionSource(Protocol):
-    """Renews options of a store, such as a login that expires; can be pickled."""
+    """A source of options that change, such as a login that expires; can be pickled."""
 
     @property
     def age_max_s(self) -> float:
@@ -32,7 +32,7 @@ class OptionSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAccess:
-    """How Spark accesses the same files through Hadoop.
+    """The way in which Spark accesses the same files through Hadoop.
 
     Attributes:
         location: converts a location to Spark's form.

@@ -223,7 +223,7 @@ class FooterStats:
 
 
 class GatheredStats:
-    """Collects the statistics of rows while a file is written whose format has none.
+    """The statistics of rows that the writer of a file collects where its format has none.
 
     Args:
         schema: the schema of the file.

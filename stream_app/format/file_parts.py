@@ -32,7 +32,7 @@ int64 [k]. A value that is not of the column's type raises a `CorruptFileError`.
 
 
 class PartChoice(Protocol):
-    """Chooses which parts of a file are read."""
+    """A choice of the parts of a file to read."""
 
     @property
     def columns(self) -> Sequence[tuple[str, DataType]]:

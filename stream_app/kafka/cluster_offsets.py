@@ -115,7 +115,7 @@ class _NoAnswerError(Exception):
 
 @dataclass(slots=True)
 class ClusterOffsets:
-    """Asks a cluster for the oldest or newest offsets of some topics; for one thread.
+    """A client that asks a cluster for the oldest or newest offsets of some topics; for one thread.
 
     Attributes:
         client: the options of librdkafka, which may hold passwords.

@@ -26,7 +26,7 @@ _WORD = 8
 
 @dataclass(frozen=True, slots=True)
 class HeaderHeads:
-    """Puts the named headers of a message before its key and value; None puts nothing."""
+    """The headers that a reader puts before a message's key and value; with None it adds none."""
 
     headers: SchemaHeaders | None
 

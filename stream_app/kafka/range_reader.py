@@ -106,7 +106,7 @@ class _Progress:
 
 
 class RangeReader:
-    """Reads ranges one after another; for one thread of the process that made it.
+    """A reader of ranges, one after another; for one thread of the process that made it.
 
     Raises:
         UsageError: librdkafka refuses the settings.

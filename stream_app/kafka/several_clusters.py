@@ -32,7 +32,7 @@ def unknown_cluster(topic: str) -> WrongSourceError:
 
 @dataclass(slots=True)
 class ClusterClients:
-    """Has the methods of `KafkaClient` that read, and a client for each cluster that is read.
+    """The methods of `KafkaClient` that read, with a client for each cluster that is read.
 
     Attributes:
         settings: the settings of each cluster, of which the first has an empty name.
@@ -111,7 +111,7 @@ def open_client(
 
 @dataclass(frozen=True, slots=True)
 class JoinedOffsets:
-    """Has the methods of `ClusterOffsets`; it waits while one of the clusters cannot answer.
+    """The methods of `ClusterOffsets`, which wait while one of the clusters cannot answer.
 
     Attributes:
         clusters: the job's clusters by name, of which the first has an empty name.

@@ -35,7 +35,7 @@ class WrittenFiles:
 
 
 class KeyValueFileWriter(Protocol):
-    """Writes sorted key-value batches, and begins a new file at the target size."""
+    """A writer of sorted key-value batches, which begins a new file at the target size."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows, in key order over all calls."""
@@ -51,7 +51,7 @@ class KeyValueFileWriter(Protocol):
 
 
 class OldRows(Protocol):
-    """Looks up rows that the table has in a bucket."""
+    """A lookup of the rows that the table has in a bucket."""
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
@@ -101,7 +101,7 @@ class HiddenChanges(Protocol):
 
 
 class KeyValueFileReader(Protocol):
-    """Reads the files of one bucket."""
+    """A reader of one bucket's files."""
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a data file in key order, in the layout's schema.
@@ -113,7 +113,7 @@ class KeyValueFileReader(Protocol):
 
 
 class RowPositionReader(Protocol):
-    """Reads the rows of one bucket with their positions."""
+    """A reader of one bucket's rows with their positions."""
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
         """Yield the live rows of a data file, and their positions in the file.

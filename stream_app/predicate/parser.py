@@ -135,7 +135,7 @@ def check_grammar(text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Parser(TokenCursor):
-    """Reads tokens from left to right, with one method for each rule of the grammar.
+    """A parser that reads tokens from left to right, with one method for each rule of the grammar.
 
     Attributes:
         judges_columns: whether columns must exist, and literals and tests must fit their types.

@@ -86,7 +86,7 @@ def tokens_of(text: str, subject: str = "condition") -> list[Token]:
 
 @dataclass(slots=True, kw_only=True)
 class TokenCursor:
-    """Consumes the tokens of a condition from left to right.
+    """A cursor that consumes the tokens of a condition from left to right.
 
     Attributes:
         subject: the kind of text: a ``condition`` or a ``column``.

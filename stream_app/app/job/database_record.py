@@ -29,7 +29,7 @@ _PRUNES_AFTER_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseRecord:
-    """Records the database snapshots of one job, and deletes expired ones.
+    """The record of one job's database snapshots, which deletes expired ones.
 
     Attributes:
         epoch_tables: the tables of the job.

@@ -7,16 +7,17 @@ each table fails alone, and new tables appear with their first messages.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.loading import JobLoad
 from stream_app.app.job.table_checks import CheckedTable, SampledDatabase
 from stream_app.app.table_setup.database_tables import DatabaseTables
-from stream_app.app.table_setup.source_statements import statements_of
+from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
-from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochSettings
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, EpochSettings, MessageSplitter
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import (
@@ -65,11 +66,15 @@ def job_rounds(
     Raises:
         TableNotFoundError: a table does not exist any more, and its first load has not ended.
     """
-    table_feeds = _table_feeds(prepared, feeds)
+    match prepared:
+        case CheckedTable(table):
+            parts = _RoundParts([feeds.of_only_table(table)], StoppingTables, AllToOneTable())
+        case DatabaseTables():
+            parts = _database_parts(prepared, feeds, clock, is_load=load is not None)
     if load is not None:
-        load.check_tables((feed.table_job.table for feed in table_feeds), feeds.state_file.folder)
-    epoch_tables = _tables_class(prepared, load)(
-        table_feeds,
+        load.check_tables((feed.table_job.table for feed in parts.feeds), feeds.state_file.folder)
+    epoch_tables = parts.tables_class(
+        parts.feeds,
         epoch_log=epoch_log,
         state_file=feeds.state_file,
         now_ms=clock.now_ms,
@@ -77,32 +82,41 @@ def job_rounds(
         load_epochs=0 if load is None else load.epochs,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
-    if isinstance(prepared, CheckedTable):
-        settings = settings.with_splitter(AllToOneTable())
-        return EpochRounds(tables=epoch_tables, settings=settings, runner=runner, clock=clock)
-    splitter = prepared.splitter(table_feeds, frozenset(feeds.state_file.state.held))
     return EpochRounds(
         tables=epoch_tables,
-        settings=settings.with_splitter(splitter),
+        settings=settings.with_splitter(parts.splitter),
         runner=runner,
         clock=clock,
-        newcomers=prepared,
-        read_statements=statements_of(prepared.tables, feeds.state_file, clock.now_ms),
+        newcomers=parts.newcomers,
+        read_statements=parts.read_statements,
     )
 
 
-def _table_feeds(prepared: CheckedTable | DatabaseTables, feeds: JobFeeds) -> list[TableFeed]:
-    """Return the feeds of the job's tables, and create the tables that the database lacks."""
-    if isinstance(prepared, CheckedTable):
-        return [feeds.of_only_table(prepared.table)]
+class _RoundParts(NamedTuple):
+    """The parts in which a job of one table and a job of a database differ.
+
+    Attributes:
+        tables_class: decides what the error of a table ends.
+        newcomers, read_statements: see `EpochRounds`.
+    """
+
+    feeds: list[TableFeed]
+    tables_class: type[EpochTables]
+    splitter: MessageSplitter
+    newcomers: DatabaseTables | None = None
+    read_statements: SourceStatements | None = None
+
+
+def _database_parts(
+    database: DatabaseTables, feeds: JobFeeds, clock: Clock, *, is_load: bool
+) -> _RoundParts:
+    """Return the parts for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
-    return [*prepared.known_feeds(), *prepared.create(prepared.first_messages).feeds]
-
-
-def _tables_class(
-    prepared: CheckedTable | DatabaseTables, load: JobLoad | None
-) -> type[EpochTables]:
-    """Return the class that decides what the error of a table ends."""
-    if isinstance(prepared, CheckedTable):
-        return StoppingTables
-    return HoldingTables if load is None else LoadingTables
+    table_feeds = [*database.known_feeds(), *database.create(database.first_messages).feeds]
+    return _RoundParts(
+        table_feeds,
+        LoadingTables if is_load else HoldingTables,
+        database.splitter(table_feeds, frozenset(feeds.state_file.state.held)),
+        newcomers=database,
+        read_statements=statements_of(database.tables, feeds.state_file, clock.now_ms),
+    )

@@ -33,7 +33,7 @@ Ends = Mapping[KafkaPartition, int]
 
 
 class LostOffsets(Protocol):
-    """Records offsets that a reader wants and that the topics do not have."""
+    """The offsets that a reader wants and that the topics do not have."""
 
     def add_gap(self, kafka_partition: KafkaPartition, begin: int) -> None:
         """Record that the topic has deleted the messages before `begin`."""

@@ -71,7 +71,7 @@ def is_of_storage(error: BaseException) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseTables:
-    """Opens, creates and remembers the job's tables. Implements `Newcomers`.
+    """The job's tables, which it opens, creates and remembers. Implements `Newcomers`.
 
     Attributes:
         state_file: the job's state in its checkpoint.

@@ -30,7 +30,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class SourceStatements:
-    """Records, in the job's state, which tables and columns the statements have renamed."""
+    """The tables and columns that statements have renamed, in the job's state."""
 
     ddl_of: DdlOf
     state_file: JobStateFile

@@ -31,7 +31,7 @@ class TakenError(Exception):
 
 @dataclass(slots=True)
 class Connections:
-    """Runs statements, each as a separate transaction. Threads may share it.
+    """Connections that run statements, each as a separate transaction. Threads may share them.
 
     A failed connection is closed. If it was idle before, the statement is repeated once on a new
     one, because a database closes idle connections. So a statement may already have had its effect,

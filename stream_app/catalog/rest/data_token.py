@@ -21,7 +21,7 @@ _AGE_MAX_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DataToken:
-    """Implements `OptionSource` by requests to the catalog; can be pickled, with the login."""
+    """An `OptionSource` that asks the catalog; can be pickled, with the login."""
 
     api: RestApi
     identifier: Identifier

@@ -89,7 +89,7 @@ def table_path(identifier: Identifier, *more: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestApi:
-    """Sends requests to one catalog; can be pickled, with its login.
+    """A client of one catalog; can be pickled, with its login.
 
     Attributes:
         uri: the address of the server, without a slash at the end.

@@ -73,7 +73,7 @@ def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
 
 @dataclass(frozen=True, slots=True)
 class ByteWords:
-    """Reads eight bytes as one number, at any position of some data."""
+    """A view of eight bytes as one number, at any position of some data."""
 
     data: Bytes
 

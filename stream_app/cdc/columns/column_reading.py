@@ -44,7 +44,7 @@ class JsonKind(enum.IntEnum):
 
 
 class Encoding(enum.Enum):
-    """What a JSON number or string encodes; the values are those of ``column.NAME.encoding``."""
+    """The meaning of a JSON number or string; the values are those of ``column.NAME.encoding``."""
 
     EPOCH_SECONDS = "epoch-seconds"
     EPOCH_MILLIS = "epoch-millis"

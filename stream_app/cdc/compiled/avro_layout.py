@@ -232,7 +232,7 @@ class _UnsupportedError(Exception):
 
 @dataclass(slots=True)
 class _AvroSteps:
-    """Converts a schema to the steps of its walk, and numbers the columns; see `AvroLayout`."""
+    """The steps of the walk over a schema, and the numbers of its columns; see `AvroLayout`."""
 
     columns: Mapping[str, int]
     texts: Sequence[_Path]

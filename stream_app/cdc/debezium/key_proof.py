@@ -169,7 +169,7 @@ def remedies(rules: KeyRules, fields: Fields) -> str:
 
 @dataclass(slots=True)
 class KeyCheck:
-    """Judges the messages of one table.
+    """A check whether the keys in one table's messages are certain.
 
     Attributes:
         quarantines: whether a record that is not certain becomes a bad one; else it stops the job.

@@ -84,7 +84,7 @@ class _Shape:
 
 @dataclass(slots=True)
 class MessageKeys:
-    """Reads keys, and caches the shapes that it has seen."""
+    """A reader of keys, which caches the shapes that it has seen."""
 
     _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 

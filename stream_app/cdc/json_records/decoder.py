@@ -124,7 +124,7 @@ class ValueReads(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShapeDecoder:
-    """Decodes values of one group into the outcome of their batch."""
+    """A decoder of one group's values into the outcome of their batch."""
 
     reads: ValueReads
     images_of: ImagesOf

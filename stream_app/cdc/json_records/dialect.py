@@ -132,7 +132,7 @@ class Table:
 
 
 class Dialect(Protocol):
-    """Reads the messages of one format, and describes their tables. Can be pickled."""
+    """A reader of one format's messages, which also describes their tables. Can be pickled."""
 
     @property
     def schema_marker(self) -> bytes:

@@ -60,7 +60,7 @@ EVERY_SOURCE = SourceChoice()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
-    """Decodes the messages that a table accepts; the others become bad records.
+    """A step that decodes the messages that a table accepts; the others become bad records.
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see

@@ -45,7 +45,7 @@ _NAMES = frozenset([_VERSION, "data"])
 
 
 class EventData(Protocol):
-    """What the data of events means, as messages of a format. Can be pickled."""
+    """The meaning of events' data, as messages of a format. Can be pickled."""
 
     @property
     def attributes(self) -> tuple[str, ...]:

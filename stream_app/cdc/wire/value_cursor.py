@@ -68,7 +68,7 @@ def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroVa
 
 
 class ValueCursor:
-    """Reads the values of n messages from the positions where they begin.
+    """A cursor over the values of n messages, from the positions where they begin.
 
     Attributes:
         positions: int64 [n]; where the next value of each message begins.

@@ -186,7 +186,7 @@ def _session() -> Any:
 
 
 class RenewedKeys:
-    """Gives keys to obstore on request; all threads of a process may share it.
+    """A source of keys for obstore on request; all threads of a process may share it.
 
     Args:
         keys: the current keys; None: the source must provide them.

@@ -107,7 +107,7 @@ class _PassingParts:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfKeys:
-    """Chooses the parts of a sorted file that may have one of the given keys.
+    """A choice of the parts of a sorted file that may have one of the given keys.
 
     It uses only the first key column, whose values ascend from part to part.
 

@@ -20,7 +20,7 @@ from stream_app.format.json_object import JsonObject, encode_object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryAnnouncement:
-    """Announces that an expiry deletes snapshots, which may be half deleted.
+    """An announcement that an expiry deletes snapshots, which may be half deleted.
 
     Attributes:
         begin, end: the numbers from `begin` to before `end`.
@@ -66,7 +66,7 @@ class ExpiryAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackAnnouncement:
-    """Announces that a rollback deletes everything newer than one version.
+    """An announcement that a rollback deletes everything newer than one version.
 
     Attributes:
         target: the number of that version.

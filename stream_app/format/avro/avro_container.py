@@ -148,7 +148,7 @@ def write_records(
 
 
 class AvroContainer:
-    """Frames records as the parts of a container file.
+    """A container file, whose parts frame the records.
 
     Args:
         schema: as `fastavro.parse_schema` returns it.

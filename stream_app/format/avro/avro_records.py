@@ -54,7 +54,7 @@ _UNCHANGED: FieldCodec = (lambda value: value, lambda value: value)
 
 
 class RecordCodec:
-    """Converts objects of a class to records, and back.
+    """A codec between objects of a class and records.
 
     The attribute of a field has its name in lower case, without the leading underscore.
 

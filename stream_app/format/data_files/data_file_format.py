@@ -63,7 +63,7 @@ class DataFileSink(Protocol):
 
 
 class DataFileFormat(Protocol):
-    """Reads and writes data files of one format."""
+    """A reader and writer of one format's data files."""
 
     def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> DataFileSink:
         """Begin a file.

@@ -85,7 +85,7 @@ def numbered_batches(
 
 
 class _OpenFile:
-    """Reads columns of an open file."""
+    """A reader of an open file's columns."""
 
     def __init__(
         self,

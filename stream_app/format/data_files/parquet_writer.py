@@ -97,7 +97,7 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """Stores timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
+    """A writer of timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
 
     pyarrow writes all or no timestamps of a file as INT96. So this writer stores the coarse ones as
     plain INT64, and describes them in the footer as in a file without INT96.

@@ -152,7 +152,7 @@ def _concatenate(entries: pa.Array, order: Ints) -> bytes:
 
 @dataclass(slots=True)
 class _BitmapReader:
-    """Looks values up. In version 2 it reads only the block that may have a value."""
+    """A lookup of values. In version 2 it reads only the block that may have a value."""
 
     body: bytes
     data_type: DataType

@@ -75,7 +75,7 @@ class _Chunk:
 
 
 class ChunkedDictionary:
-    """Looks up the codes of values."""
+    """A dictionary that looks up the codes of values."""
 
     def __init__(self, data: bytes, position: int, codec: ValueCodec) -> None:
         head_length, version, count, offsets_length, heads_length = _HEAD.unpack_from(

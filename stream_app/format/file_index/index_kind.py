@@ -47,7 +47,7 @@ class IndexTest:
 
 
 class IndexBuilder(Protocol):
-    """Builds the index of one column of one data file."""
+    """A builder of the index of one column of one data file."""
 
     def add(self, values: pa.Array) -> None:
         """Add the column's values of the next rows."""
@@ -59,7 +59,7 @@ class IndexBuilder(Protocol):
 
 
 class IndexReader(Protocol):
-    """Reads the index of one column of one data file."""
+    """A reader of the index of one column of one data file."""
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return the rows that may pass, by their positions in the file; None if any may."""

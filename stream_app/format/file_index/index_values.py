@@ -98,7 +98,8 @@ def _numpy(values: pa.Array) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class ValueCodec:
-    """Encodes a type's values for indexes that list them: big-endian, a text after its length.
+    """An encoding of a type's values in indexes that list them: big-endian, texts after their
+    length.
 
     Attributes:
         width: the bytes of a number; None for texts.

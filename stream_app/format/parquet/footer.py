@@ -71,7 +71,7 @@ def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
 
 
 class HeldBackFooter(io.RawIOBase):
-    """Passes on a file's bytes, but holds back its footer until it is changed."""
+    """A sink that passes on a file's bytes, but holds back its footer until it is changed."""
 
     def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ HashedRows = Counter[tuple[bytes, int, int]]
 
 @dataclass(slots=True)
 class GroupSums:
-    """Sums up rows by groups of their keys."""
+    """The sums of rows by groups of their keys."""
 
     keys: Sequence[PlacedColumn]
     columns: Sequence[PlacedColumn]

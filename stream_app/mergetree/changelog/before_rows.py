@@ -30,7 +30,7 @@ _FILE, _POSITION = "\0file", "\0position"
 
 @dataclass(slots=True)
 class RowsAbove:
-    """Looks up keys in levels above the output, in ascending order over all calls.
+    """A lookup of keys in levels above the output, in ascending order over all calls.
 
     Attributes:
         higher_files: the data files of levels above the output.
@@ -132,7 +132,7 @@ def has_level_0(sections: Sequence[Section]) -> bool:
 
 
 class BeforeRows(Protocol):
-    """Looks up the rows of a bucket that followers have seen."""
+    """A lookup of a bucket's rows that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Return whether a rewrite of sections writes a changelog; by default if level 0 is part of

@@ -25,7 +25,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 @dataclass(frozen=True)
 class ChangelogRewriter:
-    """Rewrites sections of one bucket, and compares them with the earlier rows.
+    """A rewriter of one bucket's sections, which it compares with the earlier rows.
 
     It reads all runs of a section at once, because merging some of them first would lose earlier
     rows.

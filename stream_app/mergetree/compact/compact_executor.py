@@ -13,7 +13,7 @@ from stream_app.model.files.compact_request import CompactRequest
 
 
 class CompactExecutor(Protocol):
-    """Runs several requests at a time, of which no two may share a file."""
+    """An executor of several requests at a time, of which no two may share a file."""
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Begin a compaction. The future gets the result or the failure."""

@@ -25,7 +25,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 
 @dataclass(frozen=True)
 class CompactRewriter:
-    """Rewrites sections of one bucket.
+    """A rewriter of one bucket's sections.
 
     Attributes:
         expire: the rule for expired rows; None: rows do not expire.

@@ -34,7 +34,7 @@ class PickTime:
 
 
 class CompactStrategy(Protocol):
-    """Picks the unit that is due."""
+    """A rule that picks the unit that is due."""
 
     def pick(
         self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime

@@ -22,7 +22,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 class Rewriter(Protocol):
-    """Rewrites the files of one bucket's sections. See `CompactRewriter`."""
+    """A rewriter of the files of one bucket's sections. See `CompactRewriter`."""
 
     @property
     def files(self) -> KeyValueFileAccess:

@@ -21,7 +21,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class Picker(Protocol):
-    """Picks units of one bucket, one at a time."""
+    """A picker of one bucket's units, one at a time."""
 
     @property
     def rewrite_all(self) -> bool:

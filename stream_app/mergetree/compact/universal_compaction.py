@@ -244,7 +244,7 @@ class OffPeakHours:
 
 @dataclass(frozen=True, slots=True)
 class FullAtRestCompaction:
-    """Uses the universal rules while flushes arrive, and compacts fully when none is expected.
+    """The universal rules while flushes arrive, and a full compaction when none is expected.
 
     It is for tables whose changelog is written by full compactions, which lacks the rows below the
     highest level.
@@ -265,7 +265,7 @@ LEVEL0_UPWARDS = "level 0 upwards"
 
 @dataclass(frozen=True, slots=True)
 class ForceUpLevel0Compaction:
-    """Compacts level 0 upwards if the universal rules pick nothing.
+    """A strategy that compacts level 0 upwards if the universal rules pick nothing.
 
     It is for tables whose readers or changelog use only the levels above 0. At rest level 0 is
     always compacted, because no further flush may come.

@@ -65,7 +65,7 @@ class WantedKeys(Sequence[Any]):
 
 
 class LookupFileReader(Protocol):
-    """Reads the rows of a file that may have one of the given keys."""
+    """A reader of the rows of a file that may have one of the given keys."""
 
     def __call__(self, file: DataFileMeta, keys: WantedKeys, /) -> Iterator[pa.RecordBatch]:
         """Yield rows in key order, in the layout's schema; other keys may be missing.
@@ -91,7 +91,7 @@ class RowsOfKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLookup:
-    """Looks rows up in the files of one bucket.
+    """A lookup of rows in the files of one bucket.
 
     The newest row of a key wins, as in `merge_engines.deduplicate`.
 

@@ -33,7 +33,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLookup:
-    """Looks versions up in the files of one bucket.
+    """A lookup of versions in the files of one bucket.
 
     Attributes:
         layout: the layout of the rows, with the key and both system columns.

@@ -22,7 +22,7 @@ from stream_app.model.schema.merge_rules import MergeRules
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """Applies aggregate functions. A -U or -D row undoes its values, or, by option, -D the row."""
+    """Aggregate functions. A -U or -D row undoes its values, or, by option, -D the row."""
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False

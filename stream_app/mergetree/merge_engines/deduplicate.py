@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_window import MergeWindow
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate:
-    """Keeps the newest row of any kind, even if it is a delete.
+    """The merge engine that keeps the newest row of any kind, even if it is a delete.
 
     With `ignore_delete`, -U and -D rows are ignored.
     """

@@ -19,7 +19,7 @@ from stream_app.model.schema.refused_rows import OF_FIRST_ROW
 
 @dataclass(frozen=True, slots=True)
 class FirstRow:
-    """Keeps the oldest row; with `ignore_delete`, -U and -D rows are ignored.
+    """The merge engine that keeps the oldest row; with `ignore_delete` it ignores -U and -D rows.
 
     Rows of higher levels are older than all later rows, so `merge` does not use levels.
     `changelog.before_rows.FirstRowChangelog` looks up rows outside of the window.

@@ -18,7 +18,7 @@ from stream_app.mergetree.sort_merge_reader import LevelWindow
 
 
 class MergeFunction(Protocol):
-    """Merges all versions of each key of a window."""
+    """The merge of all versions of each key of a window."""
 
     @property
     def merges_in_parts(self) -> bool:
@@ -41,7 +41,7 @@ class MergeFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LookupMerge:
-    """Wraps a `MergeFunction` so that only a key's lowest row above level 0 counts.
+    """A wrapper of a `MergeFunction` by which only a key's lowest row above level 0 counts.
 
     Compactions with look-ups make such rows: they write the merged row, and the older one stays in
     place.

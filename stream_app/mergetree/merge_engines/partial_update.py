@@ -265,7 +265,7 @@ _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """Merges columns one by one. By option a delete is dropped, or removes the row or a group."""
+    """The merge of single columns. By option it drops a delete, or removes the row or a group."""
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False

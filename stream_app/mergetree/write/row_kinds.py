@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Mask, equal_values, is_retract
-from stream_app.mergetree.merge_engines.aggregates.ordered_values import valid_rows
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -67,7 +67,7 @@ def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[s
     kinds = rows.column(VALUE_KIND).to_numpy()
     refused: Mask = np.isin(kinds, [int(kind) for kind in rule.kinds])
     if rule.sequence:
-        refused &= np.any([valid_rows(rows.column(name)) for name in rule.sequence], axis=0)
+        refused &= np.any([valid_of(rows.column(name)) for name in rule.sequence], axis=0)
     if rule.updates_alone and rows.num_rows:
         # A -U row whose +U row is beyond the batch is accepted, because that nearly always follows.
         is_paired = np.ones(rows.num_rows, np.bool_)

@@ -54,7 +54,7 @@ class TableLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Assigns source tables to the tables of a job. Can be pickled.
+    """The assignment of source tables to the tables of a job. Can be pickled.
 
     Attributes:
         indexes: name of a table → its index in the job.

@@ -35,7 +35,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """Reads times from partition values.
+    """A reader of times from partition values.
 
     Attributes:
         pattern: ``partition.timestamp-pattern``, with ``$column`` for values; None: the first

@@ -205,7 +205,7 @@ class MessagePart(NamedTuple):
 
 
 class MessageSplitter(Protocol):
-    """Assigns each message to a table of the job. Can be pickled."""
+    """An assignment of each message to a table of the job. Can be pickled."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
         """Return the messages of each table.

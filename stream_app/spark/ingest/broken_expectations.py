@@ -25,7 +25,7 @@ _TREATMENTS = {
 
 @dataclass(slots=True)
 class BrokenExpectations:
-    """Raises errors, and warns of each expectation once in a run.
+    """The reaction to broken expectations: errors, and one warning of each in a run.
 
     Attributes:
         table: ``DATABASE.TABLE``.

@@ -48,7 +48,7 @@ _COUNTED = (TypeRoot.DATE, TypeRoot.TIME)
 
 @dataclass(slots=True)
 class ColumnFigures:
-    """Accumulates the figures of one column."""
+    """The accumulated figures of one column."""
 
     column: DataField
     _rows: int = field(init=False, default=0)

@@ -27,7 +27,7 @@ _HASHES = 2.0**64
 
 @dataclass(slots=True)
 class DistinctSketch:
-    """Counts the distinct values of one column.
+    """A sketch that counts the distinct values of one column.
 
     Attributes:
         hashes: uint64 [k], the smallest hashes in ascending order.

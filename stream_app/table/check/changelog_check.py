@@ -68,7 +68,7 @@ _TWO_STORIES = (
 
 @dataclass(frozen=True)
 class ChangelogCheck:
-    """Compares the rows of a replay with those of the newest snapshot.
+    """A comparison of a replay's rows with those of the newest snapshot.
 
     Attributes:
         left_out: texts about rows that could not be compared, with the reason; the check adds to
@@ -196,7 +196,7 @@ class ChangelogCheck:
 
 @dataclass(frozen=True, slots=True)
 class _ChangeFiles:
-    """Reads files of changes in batches that split no key.
+    """A reader of files of changes, in batches that split no key.
 
     Attributes:
         file_numbers: file name → its number in time, from which rows get new sequence numbers.

@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class FileNeeds:
-    """Maps files to the versions that need them; made by `file_needs`.
+    """The versions that need each file; made by `file_needs`.
 
     Attributes:
         versions: all versions that exist.

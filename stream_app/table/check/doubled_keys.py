@@ -170,7 +170,7 @@ def _example(
 
 @dataclass(frozen=True, slots=True)
 class DoubledKeySearch:
-    """Searches a snapshot for keys with two rows, in tables whose readers do not merge.
+    """A search of a snapshot for keys with two rows, in tables whose readers do not merge.
 
     These tables have ``deletion-vectors.enabled``, or a merge engine that looks up every key. Above
     level 0, their compactions mark or drop the older row.

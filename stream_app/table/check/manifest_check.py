@@ -23,7 +23,7 @@ _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rol
 
 @dataclass(slots=True)
 class ManifestCheck:
-    """Reads manifests and collects findings about them.
+    """A reader of manifests that collects findings about them.
 
     Attributes:
         findings: about the manifests that were read so far.

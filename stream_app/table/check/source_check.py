@@ -35,7 +35,7 @@ from stream_app.table.write.bucket_assigner import BucketAssigner
 
 @dataclass(slots=True)
 class SourceCheck:
-    """Collects the changes of a source in order, then compares them with a table.
+    """A check that collects the changes of a source in order, then compares them with a table.
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.

@@ -258,7 +258,7 @@ def _branch_finding(table: FileStoreTable, name: str, problem: str) -> Finding:
 
 @dataclass(slots=True)
 class _FileChecks:
-    """Reads files, each through the schema that it was written with."""
+    """A reader of files, each through the schema that it was written with."""
 
     table: FileStoreTable
     report: CheckReport

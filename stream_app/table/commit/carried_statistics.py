@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class CarriedStatistics:
-    """Carries statistics to the next snapshot, and reads each statistics file once."""
+    """The statistics for the next snapshot; reads each statistics file once."""
 
     table: FileStoreTable
     _name: str | None = field(init=False, default=None)

@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ListedPartitions:
-    """Lists a table's partitions in the catalog, and tracks those that are still to be listed."""
+    """A table's partitions in the catalog, with those that are still to be listed."""
 
     _listed: set[bytes] = field(init=False, default_factory=set)
     _due: set[bytes] = field(init=False, default_factory=set)
@@ -84,7 +84,7 @@ class CallbackProblem:
 
 @dataclass(slots=True)
 class CommitCallbacks:
-    """Runs the callbacks of one committer."""
+    """The callbacks of one committer."""
 
     table: FileStoreTable
     _iceberg: IcebergPublisher = field(init=False)

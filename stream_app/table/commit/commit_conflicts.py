@@ -29,7 +29,7 @@ HISTORY_MAX = 100
 
 @dataclass(slots=True)
 class CommitConflicts:
-    """Checks commits to one table."""
+    """The checks of commits to one table."""
 
     table: FileStoreTable
     _schemas_seen: set[int] = field(init=False, default_factory=set)

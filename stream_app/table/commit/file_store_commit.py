@@ -71,7 +71,7 @@ class CompactOutcome:
 
 @dataclass(slots=True)
 class FileStoreCommit:
-    """Commits for one user.
+    """The commits of one user.
 
     Attributes:
         commit_history: the known snapshot and our commits. A commit on top of the known

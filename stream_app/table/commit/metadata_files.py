@@ -91,7 +91,7 @@ def full_merge(
 
 @dataclass(frozen=True, slots=True)
 class ManifestMerger:
-    """Merges the manifests of one table."""
+    """The merges of one table's manifests."""
 
     table: FileStoreTable
 
@@ -164,7 +164,7 @@ class CommitLists:
 
 @dataclass(slots=True)
 class NewestManifests:
-    """Caches the manifests of the committer's last snapshot, which its next snapshot inherits.
+    """A cache of the manifests of the committer's last snapshot, which its next snapshot inherits.
 
     The key is the name of the delta manifest list. It is unique, so the value never becomes stale.
     """

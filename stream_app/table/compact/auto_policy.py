@@ -65,7 +65,7 @@ class PolicyBounds:
 
 @dataclass(slots=True)
 class AutoPolicy:
-    """Chooses the compaction rules of one table's buckets."""
+    """The compaction rules that the job chooses for one table's buckets."""
 
     table: FileStoreTable
     bounds: PolicyBounds

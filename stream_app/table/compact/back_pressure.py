@@ -20,7 +20,7 @@ from stream_app.table.compact.failures import CompactionFailures
 
 @dataclass(frozen=True, slots=True)
 class BackPressure:
-    """Computes back pressure from a coordinator's managers, which change over time."""
+    """The back pressure of a coordinator's managers, which change over time."""
 
     paths: FileStorePathFactory
     managers: Mapping[BucketId, CompactManager]

@@ -43,7 +43,7 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactMan
 
 @dataclass(slots=True)
 class CompactCoordinator:
-    """Keeps a manager for each bucket of the job. Implements `Compactions`.
+    """The managers of the job's buckets, one for each. Implements `Compactions`.
 
     Attributes:
         manager_of: makes the manager of a bucket with the given files.

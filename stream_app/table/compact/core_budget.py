@@ -19,7 +19,7 @@ _NEAR = 0.1
 
 @dataclass(slots=True)
 class CoreBudget:
-    """Compares the cores for compactions with the needs of all tables.
+    """A comparison of the cores for compactions with the needs of all tables.
 
     Attributes:
         cores: the number of compactions that may run at a time, each on one core.

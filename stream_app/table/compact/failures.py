@@ -38,7 +38,7 @@ class _BucketFailures:
 
 @dataclass(slots=True)
 class CompactionFailures(Generic[Key]):
-    """Tracks failures by key, which is a bucket or another unit of compaction."""
+    """The failures by key, which is a bucket or another unit of compaction."""
 
     clock: Clock
     total: int = 0
@@ -118,7 +118,7 @@ DROPPED_MAX = 5
 
 @dataclass(slots=True)
 class DroppedCompactions:
-    """Counts dropped compactions.
+    """A counter of dropped compactions.
 
     Attributes:
         total: the number since the process began.

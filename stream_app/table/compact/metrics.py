@@ -166,7 +166,7 @@ def present_metrics(
 
 @dataclass(slots=True)
 class CompactionTally:
-    """Sums a job's committed compactions, and the seconds that writes waited for them."""
+    """The sums of a job's committed compactions, and the seconds that writes waited for them."""
 
     flushed_bytes: int = 0
     completed: int = 0

@@ -61,7 +61,7 @@ _OPPOSITES |= {opposite: comparison for comparison, opposite in _OPPOSITES.items
 
 @dataclass(frozen=True, slots=True)
 class IndexPruning:
-    """Tests a condition against the indexes of a table's files.
+    """A test of a condition by the indexes of a table's files.
 
     Attributes:
         unknown: the columns with an index of an unknown kind, and the kinds. Each is logged once.
@@ -135,7 +135,7 @@ class IndexPruning:
 
 @dataclass(frozen=True, slots=True)
 class _FileAnswers:
-    """Tests a condition on the current columns by the indexes of one file.
+    """A test of a condition on the current columns by the indexes of one file.
 
     Attributes:
         schema: the file's schema, which has the columns' names in the index.

@@ -30,7 +30,7 @@ _KEYS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Keeps the rows for which the expression is true.
+    """A filter that keeps the rows for which the expression is true.
 
     Attributes:
         columns: the columns of the expression.
@@ -88,7 +88,7 @@ def _problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class BucketPruning:
-    """Skips buckets by the hashes of the bucket keys that can match."""
+    """A test that skips buckets by the hashes of the bucket keys that can match."""
 
     key_hashes: frozenset[int]
 

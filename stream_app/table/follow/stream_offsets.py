@@ -52,7 +52,7 @@ class NextOffset:
 
 @dataclass(frozen=True, slots=True)
 class StreamOffsets:
-    """Plans a table's stream from offset to offset.
+    """A planner of a table's stream from offset to offset.
 
     Attributes:
         table: the table. Its options define where the stream begins (``scan.mode`` …,

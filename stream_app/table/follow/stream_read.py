@@ -20,7 +20,7 @@ from stream_app.table.read.split_read import SplitRead
 
 @dataclass(frozen=True, slots=True)
 class StreamRead:
-    """Reads splits of `stream_scan`.
+    """A reader of the splits of `stream_scan`.
 
     Attributes:
         columns: names of columns in the order of the result; None: all. The column ``rowkind``

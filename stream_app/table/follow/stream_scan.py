@@ -64,7 +64,7 @@ NO_LIMITS = StepLimits()
 
 @dataclass(frozen=True, slots=True)
 class StreamScan:
-    """Plans the streaming read of one table.
+    """A planner of one table's streaming read.
 
     Attributes:
         row_filter: the condition that a row must fulfil; None: all. It also tests old rows of

@@ -24,7 +24,7 @@ from stream_app.planning.iceberg.manifest_merge import (
 
 @dataclass(slots=True)
 class LiveKeys:
-    """Caches the live files' keys of each manifest by its path.
+    """A cache of the live files' keys of each manifest by its path.
 
     Manifests are immutable, so a process reads each once. A commit that removes files finds their
     manifests by these keys.
@@ -53,7 +53,7 @@ class LiveKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes the manifests of one version.
+    """A writer of one version's manifests.
 
     Attributes:
         first_row_id: the row id of the first row that the version adds; None: the Iceberg format

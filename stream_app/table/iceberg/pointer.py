@@ -76,7 +76,7 @@ class PointerStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PointedTable:
-    """Moves the pointer of one table.
+    """The table of one pointer, which it moves.
 
     Attributes:
         name: the table's name in the catalog, for messages.

@@ -74,7 +74,7 @@ _ATTEMPTS = 5
 
 @dataclass
 class IcebergPublisher:
-    """Publishes the snapshots of one table. Not thread safe.
+    """A publisher of one table's snapshots. Not thread safe.
 
     Attributes:
         problem: the reason why the newest attempt failed; None after a success.

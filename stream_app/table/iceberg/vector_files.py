@@ -22,7 +22,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class VectorFiles:
-    """Writes and deletes the Puffin files of a table."""
+    """The Puffin files of a table, which it writes and deletes."""
 
     table: FileStoreTable
     files: IcebergFiles

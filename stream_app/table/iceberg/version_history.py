@@ -23,7 +23,7 @@ from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
 @dataclass(slots=True)
 class TaggedSnapshots:
-    """Finds the snapshots that a table's tags keep, and reads each tag once."""
+    """The snapshots that a table's tags keep; reads each tag once."""
 
     table: FileStoreTable
     _numbers: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)

@@ -50,7 +50,7 @@ class VersionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class VersionUpdates:
-    """Computes the updates of one table."""
+    """The updates of one table."""
 
     table: FileStoreTable
     files: IcebergFiles

@@ -25,7 +25,7 @@ from stream_app.table.write.write_constraints import LiveFileCounts
 
 @dataclass(slots=True)
 class CompactionPublisher:
-    """Commits finished compactions, and reports the outcome to the table's `Compactions`.
+    """A publisher that commits finished compactions, and reports the outcome to `Compactions`.
 
     Attributes:
         live: counts the table's live files.

@@ -24,7 +24,7 @@ _SEARCH_S = 600.0
 
 @dataclass(slots=True)
 class IdleChecks:
-    """Runs the searches of one committer."""
+    """The searches of one committer."""
 
     state: TableState
     _looked_at: float = field(init=False, default=-math.inf)

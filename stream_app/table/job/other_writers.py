@@ -19,7 +19,7 @@ _OVERTAKEN_MAX = 20
 
 @dataclass(slots=True)
 class OtherWriters:
-    """Counts how often other writers commit while due compactions run."""
+    """A count of commits by other writers while due compactions run."""
 
     state: TableState
     _count: int = field(init=False, default=0)

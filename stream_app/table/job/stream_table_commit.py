@@ -66,7 +66,7 @@ def _discard_on_error(
 
 
 class StreamTableCommit:
-    """Publishes epochs and compactions, and waits when compactions lag behind.
+    """A committer that publishes epochs and compactions, and waits when compactions lag behind.
 
     Not thread safe: the caller must not let epochs and idle commits overlap.
 

@@ -106,7 +106,7 @@ class UpkeepTask:
 
 
 class TableMaintenance:
-    """Runs the tasks of one table; a write-only job has none.
+    """The maintenance tasks of one table; a write-only job has none.
 
     Any thread may call `metrics`; the rest is not thread safe.
 

@@ -22,7 +22,7 @@ WARNING_EVERY_S = 60.0
 
 @dataclass(slots=True)
 class WriteOnlyBound:
-    """Enforces ``write-only.stop-trigger`` and ``write-only.compactor-timeout``.
+    """The bound of ``write-only.stop-trigger`` and ``write-only.compactor-timeout``.
 
     Attributes:
         state: the job's state of the table.

@@ -40,7 +40,7 @@ def version_of(snapshot: Snapshot) -> LayerSnapshot:
 
 @dataclass(slots=True)
 class KeySplit:
-    """Splits the keys of files by key share, and stores them on local disk."""
+    """A split of files' keys by key share, which stores them on local disk."""
 
     reader: TableKeys
     folder: Path

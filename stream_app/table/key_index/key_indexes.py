@@ -85,7 +85,7 @@ class KeyIndex:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexes:
-    """Keeps the indexes of one table on this machine.
+    """The indexes of one table on this machine.
 
     Attributes:
         folder: the folder of the table's indexes.

@@ -51,7 +51,7 @@ _BUCKETS = 1 << 32
 
 @dataclass(slots=True)
 class KeyPlacement:
-    """Places the rows of one task's key shares, one share after another.
+    """The placement of the rows of one task's key shares, one share after another.
 
     Attributes:
         snapshot_id: the number of the snapshot on which the epoch is based; 0: the table has no

@@ -35,7 +35,7 @@ PART_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeyShares:
-    """Assigns each row to its key share, whose task finds the row's partition and bucket.
+    """An assignment of each row to its key share, whose task finds the row's partition and bucket.
 
     Implements `BucketAssigner`: the key share takes the place of the bucket, and the partition
     stays open.

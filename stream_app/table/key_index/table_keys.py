@@ -48,7 +48,7 @@ class KeyFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """Reads the keys of one table.
+    """A reader of one table's keys.
 
     Attributes:
         vectors: the deletion vectors of a snapshot, by bucket.

@@ -27,7 +27,7 @@ from stream_app.table.write.table_write import TableWrite
 
 
 class PlansCompactions(Protocol):
-    """Plans the compactions of a snapshot, and starts none."""
+    """A planner of a snapshot's compactions, which starts none."""
 
     def __call__(
         self,
@@ -47,7 +47,7 @@ class PlansCompactions(Protocol):
 
 
 class MakesTableWrite(Protocol):
-    """Makes the writer of a task."""
+    """A maker of a task's writer."""
 
     def __call__(
         self, table: FileStoreTable, next_sequence_number: int, basis: BucketBasis

@@ -44,7 +44,7 @@ class BucketVersion:
 
 @dataclass(frozen=True, slots=True)
 class DiffRead:
-    """Compares versions of buckets.
+    """A comparison of versions of buckets.
 
     Attributes:
         keep_deletes: whether to return deleted rows too, as -D with their old values.

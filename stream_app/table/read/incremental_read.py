@@ -43,7 +43,7 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 
 @dataclass(frozen=True, slots=True)
 class IncrementalRead(RowChoice):
-    """Reads the changes between two versions.
+    """A read of the changes between two versions.
 
     Attributes:
         row_filter: a condition that also tests deletes and old rows of updates.

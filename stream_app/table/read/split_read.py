@@ -43,7 +43,7 @@ from stream_app.table.versions.read_refusals import check_readable
 
 @dataclass(frozen=True, slots=True)
 class SplitRead(RowChoice):
-    """Reads columns of a table. The condition tests only the newest row of each key.
+    """A reader of a table's columns. The condition tests only the newest row of each key.
 
     Attributes:
         row_kind: whether to show row kinds, and deletes that no compaction has removed, as Paimon's

@@ -51,7 +51,7 @@ from stream_app.table.versions.read_refusals import warn_of
 
 @dataclass(frozen=True, slots=True)
 class SplitScan:
-    """Plans reads of one table.
+    """A planner of one table's reads.
 
     Attributes:
         row_filter: the condition that a row must fulfil; None: all rows.

@@ -276,7 +276,7 @@ TABLE_INDEXES = SystemTable(
 
 
 class _Shown:
-    """Formats the binary values of a table's metadata as text."""
+    """A formatter of the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table

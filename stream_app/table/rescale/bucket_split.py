@@ -29,7 +29,7 @@ from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 
 @dataclass(frozen=True, slots=True)
 class BucketSplit:
-    """Splits files of one partition.
+    """A split of one partition's files.
 
     Attributes:
         partition: the serialized partition.

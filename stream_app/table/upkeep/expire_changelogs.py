@@ -41,7 +41,7 @@ from stream_app.table.versions.manifest_reads import ManifestReads
 
 @dataclass(slots=True)
 class ExpireChangelogs:
-    """Expires long-lived changelogs of one table."""
+    """The expiry of one table's long-lived changelogs."""
 
     table: FileStoreTable
     _cache: NeededFilesCache = field(init=False, default_factory=needed_files_cache)

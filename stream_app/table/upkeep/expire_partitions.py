@@ -117,7 +117,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
 
 @dataclass(frozen=True, slots=True)
 class ExpirePartitions:
-    """Expires partitions of one table."""
+    """The expiry of one table's partitions."""
 
     table: FileStoreTable
     retention: PartitionRetention

@@ -98,7 +98,7 @@ class SnapshotExpiry(Expiry):
 
 @dataclass(slots=True)
 class ExpireSnapshots:
-    """Expires snapshots of one table; caches the files of tags between expiries."""
+    """The expiry of one table's snapshots; caches the files of tags between expiries."""
 
     table: FileStoreTable
     _cache: NeededFilesCache = field(init=False, default_factory=needed_files_cache)

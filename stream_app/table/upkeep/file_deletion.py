@@ -231,7 +231,7 @@ class FilesToDelete:
 
 @dataclass(slots=True)
 class FileCollector:
-    """Collects the files to delete.
+    """A collector of the files to delete.
 
     Attributes:
         files: `seen` gets the retained files first.

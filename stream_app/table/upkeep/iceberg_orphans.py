@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IcebergLeftovers:
-    """Judges the files of one table's metadata for Iceberg."""
+    """A judge of the files of one table's metadata for Iceberg."""
 
     table: FileStoreTable
     files: IcebergFiles

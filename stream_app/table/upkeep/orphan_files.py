@@ -217,7 +217,7 @@ def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
 
 
 class _UsedNames:
-    """Collects the names of all files that versions need, and reads each manifest once."""
+    """The names of all files that versions need; reads each manifest once."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.names: set[str] = set()

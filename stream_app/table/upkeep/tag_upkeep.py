@@ -64,7 +64,7 @@ class TagUpkeepReport:
 
 @dataclass(slots=True)
 class TagUpkeep:
-    """Creates and deletes one table's tags, and remembers the next tag's time."""
+    """The upkeep of one table's tags, which remembers the next tag's time."""
 
     table: FileStoreTable
     _looked_at: int = field(init=False, default=0)

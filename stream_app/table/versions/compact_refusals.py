@@ -23,7 +23,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(frozen=True, slots=True)
 class CompactableFiles:
-    """Checks the files of one table, and each schema once."""
+    """A check of one table's files, and of each schema once."""
 
     table: FileStoreTable
     _checked_schemas: set[int] = field(init=False, default_factory=set)

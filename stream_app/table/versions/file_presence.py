@@ -16,7 +16,7 @@ _RESTORE = (
 
 @dataclass(slots=True)
 class FilePresence:
-    """Lists a table's folders on first use; files added after a listing are not seen."""
+    """The files of a table's folders, listed on first use; later files are not seen."""
 
     table: FileStoreTable
     _folders: dict[str, dict[str, int]] = field(init=False, default_factory=dict)

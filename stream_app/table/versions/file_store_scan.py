@@ -19,7 +19,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class FileStoreScan:
-    """Reads manifests of one table."""
+    """A reader of one table's manifests."""
 
     table: FileStoreTable
 

@@ -32,7 +32,7 @@ Timestamp = int | str | datetime.datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """Selects a version of a table by at most one attribute; without any, the latest.
+    """The choice of a table's version by at most one attribute; without any, the latest.
 
     Attributes:
         snapshot: the number of a snapshot.

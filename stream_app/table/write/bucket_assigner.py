@@ -28,7 +28,7 @@ BucketRows = tuple[bytes, int, pa.RecordBatch]
 
 
 class BucketAssigner(Protocol):
-    """Finds the partition and bucket of rows. Can be pickled."""
+    """An assigner that finds the partition and bucket of rows. Can be pickled."""
 
     @property
     def buckets(self) -> int:
@@ -51,7 +51,7 @@ class BucketAssigner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedBuckets:
-    """Assigns for ``bucket`` ≥ 1: the hash of the bucket key modulo the number of buckets.
+    """The assigner for ``bucket`` ≥ 1: the hash of the bucket key modulo the number of buckets.
 
     Attributes:
         counts: partition → its number of buckets, if that differs from the table's.
@@ -84,7 +84,7 @@ class FixedBuckets:
 
 @dataclass(frozen=True, slots=True)
 class WithoutBuckets:
-    """Assigns for ``bucket = -1`` without a primary key: each partition has only ``bucket-0``."""
+    """The assigner for ``bucket = -1`` without a primary key: partitions have only ``bucket-0``."""
 
     schema: TableSchema
 

@@ -18,7 +18,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 class BucketWriter(Protocol):
-    """Writes one bucket's rows of one epoch."""
+    """A writer of one bucket's rows of one epoch."""
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Add rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
@@ -37,7 +37,7 @@ class BucketWriter(Protocol):
 
 
 class MakesBucketWriter(Protocol):
-    """Makes bucket writers."""
+    """A maker of bucket writers."""
 
     def __call__(
         self,

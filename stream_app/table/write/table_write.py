@@ -41,7 +41,7 @@ class BucketIndex(Protocol):
 
 
 class MakesBucketIndex(Protocol):
-    """Makes the indexes of buckets."""
+    """A maker of bucket indexes."""
 
     def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
         """Return the index of a bucket for one epoch."""

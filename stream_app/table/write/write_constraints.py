@@ -21,7 +21,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(slots=True)
 class LiveFileCounts:
-    """Counts a table's live data files and bytes, by the files that its committer sees.
+    """The counts of a table's live data files and bytes, by the files that its committer sees.
 
     A table without buckets is not read when it is opened, so its counts stay unknown. Not thread
     safe, but any thread may read a count.

@@ -24,7 +24,7 @@ _LIBRARIES = {
 
 
 class JsonLines(logging.Formatter):
-    """Formats a log line as JSON: ``time``, ``level``, ``logger``, ``message``, and its
+    """A formatter of log lines as JSON: ``time``, ``level``, ``logger``, ``message`` and
     `log_facts`.
 
     ``exception`` has the trace of an error.

@@ -69,7 +69,7 @@ class SignsOfLife:
 
 
 class _LineWatch(logging.Handler):
-    """Records every line of the job's log.
+    """A handler that notes every line of the job's log.
 
     A filter would miss the lines of modules' own loggers.
     """

@@ -185,7 +185,7 @@ class AvroSource:
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """Reads facts about their source from the messages of one schema."""
+    """A reader of the facts about their source in the messages of one schema."""
 
     text: str
     root: AvroType

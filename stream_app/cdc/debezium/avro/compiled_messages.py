@@ -50,7 +50,7 @@ class AvroRead:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAvro:
-    """Reads the messages of one schema by machine code.
+    """A reader of one schema's messages by machine code.
 
     Attributes:
         decimals: the columns whose bytes become decimals.

@@ -69,7 +69,7 @@ _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class _SchemaPlan:
-    """How the messages of one schema are read.
+    """The plan by which the messages of one schema are read.
 
     Attributes:
         text: the schema's own.

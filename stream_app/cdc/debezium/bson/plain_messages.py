@@ -132,7 +132,7 @@ def _may_be_parsed(values: pa.Array) -> Bools:
 
 @dataclass(slots=True)
 class _MessageRewriter:
-    """Replaces the extended JSON in messages by plain JSON."""
+    """A rewriter that replaces the extended JSON in messages by plain JSON."""
 
     keys: pa.Array
     columns: Mapping[str, TypedColumn]

@@ -49,7 +49,7 @@ def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
 
 
 class ProtobufCursor(ValueCursor):
-    """Reads the fields of n messages from the positions where they begin."""
+    """A cursor over the fields of n messages, from the positions where they begin."""
 
     def paths(self) -> Int64s:
         """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""

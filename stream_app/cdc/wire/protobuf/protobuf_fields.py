@@ -19,7 +19,7 @@ WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32 = 0, 1, 2, 5
 
 
 class FieldKind(Enum):
-    """How the bytes of a field are read: its name, Avro's word for its values, its wire type."""
+    """The kind of a field's bytes: its name, Avro's word for its values, its wire type."""
 
     INT64 = ("int64", "long", WIRE_VARINT)
     INT32 = ("int32", "long", WIRE_VARINT)

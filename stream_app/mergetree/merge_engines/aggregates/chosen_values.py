@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
@@ -21,7 +22,6 @@ from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     from_ordered_integers,
     is_plain_number,
     ordered_integers,
-    valid_rows,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SHALLOW,
@@ -116,7 +116,7 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step
     """
     if not column.null_count:
         return ends
-    valid = valid_rows(column)
+    valid = valid_of(column)
     open_ones = np.flatnonzero(~valid[ends])
     edges = changes.ends if step < 0 else changes.starts
     nearest = ends.copy()
@@ -189,7 +189,7 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     values = ordered_integers(column)
     if not column.null_count:
         return from_ordered_integers(changes.reduce(values, reduce), None, column.type)
-    valid = valid_rows(column)
+    valid = valid_of(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = changes.reduce(filled(values, valid, neutral), reduce)
@@ -202,7 +202,7 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Indices:
     """Return the extreme of short segments: each round compares the next value with the best."""
     best = changes.oldest.copy()
-    valid = valid_rows(column) if column.null_count else None
+    valid = valid_of(column) if column.null_count else None
     wins_by = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_rows:
         segments, rows = all_segments, all_rows

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.ordered_values import valid_rows
 from stream_app.model.schema.refused_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
@@ -194,7 +194,7 @@ class SegmentChanges(Segments):
         """Return the mask of changes with a value that is not null: bool [changes]."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
-        return valid_rows(column)[self.rows]
+        return valid_of(column)[self.rows]
 
     @cached_property
     def newest_values(self) -> Indices:

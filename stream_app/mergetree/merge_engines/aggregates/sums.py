@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
@@ -24,7 +25,6 @@ from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     filled,
     numbers,
     stored_numbers,
-    valid_rows,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.model.schema.merge_rules import ColumnAggregate
@@ -132,7 +132,7 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
     values, has = stored_numbers(column), None
     if column.null_count:
-        valid = valid_rows(column)
+        valid = valid_of(column)
         values = filled(values, valid, _NOTHING)
         has = valid[nearest_valid(column, changes, changes.newest, -1)]
     with np.errstate(all="ignore"):

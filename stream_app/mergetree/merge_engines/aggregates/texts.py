@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import valid_of
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
-from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths, valid_rows
+from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
@@ -22,7 +23,7 @@ def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggre
     changes.refuse_take_back("listagg")
 
     valid = full = counted_changes(column, changes)
-    is_empty = valid_rows(column) & (text_lengths(column) == 0)
+    is_empty = valid_of(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):
         full = valid & ~is_empty[changes.rows]
     bounds = np.concatenate(([0], np.cumsum(full)[changes.ends]))

@@ -257,7 +257,7 @@ def _name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """Keeps failed tasks until they are planned again. Implements `Failures`."""
+    """The failed tasks, until they are planned again. Implements `Failures`."""
 
     bucket_failures: CompactionFailures[BucketId]
     _again: list[Task] = field(init=False, default_factory=list)

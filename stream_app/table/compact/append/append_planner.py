@@ -88,7 +88,7 @@ def pack_rules(schema: TableSchema) -> PackRules:
 
 @dataclass(slots=True)
 class AppendCompactPlanner:
-    """Plans rounds, and remembers its position in the snapshots. Not thread safe."""
+    """A planner of rounds, which remembers its position in the snapshots. Not thread safe."""
 
     table: FileStoreTable
     _last: int | None = field(init=False, default=None)

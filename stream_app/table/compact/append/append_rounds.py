@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class AppendRounds:
-    """Runs the rounds of one table's planner, one at a time.
+    """The rounds of one table's planner, one at a time.
 
     Attributes:
         is_due: whether another round may find files.

@@ -39,7 +39,7 @@ BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class RowSorting:
-    """Sorts rows.
+    """A sort of rows.
 
     Attributes:
         columns: the table's columns.
