@@ -50,15 +50,15 @@ class JobGlance:
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
         return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 
-    def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+    def with_lateness(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables; the state of a ready one that is too far behind becomes ``behind``.
 
         While the broker does not respond, the lag of a ready table is unknown.
         """
         is_late = self.is_late(tables)
-        return [self._judged(status, is_late=is_late) for status in tables]
+        return [self._with_lateness(status, is_late=is_late) for status in tables]
 
-    def _judged(self, status: TableStatus, *, is_late: bool) -> TableStatus:
+    def _with_lateness(self, status: TableStatus, *, is_late: bool) -> TableStatus:
         if status.state == READY and self.ends_problem is not None:
             return replace(status, fresh_s=None)
         too_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s

@@ -123,7 +123,7 @@ class JobSite(Site):
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
         statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
-        return self._judge(statuses).judged(statuses)
+        return self._judge(statuses).with_lateness(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -131,7 +131,7 @@ class JobSite(Site):
         status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
         if name_in_job is None or status is None:
             return None
-        return self._judge(()).judged([self._with_page_name(status)])[0]
+        return self._judge(()).with_lateness([self._with_page_name(status)])[0]
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""

@@ -121,7 +121,7 @@ class _Pages:
         def read() -> str:
             tables = self.site.tables()
             return self._page(
-                "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
+                "tables", tables=tables, chosen=choice.select(tables), choice=choice,
                 states=state_counts(tables), orders=ORDERS, live=live,
                 glance=self.site.glance(tables), unassigned=self.site.unassigned_records(),
                 action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),

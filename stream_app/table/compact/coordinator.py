@@ -146,7 +146,7 @@ class CompactCoordinator:
                 continue
             if self._policy is not None and manager.running is None:
                 self._policy.fit(bucket, manager)
-            at_rest = expects_no_flush or self._rest_times.rests(bucket)
+            at_rest = expects_no_flush or self._rest_times.is_resting(bucket)
             if manager.trigger_compaction(
                 self.executor, local_ms=local_ms, expects_no_flush=at_rest
             ):
