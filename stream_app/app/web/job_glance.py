@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.app.inspect.job_status import BEHIND, READY, TableStatus
-from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
+from stream_app.app.observe.events.epoch_history import PastEpoch, TableActivity
 from stream_app.app.text.listing import age_text
 from stream_app.checkpoint.job_state import JobWarning
 
@@ -86,7 +86,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     return rate
 
 
-def compactions_of_all(tables: Iterable[TableNow | None]) -> tuple[int, int]:
+def compactions_of_all(tables: Iterable[TableActivity | None]) -> tuple[int, int]:
     """Return the numbers of running and of queued compactions."""
     numbers = [compactions.numbers for compactions in tables if compactions is not None]
     return sum(table.running for table in numbers), sum(table.queued for table in numbers)

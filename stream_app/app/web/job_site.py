@@ -19,7 +19,7 @@ from stream_app.app.inspect.job_status import (
     with_waiting_rows,
 )
 from stream_app.app.inspect.table_facts import FactsCache
-from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
+from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
 from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.later_changes import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
@@ -175,7 +175,7 @@ class JobSite(Site):
         """See `Site.epochs`."""
         return () if self._history is None else self._history.epochs(self._state_key(name))
 
-    def now(self, name: str) -> TableNow | None:
+    def now(self, name: str) -> TableActivity | None:
         """See `Site.now`."""
         return None if self._history is None else self._history.now(self._state_key(name))
 
