@@ -1,6 +1,4 @@
-"""Pytest's options, hooks and fixtures for all tests. Helpers with content live in
-tests/support.
-"""
+"""Pytest's options, hooks and fixtures for all tests. Other helpers live in tests/support."""
 
 from __future__ import annotations
 
@@ -66,9 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the collected tests and modules, which live to the end, from each cycle of the
-    collector.
-    """
+    """Exclude the collected tests, which live to the end, from garbage collections."""
     gc.collect()
     gc.freeze()
 

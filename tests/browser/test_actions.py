@@ -37,9 +37,7 @@ def test_the_keyboard_acts_with_the_token(page: Page, orders: SmallTable) -> Non
 
 
 def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
-    """A user opens the list, enters the token on the page that asks for it, and resumes the
-    table.
-    """
+    """A user opens the list, enters the token on the page for it, and resumes the table."""
     job = DatabaseJob(tmp_path)
     in_the_way = block_table(job, "invoices")
     job.run(*creates("shop.orders", [1]), *creates("shop.invoices", [1, 2]))

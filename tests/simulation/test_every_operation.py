@@ -214,7 +214,7 @@ def test_whatever_operation_of_like_steps_is_struck_the_table_is_whole(
 def test_whatever_operation_of_upkeep_is_struck_the_table_is_whole(
     first: int, name: str, seed: int
 ) -> None:
-    """They share the steps that delete and create; the seed says which fault begins."""
+    """The verbs share the steps that delete and create; the seed chooses the first fault."""
     first = (first + seed) % 3
     assert strike(name, FAULTS[first:3] + FAULTS[:first], UPKEEP[name][-1]) > 0
 

@@ -281,9 +281,7 @@ def _capture_settings() -> None:
 
 
 def _all_records(bootstrap: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of all topics of settings, without the table `done`; of a heartbeat the
-    first.
-    """
+    """Yield the records of all topics but `done`; of a heartbeat's topic only the first."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap)
     topics = sorted(name for name in consumer.topics() if not name.endswith(".done"))
     consumer.close()

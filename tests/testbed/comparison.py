@@ -20,9 +20,7 @@ Read = Callable[[Path, Sequence[str]], list[Row]]
 def differences(
     database: SourceDatabase, table: SourceTable, location: Path, read: Read
 ) -> Iterator[str]:
-    """Yield the differences between the warehouse's table and its source, in the source's
-    columns.
-    """
+    """Yield the differences of the warehouse's table from its source, in the source's columns."""
     names = [*table.key_names, *(column.name for column in table.columns)]
     wanted = _by_key(table, database.rows(table))
     try:

@@ -90,9 +90,7 @@ class DatabaseProof:
         return self.quarantined() + self.differences(java)
 
     def differences(self, java: PaimonJava) -> list[str]:
-        """Return the differences from the databases: columns by Paimon's Java, rows by both
-        readers.
-        """
+        """Return the differences from the databases: columns by Java, rows by both readers."""
 
         def by_java(location: Path, _: Sequence[str]) -> list[Row]:
             return java.read(location)

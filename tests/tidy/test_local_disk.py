@@ -1,6 +1,4 @@
-"""Only `local_disk` looks up the local disk, so one variable moves all files that we write
-there.
-"""
+"""Only `local_disk` looks up the local disk, so one variable moves all of our files there."""
 
 from __future__ import annotations
 

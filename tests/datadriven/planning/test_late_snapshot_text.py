@@ -1,6 +1,4 @@
-"""The committer decides from the numbers of the existing snapshots whether its own came too
-late.
-"""
+"""The committer decides by the numbers of existing snapshots whether its own came too late."""
 
 from __future__ import annotations
 

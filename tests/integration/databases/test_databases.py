@@ -29,7 +29,7 @@ def test_every_table_equals_its_source(
     paimon_java: PaimonJava,
     seed: int,
 ) -> None:
-    """Twelve tables of PostgreSQL and of MariaDB, with ALTERs of all kinds; types and values."""
+    """Twelve tables of PostgreSQL and of MariaDB have all types and ALTERs of all kinds."""
     with database_proof(tmp_path, testbed, seed, name="whole", alters=True) as proof:
         for _ in range(KILLS):
             proof.work_and_kill(STEPS)
@@ -45,9 +45,8 @@ def test_the_tutorial_and_the_way_from_kafka_to_a_table(
     ingest_server: IngestServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each command of the pages runs, in the page's order, and prints what the page says.
-
-    The second page reads a topic of the first, as one that is there.
+    """Each command of the pages runs, in the page's order, and prints what the page says. The
+    second page reads a topic that the first one has filled.
     """
     environ = addresses(testbed, "tutorial") | {"TOPIC": "tutorial.public.orders"}
     with testbed.postgres_database("tutorial") as database:

@@ -139,7 +139,7 @@ def test_all_tables_of_a_job_are_compared_with_both_databases(
     seed: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Twelve tables of each database, whose changes Debezium has sent, in one command for each."""
+    """One command for each database compares twelve tables, whose changes Debezium has sent."""
     urls = (
         f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/sums_pg?user={USER}",
         f"jdbc:mariadb://{MARIADB_USER}:{PASSWORD}@127.0.0.1:{testbed.mariadb.port}/sums_my",

@@ -255,7 +255,7 @@ def test_a_whole_database_while_it_changes(
     kind: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Four tables at one position; the job of PostgreSQL is killed in the third."""
+    """The job loads four tables at one position; a kill ends PostgreSQL's job in the third."""
     random = Random(seed)
     with whole_database(testbed, f"loads_{kind}") as (database, url):
         kinds = kinds_of(database)

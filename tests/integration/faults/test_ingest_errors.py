@@ -122,7 +122,7 @@ def test_freshness_needs_the_native_reader_unless_the_job_drains(harness: JobHar
 
 
 def test_a_checkpoint_belongs_to_one_table(harness: JobHarness) -> None:
-    """Another table; the table dropped and recreated; the table rolled back by hand."""
+    """The job refuses another table, a recreated one, and one that was rolled back by hand."""
     topic = harness.topic([change(1, "a")])
     harness.configure(topic)
     harness.run()
@@ -152,7 +152,7 @@ def test_a_checkpoint_belongs_to_one_table(harness: JobHarness) -> None:
 
 
 def test_an_older_copy_of_the_checkpoint_loses_nothing(harness: JobHarness) -> None:
-    """Its epochs would be skipped, as being in the table, and hold other messages."""
+    """The job would skip its epochs as those in the table, although they have other messages."""
     topic = harness.topic([change(1, "a")])
     options = {"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"}
     harness.configure(topic, table=options)

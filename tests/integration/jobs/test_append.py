@@ -31,7 +31,7 @@ def configure(harness: JobHarness, topic: str, stream: dict[str, Any], **options
 def test_a_topic_is_appended_and_compacted_over_a_restart(
     harness: JobHarness, options: dict[str, str]
 ) -> None:
-    """Three Kafka partitions, an epoch for every few messages; equal rows stay all."""
+    """The topic has three partitions, and each epoch a few messages; the table keeps equal rows."""
     first = [change(k % 20, "a") for k in range(40)]
     topic = harness.topic(first, partitions=3)
     harness.send(topic, [(b"tombstone", None)])

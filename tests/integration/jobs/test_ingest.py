@@ -111,7 +111,7 @@ def _rows(changes: pa.RecordBatch, keys: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def test_compactions_are_drained_and_a_second_run_commits_nothing(harness: JobHarness) -> None:
-    """Three partitions, an epoch for every few messages, compaction all along."""
+    """The topic has three partitions, each epoch a few messages, and compactions run all along."""
     topic = harness.topic(
         [change(k, "a") for k in range(30)]
         + [change(k, "b", "a") for k in range(20)]

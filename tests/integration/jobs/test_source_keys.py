@@ -94,7 +94,7 @@ def test_topics_of_two_tables_of_the_source(harness: JobHarness) -> None:
 
 
 def test_another_table_that_comes_later(harness: JobHarness) -> None:
-    """Behind the messages that are looked at beforehand, and in the topic of the first."""
+    """Its messages are in the first table's topic, behind those that the job reads at start."""
     topic = harness.topic(of_topic("idp.shop.orders"))
     configure(harness, topic, keys=["id"])
     harness.run()

@@ -189,7 +189,7 @@ def test_a_table_gets_the_column_that_its_source_gets(
 
 
 def test_killed_between_the_commits_of_two_tables(database: DatabaseHarness) -> None:
-    """Each table gets each epoch once, whatever had been committed when the job ended."""
+    """Each table gets each epoch once, whichever commits precede the kill."""
     names = [f"t{number}" for number in range(12)]
     database.send("all", [], is_new=True)
     database.configure({"options.bucket": 1}, stream={"trigger": "0 seconds"})

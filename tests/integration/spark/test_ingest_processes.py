@@ -261,9 +261,7 @@ def _check_ended(harness: JobHarness, job: IngestProcess) -> None:
 
 
 def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
-    """A user can run the command of `ingest --print` as it is, without the environment of
-    run.sh.
-    """
+    """A user can run the command of `ingest --print` without the environment of run.sh."""
     running(harness, harness.topic([change(1, "a")]))
     words = ["ingest", "--print", f"--conf={harness.conf}", "--set", "stream.trigger=availableNow"]
     printed = subprocess.run(
@@ -338,9 +336,8 @@ def assert_ended_by_another(job: IngestProcess) -> None:
 def test_paimon_writes_before_during_and_after_the_job(
     harness: JobHarness, job: IngestProcess
 ) -> None:
-    """Its table with data in levels goes on, its commits come between, and Java continues it.
-
-    A service of lineage that is away is a warning of the job.
+    """The job continues Paimon's table with its levels, Paimon commits between epochs, and Java
+    continues the table. An absent service of lineage only makes the job warn.
     """
     columns = [("id", "BIGINT NOT NULL"), ("v", "STRING")]
     options = {

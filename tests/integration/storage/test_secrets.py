@@ -193,9 +193,7 @@ def test_a_topic_is_ingested_from_a_broker_that_asks(
 def test_errors_about_a_password_hide_it(
     secure_harness: JobHarness, secure_kafka: SecureKafka
 ) -> None:
-    """The errors of Spark and of Kafka's client hide it as well, so the check of the topics
-    is off.
-    """
+    """The errors of Spark and Kafka's client hide it too, so the check of the topics is off."""
     topic = secure_harness.topic(ROWS)
     wrong = "not-the-password-of-alice"
     options = secure_kafka.options("SCRAM512", wrong)
@@ -324,9 +322,7 @@ def test_keys_that_are_replaced_under_way_are_followed(
 @pytest.mark.spark
 @pytest.mark.java
 def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -> None:
-    """The test also searches Spark's own log and events for the keys that a store sends to a
-    task.
-    """
+    """The test also searches Spark's log and events for the keys that a store sends to a task."""
     schema = new_table_schema(
         columns=parse_columns("k INT, v STRING"),
         primary_keys=("k",),

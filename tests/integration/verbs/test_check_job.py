@@ -68,9 +68,7 @@ def test_tables_fail_apart(
 
 
 def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
-    """Return the offsets that one comparison of all tables reads with little memory; nothing
-    differs.
-    """
+    """Return the offsets that one comparison reads with little memory; nothing differs."""
     config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
     comparison = Comparison(str(folder), lambda *_: None, chunk_rows=7)
     compared = [comparison.add(table, config.source, TableConfig()) for table in tables]

@@ -108,9 +108,7 @@ def test_check_reports_rows_that_it_cannot_compare(
 def test_rows_that_share_a_key_of_the_source(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Such rows appear when the table's key has more columns than the source's, in the
-    replay too.
-    """
+    """Such rows appear when the table's key has more columns than the source's."""
     topic = new_topic(kafka_broker)
     images = [(1, "mon"), (2, "mon"), (1, "tue"), (3, "tue"), (1, "wed")]
     produce(kafka_broker, topic, [created(k, v=v) for k, v in images])

@@ -79,7 +79,7 @@ def test_each_reads_and_compacts_what_the_other_wrote(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, keys: tuple[str, ...],
     options: dict[str, str],
 ) -> None:  # fmt: skip
-    """Files of four schemas, most of whose types differ; a sequence of numbers becomes texts."""
+    """The files have four schemas with different types; a column of numbers becomes texts."""
     noise = random.Random(seed)
     location = a_table(tmp_path, COLUMNS, keys, **options).location
     for step in ((), *STEPS):
@@ -171,7 +171,7 @@ def test_a_job_goes_on_with_files_of_another_format(
     paimon_java: PaimonJava, tmp_path: Path, kind: str, keys: tuple[str, ...], bucket: str,
     more: dict[str, str],
 ) -> None:  # fmt: skip
-    """Such files come while it runs; a compaction writes them anew as the table says."""
+    """Such files come while the job runs; a compaction rewrites them in the table's format."""
     path = tmp_path / "db.db" / "t"
     options = {"bucket": bucket, "write-only": "true", **more}
     paimon_java.create(path, [("k", "INT"), ("v", "STRING")], primary_keys=keys, options=options)
@@ -234,7 +234,7 @@ def test_values_without_counterpart_end_the_job_at_once(
 def test_a_bucket_key_of_another_type_is_looked_for_everywhere(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
-    """Its hash is another one then; Java itself finds half of the rows."""
+    """The other type has another hash; Java itself finds half of the rows."""
     location = a_table(tmp_path, "k INT, b INT", (), bucket="4", **{"bucket-key": "b"}).location
     writer = TableWriter(open_table(location))
     writer.write([("+I", {"k": k, "b": k}) for k in range(20)])

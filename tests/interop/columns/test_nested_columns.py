@@ -115,7 +115,7 @@ def alike(rows: Iterable[Row], unordered: Collection[str] = UNORDERED) -> list[s
 def test_rows_are_those_of_a_table_that_paimon_alone_writes(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    """After each flush, compaction and restart; the writers of our table take turns."""
+    """The rows agree after each flush, compaction and restart; our table's writers take turns."""
     kind, rng = KINDS[name], random.Random(f"{seed} {name}")
     unwatched = {"write-only": "true"}
     table = create_or_open(str(tmp_path / "db.db" / "t"), kind.schema(**unwatched), SteppingClock())

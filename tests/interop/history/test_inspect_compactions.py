@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 def test_compactions_of_java_are_derived_from_the_files(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
-    """Three flushes, merged by Java; two more, merged by us."""
+    """Java merges three flushes, and then we merge two more."""
     options = {"num_sorted_run__compaction_trigger": 2, "snapshot__num_retained__min": 1000}
     table = a_table(tmp_path, bucket=2, write_only="true", num_levels=4, **options)
     writer = TableWriter(table)

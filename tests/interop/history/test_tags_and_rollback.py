@@ -157,9 +157,7 @@ def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> No
 
 
 def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> None:
-    """The tables have deletion vectors, a changelog of compactions, partitions and added
-    columns.
-    """
+    """The tables have deletion vectors, compacted changelogs, partitions and added columns."""
     options: dict[str, dict[str, Any]] = {
         "vectors": {"deletion-vectors.enabled": True, "changelog-producer": "lookup"},
         "lookup": {"changelog-producer": "lookup"},

@@ -159,7 +159,7 @@ def test_the_next_commit_publishes_the_snapshots_that_iceberg_missed(
 def test_publishing_continues_from_a_version_without_hint(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    """Its writer died in between, or a hint was lost after a rollback had raised the numbers."""
+    """The writer died before the hint, or a rollback raised the numbers and the hint was lost."""
     table = a_table(tmp_path, "id INT NOT NULL")
     table.commit(("+I", {"id": 1}))
     table.commit(("+I", {"id": 2}))

@@ -279,7 +279,7 @@ def test_spark_deletes_no_files_of_ours(judged: JudgedTable) -> None:
     indirect=True,
 )
 def test_our_next_commit_replaces_what_spark_wrote(judged: JudgedTable) -> None:
-    """Else a catalog, whose numbers its commits have raised, would refuse all of ours."""
+    """Spark's commits have raised the catalog's numbers, by which it might refuse all of ours."""
     judged.write(epochs=1)
     columns = judged.query(f"SELECT * FROM {judged.name}").column_names
     for _ in range(2):

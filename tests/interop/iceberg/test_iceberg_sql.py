@@ -150,7 +150,7 @@ def test_the_driver_s_environment_has_the_password(
 def test_a_database_of_pyiceberg_is_joined(
     tmp_path: Path, database: Database, iceberg: IcebergReader
 ) -> None:
-    """Its tables lack nothing that ours have, and the other way round."""
+    """The database's tables lack nothing that ours have, and ours lack nothing that they have."""
     with pytest.raises(Exception, match="NoSuchTable"):
         iceberg.read_by_name("lake", database.uri, "shop.orders")  # it makes the tables
     table = a_table(tmp_path, database, **{"metadata.iceberg.sql.catalog-name": "lake"})

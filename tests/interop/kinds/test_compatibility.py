@@ -198,9 +198,7 @@ class Tried:
         self.cells["stream_app", "check"] = YES if report.replayed else FILES
 
     def _look(self, library: str, read: Callable[[Path], pa.Table]) -> None:
-        """Note a library that counts values twice: a lookup keeps a key's older values below their
-        sum.
-        """
+        """Note a library that counts values twice: lookups keep older values below their sum."""
         with contextlib.suppress(PyPaimonError):
             if by_content(normal_rows(read(self.path))) != by_content(self.rows.values()):
                 self._counts_twice.add(library)

@@ -165,7 +165,7 @@ def test_we_read_the_vectors_of_javas_primary_key_tables(
 def test_we_read_primary_key_tables_that_java_merges_by_vectors(
     paimon_java: PaimonJava, location: Path, seed: int, is_64: bool
 ) -> None:
-    """After each write: all rows, some columns, conditions on keys and values; and by threads."""
+    """The test reads all rows, some columns, by conditions on keys and values, and in threads."""
     noise = random.Random(seed)
     paimon_java.create(
         location, [("k", "INT NOT NULL"), ("v", "STRING"), ("n", "BIGINT")], primary_keys=["k"],

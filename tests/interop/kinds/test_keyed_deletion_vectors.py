@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 def test_we_and_java_mark_replaced_rows_in_turns(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, producer: str
 ) -> None:
-    """Small epochs on top of a large level: its rows are marked, and nobody merges to read."""
+    """Small epochs mark the rows of a large level that they replace, so readers need not merge."""
     location = tmp_path / "shop.db" / "orders"
     noise = random.Random(f"{seed} {producer}")
     paimon_java.create(

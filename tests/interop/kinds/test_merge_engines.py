@@ -255,7 +255,7 @@ def _two_tables(folder: Path, case: EngineCase, **options: str) -> tuple[FileSto
 def test_rows_are_those_of_a_table_that_paimon_alone_writes(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    """After each flush, compaction and restart; the writers of our table take turns."""
+    """The rows agree after each flush, compaction and restart; our table's writers take turns."""
     case, rng = CASES[name], random.Random(f"{seed} {name}")
     table, twin = _two_tables(tmp_path, case, **{"write-only": "true"})
     writer, changes = TableWriter(table), Rows(table.schema, case, rng)
@@ -343,7 +343,7 @@ def _error_of(paimon_java: PaimonJava, path: Path) -> PaimonError | None:
 def test_a_flush_of_paimon_keeps_the_largest_value_whatever_the_order(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
-    """Its write buffer sorts ascending; all else of it, and all of ours, go by sort-order."""
+    """Paimon's write buffer sorts ascending; its other parts, and all of ours, obey sort-order."""
     options = {"sequence.field": "s", "sequence.field.sort-order": "descending"}
     table, twin = _two_tables(tmp_path, EngineCase(columns="s INT", options=options))
     writer, pairs = TableWriter(table), []

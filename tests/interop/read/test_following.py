@@ -175,7 +175,7 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
 
 
 def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:
-    """Each continues where the other one was; Java's expiry leaves what our consumer wants."""
+    """Each continues where the other one was; Java's expiry keeps what our consumer needs."""
     columns, keys, partitions, options = TABLES["level 0 alone"]
     writer = TableWriter(a_table(tmp_path, columns, keys, partitions, **options))
     path, consumers = writer.table.location, writer.table.consumers

@@ -142,7 +142,7 @@ def test_java_skips_new_files_between_versions_where_reads_do(
 def test_versions_and_differences_are_javas(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
-    """Each snapshot, two tags, and what came between snapshots in each scan mode."""
+    """The test reads snapshots, two tags, and changes between snapshots in each scan mode."""
     store = written(tmp_path, name, seed)
     location, table = store.location, stream_app.open_table(store.location)
     numbers = store.snapshots.ids()
@@ -261,7 +261,7 @@ def test_conditions_on_what_java_wrote(
 def test_conditions_on_a_table_whose_columns_java_has_changed(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, keys: tuple[str, ...]
 ) -> None:
-    """Columns are widened, change names with each other, go, and come; compacted or not."""
+    """Java widens columns, swaps their names, and drops and adds some; compacted or not."""
     noise = random.Random(seed)
     location = tmp_path / "db.db" / "t"
     not_null = " NOT NULL" if keys else ""

@@ -104,7 +104,7 @@ def test_the_fifth_small_file_makes_them_one(tmp_path: Path) -> None:
 
 
 def test_each_partition_waits_for_itself(tmp_path: Path) -> None:
-    """After five rounds without enough files, two are joined when others have some."""
+    """After five rounds without enough files, the planner joins two when others have some."""
     writer = TableWriter(a_table(tmp_path, "dt"), CompactInThreads)
     writer.write(rows(0, dt="a"))
     writer.write(rows(1, dt="a"))
@@ -171,7 +171,7 @@ def test_a_write_only_table_is_not_compacted(tmp_path: Path, options: dict[str, 
 
 
 def test_a_compaction_that_fails_for_a_while_succeeds_in_the_end(tmp_path: Path) -> None:
-    """Nobody waits for it after three failures; epochs go on, and so does trying."""
+    """After three failures the job waits for it no more, but continues its attempts."""
     writer = TableWriter(a_table(tmp_path), lambda table: CompactInThreads(table, FAILURES_MAX))
     for epoch in range(5):
         writer.write(rows(epoch))
@@ -351,9 +351,7 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
 
 
 def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
-    """A full compaction reads snapshots up to the newest of its time; the next compactions
-    read on.
-    """
+    """A full compaction reads snapshots up to the newest; the next compactions read on."""
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))
@@ -368,7 +366,7 @@ def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [UNAWARE, BUCKETED], ids=["unaware", "buckets"])
 def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Beside a write-only job, and only in the chosen partition."""
+    """The compactor runs beside a write-only job, and only in the chosen partition."""
     table = a_table(tmp_path, "dt", write_only="true", compaction__min__file_num=3, **options)
     writer = TableWriter(table, CompactInThreads)
     for epoch in range(6):

@@ -130,7 +130,7 @@ def named_index_files(table: FileStoreTable) -> set[str]:
 
 
 def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path: Path) -> None:
-    """Two partitions are compacted; in the second one rows are deleted meanwhile."""
+    """The job compacts two partitions while another writer deletes rows in the second one."""
     table = a_table(tmp_path, deletion_vectors__enabled="true")
     writer = TableWriter(table, CompactLater)
     executor = writer.executor
@@ -205,7 +205,7 @@ def test_the_older_key_of_write_only(tmp_path: Path) -> None:
 
 
 def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:
-    """Four whole small files are in a task with a damaged one."""
+    """A task has four whole small files and a damaged one."""
     table = a_table(tmp_path)
     writer = TableWriter(table)
     writer.write(rows(0))

@@ -112,7 +112,7 @@ def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: P
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
 def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer: str) -> None:
-    """Those that wait are in no bucket of either side."""
+    """Rows that wait are in no bucket, neither of the replay nor of the snapshot."""
     small = small_table(
         tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), bucket=-2,
         num_sorted_run__compaction_trigger=2, changelog_producer=producer,
@@ -257,7 +257,7 @@ def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
 
 
 def test_a_job_that_begins_again_after_a_forgotten_delete_is_right(tmp_path: Path) -> None:
-    """Its numbers begin below that of the delete, which no file has any more."""
+    """The job's numbers begin below that of the delete, which no file has any more."""
     small = small_table(
         tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=2
     )

@@ -364,7 +364,7 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
 
 
 def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
-    """Its rows may lie in another order than ours."""
+    """The rows of such a table may have another order than ours."""
     schema = replace(shop.table.schema, options={"pk-clustering-override": "true", "bucket": "2"})
     check = TableCheck(replace(shop.table, schema=schema), False, lambda *_: None)
     [finding] = check.findings()

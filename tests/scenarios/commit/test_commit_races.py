@@ -212,9 +212,7 @@ def test_a_schema_that_changes_under_way_stops_the_job(
 
 
 def test_the_error_about_a_later_schema_names_its_first_commit(tmp_path: Path) -> None:
-    """Among the later schemas the error names the first that conflicts; a harmless one
-    precedes it.
-    """
+    """The error names the first later schema that conflicts; a harmless one precedes it."""
     table = a_table(tmp_path)
     writer = TableWriter(table, CompactLater, user="us")
     writer.write(rows("mon"))

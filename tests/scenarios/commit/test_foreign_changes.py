@@ -75,7 +75,7 @@ def test_a_table_that_was_rolled_back_and_written_again_stops_the_job(
 def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
     tmp_path: Path, asks: str
 ) -> None:
-    """Before the job has looked at what others had committed before its epoch."""
+    """The job has not yet looked at the commits of others that precede its epoch."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     messages = write_changes(writer.table, [row(1, "a")], 1)
@@ -124,9 +124,7 @@ def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_
 
 
 def test_a_snapshot_that_is_overwritten_later_is_missed(tmp_path: Path) -> None:
-    """The job misses one as well that follows another writer's snapshot, which it has not
-    yet read.
-    """
+    """The job also misses one behind another writer's snapshot, which it has not yet read."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")
@@ -159,7 +157,7 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
 
 
 def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
-    """Another writer's snapshots have come and gone: all known buckets are read again."""
+    """Another writer's snapshots have expired, so the job reads all known buckets again."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
     other = TableWriter(writer.table, user="other")

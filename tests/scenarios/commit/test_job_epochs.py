@@ -114,7 +114,7 @@ def edit(table: FileStoreTable, number: int, change: Callable[[dict[str, Any]], 
 def test_a_job_that_was_away_does_not_write_its_pending_epoch_again(
     jobs: Jobs, meanwhile: Callable[[Jobs], None]
 ) -> None:
-    """Its checkpoint does not know that the last epoch is done; all its snapshots have expired."""
+    """Its checkpoint lacks the end of its last epoch, and all its snapshots have expired."""
     for _ in range(2):
         jobs.write(jobs.first, 3)
         meanwhile(jobs)
@@ -194,7 +194,7 @@ def test_a_clock_that_is_ahead_for_one_commit_does_not_make_the_table_forget(job
 
 
 def test_a_table_of_an_older_version(jobs: Jobs) -> None:
-    """Its epochs tell of their own job only, and its compactions of none."""
+    """The older version's epochs name their own job only, and its compactions name none."""
     jobs.write(jobs.first, 3)
     newest_of_first = next(
         snapshot.snapshot_id

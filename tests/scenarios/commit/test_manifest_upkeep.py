@@ -69,9 +69,7 @@ def test_commits_cost_the_same_however_many_there_were(
 
 
 def test_a_full_merge_leaves_large_manifests_alone_that_lose_nothing(tmp_path: Path) -> None:
-    """A manifest's partitions and buckets show whether it may lose entries; the merge opens only
-    these.
-    """
+    """Partitions and buckets show which manifests may lose entries; the merge opens only these."""
     table = new_table(tmp_path, {**SMALL, "manifest.full-compaction-threshold-size": "1 gb"})
     list(costs(table, CommitLoad(table, compacts=False, rng=random.Random(1)), 150))
     later = CommitLoad(table, compacts=True, rng=random.Random(1))

@@ -44,7 +44,7 @@ def operations_of(table: FileStoreTable, work: Callable[[FileStoreTable], Any]) 
 
 
 def test_a_newer_snapshot_is_read_instead() -> None:
-    """Wherever a snapshot comes, and all others go."""
+    """At each step another writer commits a snapshot, and an expiry deletes all others."""
     table = memory_table(OPTIONS).with_options({"write-only": "true"})
     changes = RandomChanges(table.schema, random.Random(3), key_count=6)
     writer = TableWriter(table)
@@ -67,7 +67,7 @@ def test_a_newer_snapshot_is_read_instead() -> None:
 
 
 def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
-    """Wherever a snapshot comes, and all others go."""
+    """At each step another writer commits a snapshot, and an expiry deletes all others."""
     table = memory_table(OPTIONS).with_options({"write-only": "true"})
     for epoch in range(3):
         TableWriter(table, user=f"before {epoch}").write([("+I", {"k": epoch, "v": "before"})])

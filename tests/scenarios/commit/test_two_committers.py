@@ -86,7 +86,7 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
 
 
 def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_path: Path) -> None:
-    """They would hide the later epoch: after a restart it would be written again."""
+    """They would hide the later epoch, and the job would write it again after a restart."""
     original = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     for epoch in range(3):
         original.commit(row(epoch, "a"))

@@ -117,7 +117,7 @@ def test_keys_without_the_partition(
 def test_a_row_that_a_vector_has_deleted_is_not_in_an_index_made_anew(
     tmp_path: Path, disk: Path
 ) -> None:
-    """Else its key would stay in the partition of a row that there is not."""
+    """With the row the index would send its key to the partition of a deleted row."""
     vectors = {
         "deletion_vectors__enabled": "true",
         "compaction__max_size_amplification_percent": "10000",

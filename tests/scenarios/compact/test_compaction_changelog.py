@@ -100,7 +100,7 @@ def test_a_table_without_a_changelog_begins_one(tmp_path: Path) -> None:
 
 
 def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
-    """Another writer was first: its result stands, and nothing of ours is left behind."""
+    """Another writer was first: its result stays, and none of our files remains."""
     table = a_table(tmp_path, "lookup", lookup_wait=False)
     late = CompactLater(table)
     job = StreamTableCommit(table, "job", late)

@@ -46,7 +46,7 @@ def test_before_anything_has_happened() -> None:
 
 
 def test_the_metrics_count_the_compactions_in_each_state() -> None:
-    """Each compaction that was begun is queued, running, finished, completed, failed or dropped."""
+    """A begun compaction is queued, running, finished, completed, failed or dropped."""
     tally = CompactionTally()
     tally.add_compactions([a_report(100, 60, 1.0), a_report(20, 10, 2.0)])
     present = CompactionMetrics(buckets=3, queued=3, running=1, finished=1, failed=2, dropped=4)

@@ -57,7 +57,7 @@ def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
 
 
 def test_off_peak_hours_follow_the_clock(tmp_path: Path) -> None:
-    """Four runs, each larger than all before it: too large but off-peak."""
+    """Each of four runs is larger than all before it, which is too large except off-peak."""
     options = {
         "compaction__offpeak__start__hour": 22,
         "compaction__offpeak__end__hour": 6,
@@ -140,7 +140,7 @@ def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: P
 
 
 def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
-    """Rows of 1000 s and older; also those of a big file that would merely be moved up."""
+    """Rows of 1000 s and older expire, even in a big file that would merely change its level."""
     options: dict[str, Any] = {
         "record_level__expire_time": "1000 s",
         "record_level__time_field": "t",
@@ -207,7 +207,7 @@ def test_the_snapshot_of_a_compaction_has_its_reason(tmp_path: Path) -> None:
 
 
 def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
-    """Two runs, then silence: the running job has an interval of ten minutes, and an hour."""
+    """The running job has an interval of ten minutes, and no data comes for an hour."""
     table = a_table(tmp_path, compaction__optimization_interval="10 min")
     writer = TableWriter(table)
     for epoch in range(2):
@@ -244,7 +244,7 @@ class CountingInputs(LocalFileIO):
 def test_no_more_runs_are_open_than_the_threshold(
     tmp_path: Path, threshold: dict[str, Any], most: int
 ) -> None:
-    """Five runs whose keys overlap; the most urgent bucket tells how many it has."""
+    """Five runs have overlapping keys; the most urgent bucket reports how many it has."""
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=9, **threshold))
     for epoch in range(5):
         writer.write(rows(epoch))

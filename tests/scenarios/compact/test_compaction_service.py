@@ -175,7 +175,7 @@ def test_a_bound_below_the_compaction_trigger(tmp_path: Path) -> None:
 
 
 def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
-    """Five lost conflicts in the life of a process, each followed by a success."""
+    """A process loses five conflicts in its life, and a success follows each."""
 
     table = a_table(tmp_path, write_only="true")
     writer = TableWriter(table)
@@ -212,7 +212,7 @@ def opened(table: FileStoreTable, *words: str) -> FileStoreTable:
 
 
 def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
-    """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
+    """The table's options keep at least 10 snapshots, and they alone decide which rows expire."""
     table = a_table(tmp_path, write_only="true")
     TableWriter(table).write(rows(0))
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):

@@ -87,9 +87,7 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
 
 
 def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
-    """One job writes and compacts, one only writes, and one only compacts; each has its own
-    keys.
-    """
+    """One job writes and compacts, one only writes, one only compacts; each has its own keys."""
     options = {"bucket": 2, "num_sorted_run__compaction_trigger": 3, "commit__max_retries": 1000}
     table = a_table(tmp_path, **options)
     generator = random.Random(seed)

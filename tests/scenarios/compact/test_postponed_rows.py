@@ -91,9 +91,7 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
 
 
 def test_a_follower_gets_the_rows_that_wait_when_it_begins(tmp_path: Path) -> None:
-    """Without a changelog the move emits no changes, and the follower is past the snapshots before
-    it.
-    """
+    """Without a changelog the move emits no changes, and the follower is past older snapshots."""
     table = a_table(tmp_path)
     writer = TableWriter(table)
     writer.write(rows(0))

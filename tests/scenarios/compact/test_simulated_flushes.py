@@ -120,7 +120,7 @@ def test_least_writes_of_cases_that_can_be_counted_by_hand() -> None:
 
 
 def test_files_that_overlap_nothing_are_moved_and_not_written() -> None:
-    """Rows of ascending keys are written once small and once large, however many levels."""
+    """The job writes rows of ascending keys once small and once large, for any number of levels."""
     large = Load("large", flush_bytes=100 * MB, in_order=True, interval_s=60.0)
     outcome = simulate(large, {}, 200)
     assert outcome.write_amplification == 1

@@ -208,7 +208,7 @@ def test_what_waits_for_later_epochs_does_so_only_while_these_come(
 
 @pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])
 def test_rows_of_a_writer_that_died_meanwhile_are_found(tmp_path: Path, kind: str) -> None:
-    """Such as of Paimon's Java, or of a replay: no compaction of theirs follows."""
+    """Rows of Paimon's Java or of a replay are such: no compaction of theirs follows."""
     table = a_table(tmp_path, KINDS[kind])
     job = TableWriter(table, CompactInCaller, "job")
     job.write([])
@@ -268,7 +268,7 @@ def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) ->
 
 
 def test_rows_that_a_compaction_is_about_to_take_are_not_counted(tmp_path: Path) -> None:
-    """Their compaction is under way: nobody has to do anything."""
+    """A compaction of the rows is under way, so an operator need not act."""
     table = a_table(tmp_path, LOOKUP)
     writer = TableWriter(table, DiesThere)
     with contextlib.suppress(DiedError):
@@ -287,7 +287,7 @@ def quick_findings(table: FileStoreTable) -> list[Finding]:
 
 @pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])
 def test_a_job_without_an_epoch_leaves_them_alone_and_ends_well(tmp_path: Path, kind: str) -> None:
-    """Its compactions would have no identifier to be committed under."""
+    """The job would have no identifier for the commit of compactions."""
     table = a_table(tmp_path, KINDS[kind])
     died(table, user="other")
     executor = CompactInCaller(table)

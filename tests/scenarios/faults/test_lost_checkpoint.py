@@ -179,7 +179,7 @@ def test_an_epoch_in_a_table_keeps_its_offsets_through_a_power_cut(
 def test_the_functions_that_count_are_those_whose_values_change(
     tmp_path: Path, function: str
 ) -> None:
-    """Two rows, stored a second time, as an emptied checkpoint would have it."""
+    """The job stores two rows a second time, as it does with an emptied checkpoint."""
     kind, *values = FUNCTION_COLUMNS[function]
     for more in ({}, {"fields.v.distinct": "true"}, {"fields.v.nested-key": "a"}):
         if "nested-key" in str(more) and not AGGREGATE_FUNCTIONS[function].needs_rows:

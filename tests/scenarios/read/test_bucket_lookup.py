@@ -75,7 +75,7 @@ def test_any_keys_have_the_rows_that_the_table_has(
 
 
 def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> None:
-    """Two files of half a megabyte in row groups: one key needs one row group of one file."""
+    """Of two files of half a megabyte the lookup of one key reads one row group of one file."""
     small = small_table(
         tmp_path / "t", COLUMNS, ("k", "name"), bucket=1, write_buffer_size="512 kb",
         file__compression="none", num_sorted_run__compaction_trigger=9,

@@ -106,7 +106,7 @@ def test_a_follower_gets_later_changes_and_stops_on_request(small: SmallTable) -
 
 
 def test_a_follower_that_fell_behind_gets_an_error(small: SmallTable) -> None:
-    """Else it would wait for a snapshot that never comes."""
+    """The follower must not wait for a snapshot that never comes."""
     commit(small, "a", "b", "c")
     changes = PaimonTable(small.table).changelog(snapshot=1, follow=True)
     assert keys_and_values(islice(changes, 1)) == [(1, "a")]

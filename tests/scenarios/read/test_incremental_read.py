@@ -77,7 +77,7 @@ def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
 
 
 def test_between_times(small: SmallTable) -> None:
-    """After the first one, up to the last one."""
+    """The read includes snapshots after the first time, up to the last one."""
     snapshots = small.table.snapshots
     at = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}
     for first, last in itertools.combinations(range(1, 6), 2):

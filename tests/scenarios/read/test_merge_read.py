@@ -39,7 +39,7 @@ def where(table: FileStoreTable, text: str, columns: tuple[str, ...] | None = No
 
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_rows_of_a_java_table(name: str) -> None:
-    """Levels, deletes, all scalar types, partitions with odd names, composite keys."""
+    """The tables have levels, deletes, all scalar types, odd partition names and composite keys."""
     expected = json.loads((TABLES / f"{name}.json").read_text())["rows"]
     rows = rows_of(MergeRead(open_table(str(TABLES / "java.db" / name))))
     assert sorted_rows(_json(row) for row in rows) == sorted_rows(expected)

@@ -187,7 +187,7 @@ def test_an_earlier_version_has_the_columns_of_its_time(small: SmallTable) -> No
 
 
 def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
-    """Two buckets of three runs, each larger than a batch of 4 MiB, read by two threads."""
+    """Two threads read two buckets of three runs, each larger than a batch of 4 MiB."""
     small, large = (
         stream_app.open_table(wide_table(tmp_path / str(size), size).path)
         for size in (20_000, 40_000)

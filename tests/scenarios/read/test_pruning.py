@@ -229,7 +229,7 @@ def evolved(small: SmallTable, columns: RowType) -> FileStoreTable:
 def test_statistics_of_older_files_are_read_under_their_older_names(
     tmp_path: Path, keys: Sequence[str]
 ) -> None:
-    """Columns change names with each other, are widened, and new ones come."""
+    """An ALTER swaps the names of columns, widens some, and adds others."""
     small = small_table(
         tmp_path / "t", "k INT, a INT, b INT, d DECIMAL(5,1)", keys, write_only=True
     )
@@ -256,7 +256,7 @@ def test_statistics_of_older_files_are_read_under_their_older_names(
 
 
 def test_random_conditions_give_what_a_whole_read_gives(tmp_path: Path, seed: int) -> None:
-    """Levels, deletes, sequence numbers, partitions: pruning must not change an answer."""
+    """The table has levels, deletes, sequence numbers and partitions, and no answer changes."""
     noise = random.Random(seed)
     small = small_table(
         tmp_path / "t", "p STRING, k INT, v INT, s STRING", ("p", "k"), ("p",), bucket=2,

@@ -142,7 +142,7 @@ def test_each_manifest_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_damaged_tag_keeps_all_files(tmp_path: Path) -> None:
-    """Nobody can say what it needs."""
+    """The expiry cannot know which files the tag needs."""
     history = with_a_tag(tmp_path)
     table = history.table
     manifest = next(tag.snapshot.base_manifest_list for tag in table.tags.tags())

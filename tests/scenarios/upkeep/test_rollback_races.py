@@ -125,7 +125,7 @@ def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileSto
 def test_a_slow_expiry_deletes_nothing_that_came_after_it_was_finished(
     story: FileStoreTable,
 ) -> None:
-    """Another one has done its work; then the table goes back into what had expired."""
+    """Another expiry has done its work; then a rollback restores a version that had expired."""
     story = copy_of(story)
     create_tag(story, new_tag(story, "keep", 2))
     whole = Actor(copy_of(story), expire)

@@ -1,6 +1,4 @@
-"""A job maintains its table after commits: the work is bounded and counted, and never stops the
-job.
-"""
+"""A job maintains its table after commits: this work is bounded, and never stops the job."""
 
 from __future__ import annotations
 

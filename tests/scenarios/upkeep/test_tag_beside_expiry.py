@@ -217,7 +217,7 @@ def test_a_name_that_was_given_to_another_version_since_the_plan_is_seen(story: 
 
 
 def test_the_announcement_of_an_expiry_that_still_runs_stays(story: Story) -> None:
-    """Another expiry of fewer versions ends meanwhile; it takes back its own announcement only."""
+    """Another expiry of fewer versions ends meanwhile, and withdraws only its own announcement."""
     table = story.again()
     expirer = Actor(table, expire_to)
     operation = 0

@@ -59,9 +59,7 @@ def rows_of_versions(table: FileStoreTable) -> dict[str, list[str]]:
 
 
 def files_in_manifests(table: FileStoreTable) -> set[str]:
-    """Return all files that manifests name, deleted ones too; the removal of orphans keeps
-    these.
-    """
+    """Return all files that manifests name, deleted ones too; they are no orphans."""
     return {
         entry.file.file_name
         for snapshot in versions(table).values()

@@ -152,7 +152,7 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
 
 
 def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:
-    """Nobody compacts it in time at first; each try begins its patience anew."""
+    """No compactor comes in time at first, and each try of the job waits the whole time again."""
     options = {"bucket": 1, "write_only": "true", "write_only__stop_trigger": 6}
     tables, runner = TwoTables(tmp_path, orders=options), EpochHere()
     committer = tables.started(runner, holds_tables=True)

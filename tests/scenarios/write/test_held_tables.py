@@ -91,7 +91,7 @@ def test_a_table_that_fails_in_a_first_load_ends_the_job(tmp_path: Path) -> None
 
 
 def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Path) -> None:
-    """Its folder fails in a task; the other table goes on, epoch by epoch."""
+    """The table's folder fails in a task; the other table gets each epoch."""
     tables, runner = two_tables(tmp_path)
     fault = Fault(0, "before", stays_dead=True)
     files = FaultyFileIO(fault=fault)
@@ -375,7 +375,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
 
 
 def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Path) -> None:
-    """Another engine has made it a table of another kind."""
+    """Another engine has recreated it as a table of another kind."""
     tables, runner = two_tables(tmp_path)
     committer = started(tables, runner)
     run(committer, tables, runner, 0)

@@ -179,7 +179,7 @@ def test_an_input_changelog_has_the_rows_as_they_came(tmp_path: Path) -> None:
 
 
 def test_first_rows_are_read_once_they_are_compacted(tmp_path: Path) -> None:
-    """Each compaction looks up what lies above, so no key is on two levels."""
+    """Each compaction looks up the levels above, so no key is on two levels."""
     small = a_table(tmp_path, "k INT, v INT", **{"merge-engine": "first-row"})
     small.commit(*[("+I", {"k": k, "v": 0}) for k in range(0, 3000, 2)])
     small.compact()

@@ -55,9 +55,8 @@ def assert_right(tables: TwoTables) -> None:
 def test_wherever_the_job_ends_the_next_one_finishes(
     tmp_path: Path, mode: Mode, holds_tables: bool
 ) -> None:
-    """Every second file operation ends the job; the next one has no new messages at the end.
-
-    A job that dies after an operation leaves what one leaves that dies before the next operation.
+    """Every second file operation ends the job, and the next job gets no further messages. A job
+    that dies after an operation leaves the same files as one that dies before the next.
     """
     resumed = 0
     for at in range(0, 1000, 2):

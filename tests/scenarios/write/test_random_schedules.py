@@ -116,9 +116,7 @@ def live_files(table: FileStoreTable) -> dict[BucketId, list[DataFileMeta]]:
 
 
 def check_deletes_may_go(table: FileStoreTable, request: CompactRequest) -> None:
-    """Check that the other files are newer than all compacted ones if the compaction drops
-    deletes.
-    """
+    """Check that the rest is newer than all compacted files if the compaction drops deletes."""
     taken = {(file.level, file.file_name) for file in request.unit.files}
     live = live_files(table).get((request.partition, request.bucket), [])
     if not request.drop_deletes or not taken <= {(file.level, file.file_name) for file in live}:

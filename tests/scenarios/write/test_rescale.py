@@ -269,7 +269,7 @@ class Rival(Fault):
 
 @pytest.mark.parametrize("overlaps", [False, True])
 def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) -> None:
-    """Before each file operation of a job in turn, its table is rescaled."""
+    """A rescale precedes each file operation of the job in turn."""
     for at in range(0, 1000, 2):
         tables = TwoTables(tmp_path / str(at), orders={"bucket": 2})
         table = tables.tables[0]

@@ -58,7 +58,7 @@ def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
 
 
 def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path: Path) -> None:
-    """Another engine makes such schemas; files of both are merged by compactions."""
+    """Another engine makes such schemas, and compactions merge files of both."""
     columns = "k INT, r ARRAY<ROW<a INT NOT NULL>>"
     job = a_job(tmp_path, columns, rules=None, num_sorted_run__compaction_trigger=2)
     committer = job.started()
@@ -143,9 +143,7 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
 
 
 def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Path) -> None:
-    """The compaction takes files of the older schema alone. It ends after the ALTER and another's
-    rows.
-    """
+    """The compaction takes files of the older schema, and ends after the ALTER and other rows."""
     job = a_job(tmp_path, rules=None, num_sorted_run__compaction_trigger=2)
     executors: list[CompactInThreads] = []
 
@@ -202,7 +200,7 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
 
 
 def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None:
-    """Each epoch is decoded by the schema before the one that the epoch before it asks for."""
+    """Tasks decode each epoch ahead by a schema that the epoch before it then changes."""
     job = a_job(tmp_path)
     committer = job.started(overlaps=True)
     names = [f"n{number}" for number in range(5)]

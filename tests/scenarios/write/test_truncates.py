@@ -126,9 +126,8 @@ def test_a_table_that_is_emptied_in_its_first_epoch(tmp_path: Path) -> None:
 def test_wherever_the_job_ends_the_next_one_finishes(
     tmp_path: Path, mode: Mode, holds_tables: bool
 ) -> None:
-    """Every second file operation of the epoch ends the job in turn.
-
-    A job that dies after an operation leaves what one leaves that dies before the next operation.
+    """Every second file operation of the epoch ends the job in turn. A job that dies after an
+    operation leaves the same files as one that dies before the next.
     """
     for at in range(0, 1000, 2):
         tables = two_tables(tmp_path / str(at))
@@ -169,7 +168,7 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
 
 
 def test_bad_records_before_it_are_no_loss(tmp_path: Path) -> None:
-    """Their rows would be deleted, and a replay would bring them back."""
+    """The TRUNCATE would delete their rows, and a replay would restore them."""
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere())
     run(committer, tables, 0)

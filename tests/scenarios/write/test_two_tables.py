@@ -145,7 +145,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
 def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
     tmp_path: Path, mode: Mode, stays_dead: bool
 ) -> None:
-    """Each operation on files fails in turn: of tasks, of either table's commit."""
+    """Each file operation of the tasks, and of either table's commit, fails in turn."""
     finished_alone = 0
     for at in range(1000):
         tables = two_tables(tmp_path / str(at))

@@ -274,7 +274,7 @@ def test_random_changes_beside_compactions_end_in_the_rows_of_the_source(
 def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
     tmp_path: Path, commits: int
 ) -> None:
-    """Whatever round of the epoch the other writer meets."""
+    """The other writer commits during each round of the epoch in turn."""
     job = ToastJob(tmp_path)
     job.run(change("c", 1, "one"))
     other = TableWriter(job.table, CompactInCaller, user="other")

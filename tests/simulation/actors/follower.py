@@ -144,9 +144,7 @@ class Follower:
         return self._run.is_refused or not self._is_there(self._run.progress)
 
     def _is_there(self, number: int) -> bool:
-        """Return whether a reader can read the changes of a version, or a later one will commit
-        them.
-        """
+        """Return whether the changes of a version exist, or are the next to come."""
         table = self._seen()
         ids = {*table.snapshots.ids(), *table.changelogs.ids()}
         return number in ids or number == max(ids, default=0) + 1

@@ -84,9 +84,7 @@ class Cluster:
         return future
 
     def _is_whole(self, request: CompactRequest) -> bool:
-        """Return whether the table still has all files to compact; if not, expiry may have taken
-        one.
-        """
+        """Return whether the table still has all files to compact; else expiry may take one."""
         table = replace(self.table, file_io=self.world.files)
         live = FileStoreScan(table).live(table.snapshots.latest())
         names = {entry.file.file_name for entry in live}
@@ -216,9 +214,7 @@ class Job:
         return is_of_a_fault(error) or isinstance(error, ends)
 
     def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
-        """Return whether `epoch_committer` finds the checkpoint useless; replace it in that
-        case.
-        """
+        """Return whether the checkpoint is useless to `epoch_committer`; if so, replace it."""
         last = -1 if commit.last_identifier is None else commit.last_identifier
         if last in (finished, finished + 1):
             return False

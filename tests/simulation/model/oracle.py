@@ -117,9 +117,7 @@ class Oracle:
                 demand((job.user, epoch) in self.seen, f"epoch {epoch} of {job.user} is lost")
 
     def look_at_all(self, table: FileStoreTable) -> None:
-        """Look at all as `look` does, and at each file of older snapshots again; all jobs are
-        drained.
-        """
+        """Look as `look` does, and at all files of older snapshots again; all jobs are drained."""
         self.look(table)
         self._check_nothing_waits()
         remembering = with_memory(table)

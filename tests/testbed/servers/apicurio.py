@@ -54,9 +54,7 @@ class Apicurio:
         return int(self._call(path, {"schema": text, **more})["id"])
 
     def numbers(self, subject: str, version: int) -> dict[str, int]:
-        """Return the ids that Apicurio's serializers use for a version: ``globalId`` and
-        ``contentId``.
-        """
+        """Return the ids that Apicurio has for a version: ``globalId`` and ``contentId``."""
         path = f"/apis/registry/v3/groups/default/artifacts/{subject}/versions/{version}"
         with urllib.request.urlopen(self.server + path, timeout=60) as answer:
             facts: dict[str, int] = json.load(answer)

@@ -1,6 +1,4 @@
-"""CI, the devcontainer and pre-commit call commands that exist, for the versions that we
-promise.
-"""
+"""CI, the devcontainer and pre-commit call existing commands, for the promised versions."""
 
 from __future__ import annotations
 

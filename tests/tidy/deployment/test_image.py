@@ -53,7 +53,7 @@ def test_the_image_gives_up_what_it_does_not_need() -> None:
 
 
 def test_the_image_takes_the_product_it_has_installed() -> None:
-    """Beside the sources Python would take those, and the stage with them is left behind."""
+    """Without `-P` Python would import the sources beside it, which the image leaves behind."""
     assert set(re.findall(r"/opt/stream_app/bin/python (-\w)", DOCKERFILE)) == {"-P"}
 
 

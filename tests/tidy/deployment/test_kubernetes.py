@@ -162,7 +162,7 @@ def test_the_product_takes_the_applications_configuration(tmp_path: Path) -> Non
 
 
 def test_the_application_starts_the_jvm_as_ingest_does() -> None:
-    """Its settings are those of ``ingest --print``, with the image's paths."""
+    """The application has the settings of ``ingest --print``, with the image's paths."""
     ours = launch_settings({"spark.master": "k8s://x"}, log4j=LOG4J, scheduler=SCHEDULER)
     del ours["spark.master"]  # the operator gives it
     wanted = {

@@ -1,6 +1,4 @@
-"""The files that an operator edits agree with the code: conf/, docker/ and the broker's
-settings.
-"""
+"""An operator's files agree with the code: conf/, docker/ and the broker's settings."""
 
 from __future__ import annotations
 

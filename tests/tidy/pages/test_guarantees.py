@@ -32,7 +32,7 @@ def test_the_tests_that_a_footnote_names_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", ["docs/GUARANTEES.md", "docs/failures.md"])
 def test_every_promise_names_a_test(page: str) -> None:
-    """Each point of a list and each row of a table; sentences between them explain."""
+    """Each point of a list and each row of a table is a promise; sentences between them explain."""
     text = text_of(page).partition("## What is not promised")[0]
     lines = re.sub(r"\n +", " ", text).splitlines()
     promises = [line for line in lines if line.startswith(("* ", "1. ", "2. ", "3. ", "| "))]

@@ -39,7 +39,7 @@ def messages() -> str:
 
 
 def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
-    """Each piece between two `…`, in the first column of a table."""
+    """The code has each piece between two `…` in the first column of a table."""
     quoted = [
         text
         for row in _ROW.findall(text_of(TROUBLES))

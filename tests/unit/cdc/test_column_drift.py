@@ -116,7 +116,7 @@ def test_all_that_single_records_have(name: str, shape: str) -> None:
 
 
 def test_records_that_the_parser_refuses_are_counted_once() -> None:
-    """Beside good ones: other kinds of values, blanks before the colon, bad records."""
+    """The batch has good and bad records, other kinds of values, and blanks before the colon."""
     plain = '{"op":"c","after":{"id":1,"v":"a","w":"b","n":null,"j":null,"phone":1}}'
     odd = plain.replace('"a"', "[1]")
     blanks = plain.replace('":', '" :')

@@ -97,7 +97,7 @@ def test_a_batch_of_nothing_else_and_an_empty_one() -> None:
 
 
 def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
-    """Else all of the topic would go to the quarantine for a mistake in the set-up."""
+    """Without the stop a wrong set-up would send the whole topic to the quarantine."""
 
     class Broken:
         def decode(self, messages: pa.RecordBatch) -> DecodedBatch:

@@ -1,6 +1,4 @@
-"""A job stores its state in one document of its checkpoint, and reads the file of older
-versions.
-"""
+"""A job stores its state in one document of its checkpoint, and reads older versions' file."""
 
 from __future__ import annotations
 

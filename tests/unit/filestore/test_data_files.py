@@ -220,7 +220,7 @@ def test_columns_are_found_by_their_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("beside", ["", ", n TIMESTAMP(9)"])
 def test_widened_types(tmp_path: Path, beside: str) -> None:
-    """Beside a TIMESTAMP(9) coarse timestamps lie in the file as plain numbers of their unit."""
+    """A file with a TIMESTAMP(9) stores coarse timestamps as plain numbers of their unit."""
     columns = f"k INT, i TINYINT, f FLOAT, m DECIMAL(5,2), t TIMESTAMP(3), s VARCHAR(3){beside}"
     old = a_table(tmp_path, columns)
     time = pa.scalar(1_700_000_000_123, pa.timestamp("ms")).as_py()

@@ -55,7 +55,7 @@ def test_values(stored: str, wanted: str, values: list[Any], expected: list[Any]
 
 
 def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> None:
-    """Another engine's ALTER TABLE does so; a file from before it is read without a rewrite."""
+    """Another engine's ALTER TABLE does so, and readers need no rewrite of earlier files."""
     old = parse_data_type("ARRAY<ROW<a INT NOT NULL, m MAP<STRING, INT NOT NULL>>>")
     new = parse_data_type("ARRAY<ROW<a INT, m MAP<STRING, INT>>>")
     assert new.element is not None

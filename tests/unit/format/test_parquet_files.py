@@ -113,7 +113,7 @@ def test_statistics_beside_nanoseconds_are_those_without() -> None:
 
 
 def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:
-    """Those stored the coarse timestamps as plain numbers."""
+    """Older versions stored the coarse timestamps as plain numbers."""
     schema = file_schema("id INT, ms TIMESTAMP(3), us TIMESTAMP_LTZ(6), ns TIMESTAMP(9)")
     rows = pa.Table.from_batches([rows_of(schema, 20)])
     plain = pa.schema([

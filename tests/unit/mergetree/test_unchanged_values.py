@@ -184,7 +184,7 @@ def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
 
 
 def test_large_values_are_restored_some_at_a_time() -> None:
-    """Small rows take large values in: the first part tells how many fit the next one."""
+    """Small rows get large values; the first part shows how many rows fit into the next one."""
     old = {k: a_row(k, str(k) * (50_000 // len(str(k))), "b") for k in range(1, 5001, 7)}
     rows, refused, table = written(
         old, [("+U", k, LEFT_OUT, "new") for k in old] * 2 + [("+U", 0, "whole", "row")]

@@ -111,7 +111,7 @@ def test_an_upgraded_file_does_not_count_as_written() -> None:
 
 
 def test_a_change_is_small_on_its_way() -> None:
-    """Each task sends one for each bucket that it writes."""
+    """Each task sends one change for each bucket that it writes."""
     assert len(pickle.dumps(BucketChange(partition=b"p", bucket=1))) < 300
 
 

@@ -22,7 +22,7 @@ def test_more_sorted_runs_go_first() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 10_000))
 def test_no_compaction_waits_forever(runs: int, others: int, number: int) -> None:
-    """Whatever has `others` runs overtakes only if it comes soon enough."""
+    """A compaction with more runs overtakes another one only if it comes soon enough."""
     more = max(0, others - runs)
     late = number + OVERTAKEN_BY_A_RUN * more + 1
     assert queue_rank(number, runs) < queue_rank(late, others)

@@ -241,7 +241,7 @@ def cases() -> list[tuple[int, str]]:
 def test_errors_have_their_exit_codes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All at once: what a case costs is less than a test does."""
+    """One test has all cases, because a case costs less than a test."""
     monkeypatch.chdir(folder)
     locations = {"T": "shop.db/t", "DAMAGED": "shop.db/damaged"}
     results = []

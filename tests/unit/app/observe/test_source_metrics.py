@@ -64,9 +64,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
 
 
 def test_a_table_that_waits_grows_stale() -> None:
-    """A wait for compactions is no error, but counts as well, even before the table's first
-    message.
-    """
+    """A wait for compactions is no error but counts, even before the table's first message."""
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     log = EventLog(clock, metrics=metrics)
@@ -87,7 +85,7 @@ def test_a_table_that_waits_grows_stale() -> None:
 
 
 def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
-    """Its own newest message is hours old; it lacks nothing until it waits."""
+    """The table's newest message is hours old, but it lacks nothing until it waits."""
     clock = StandingClock(20_000_000)
     metrics = JobMetrics("db", clock)
     metrics.of_table("quiet").epoch(epoch_until(9_000))

@@ -1,6 +1,4 @@
-"""With `case-sensitive = false`, tables and columns get names in lower case, as in Paimon's
-jobs.
-"""
+"""With `case-sensitive = false`, tables and columns get lower-case names, as in Paimon's jobs."""
 
 from __future__ import annotations
 
@@ -79,7 +77,7 @@ def test_a_column_may_be_spelled_anew_in_the_middle_of_an_epoch(tmp_path: Path) 
 
 
 def test_shards_may_spell_their_columns_each_for_itself(tmp_path: Path) -> None:
-    """They alternate, which costs no cut at each message."""
+    """The spellings alternate, and the decoder does not cut the batch at each message."""
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(
         *(
@@ -102,7 +100,7 @@ def test_tables_that_differ_in_their_case_alone_are_no_shards(tmp_path: Path) ->
 
 
 def test_a_second_reading_of_the_topic_leaves_the_refused_table_out(tmp_path: Path) -> None:
-    """Its messages may stand before those of the table that has the name."""
+    """Messages of the refused table may precede those of the table that has the name."""
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))
     splitter = splitter_of(job.database, job.table("orders"))

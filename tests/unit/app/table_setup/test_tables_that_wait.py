@@ -114,7 +114,7 @@ def test_a_known_table_that_cannot_be_opened_at_start_waits(tmp_path: Path) -> N
 def test_a_table_whose_messages_are_gone_waits_no_longer_than_to_the_next_start(
     tmp_path: Path,
 ) -> None:
-    """Its source table is left out by now; what it lacks is nobody's."""
+    """The configuration leaves its source table out, so no table lacks these messages."""
     job = DatabaseJob(tmp_path)
     file = in_the_way(job, "orders")
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))

@@ -242,7 +242,7 @@ def test_lists_of_objects() -> None:
 
 
 def test_searches_for_names_are_limited() -> None:
-    """Else a message of n bytes would cost n times the number of columns."""
+    """Without the limit a message of n bytes would cost n times the number of columns."""
     image_layout = layout([KINDS[0]] * 200)
     few, many = ((",".join(f'"u{at}":1' for at in range(count))) for count in (8, 2_000))
     parsed = parse(image_layout, head(f"{{{few}}}"), head(f"{{{many}}}"))

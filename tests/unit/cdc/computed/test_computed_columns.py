@@ -194,9 +194,7 @@ def test_a_message_without_a_time_harms_no_other() -> None:
 
 @given(st.data())
 def test_filtered_rows_give_the_state_of_a_filtered_table(data: st.DataObject) -> None:
-    """The table has the row if its last state passes, with whole images or with the newest
-    alone.
-    """
+    """The table has the row if its last state passes, with whole images or the newest alone."""
     states = data.draw(st.lists(st.sampled_from([None, True, False]), min_size=1, max_size=8))
     for known_columns in (KnownColumns.IMAGES, KnownColumns.NEWEST):
         has_before = [data.draw(st.booleans()) for _ in states]

@@ -80,7 +80,7 @@ def test_together_and_alone_are_the_same(documents: Sequence[str]) -> None:
 def test_the_fast_decoder_leaves_odd_arrays_to_the_slower_one(
     text: str, expected: str | None
 ) -> None:
-    """Beside a document that is done."""
+    """The batch also has a document that the fast decoder reads."""
     texts, done = arrays_as_texts(pa.array([text, '{"t":[1]}']))
     assert done.tolist() == [expected is not None, True]
     assert texts[1].as_py() == '{"t":"[1]"}'

@@ -81,7 +81,7 @@ def test_pg_plain_customers() -> None:
 
 
 def test_pg_schema_customers() -> None:
-    """Three Kafka partitions: the order differs, the changes do not."""
+    """Three Kafka partitions change the order of the rows, but not the changes."""
     decoded = a_format(CUSTOMERS, options=DEFAULT_IDENTITY).decode(
         captured("debezium_pg_schema", "pgs.shop.customers")
     )

@@ -174,7 +174,7 @@ def test_each_image_has_the_symbols_of_its_own_schema(registry: Registry, decode
 
 
 def test_a_column_that_is_another_before_the_change_is_bad(registry: Registry) -> None:
-    """Its bytes would be read with the digits of the other image."""
+    """The decoder would read its bytes with the digits of the other image."""
     schema = two_images({**DECIMAL, "connect.parameters": {"scale": "3"}}, DECIMAL)
     value = {"before": {"name": b"\x01"}, "after": {"name": b"\x01"}, "op": "u"}
     message = encoded(registry.add(schema), schema, value)

@@ -47,7 +47,7 @@ def test_the_source_s_key_works_out_of_the_box(topic: str, identity: str) -> Non
 @pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
 @pytest.mark.parametrize("identity", ["auto", "default"])
 def test_a_wider_primary_key_is_not_guessed(topic: str, identity: str) -> None:
-    """Two updates, of the amount and of dt, and two deletes, one of a change of the key."""
+    """There are two updates, of the amount and of dt, and two deletes, one for a changed key."""
     rows, reasons = table_of(topic, ("dt", "id"), **{"replica-identity": identity})
     assert list(reasons) == [3, 4, 5, 8]
     assert all(MISMATCH in reason for reason in reasons.values())
@@ -76,7 +76,7 @@ def test_full_that_is_not_true_is_noticed_by_updates() -> None:
 
 
 def test_an_index_identity_is_recognised_by_source_key() -> None:
-    """Its before-images hold the index's columns and invented ones, also those of updates."""
+    """Before-images, also of updates, have the index's columns and invented ones."""
     topic = "idp.shop.orders_index"
     assert list(table_of(topic, ("dt", "id"))[1]) == [3, 4, 5, 8]
     assert table_of(topic, ("dt", "id"), **{"source-key": "dt, id"}) == (AT_THE_END, {})

@@ -254,9 +254,7 @@ def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> 
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.slow
 def test_machine_code_means_the_same(name: str, seed: int) -> None:
-    """Only counts of unknown and missing columns may differ: they are estimates by numbers of
-    fields.
-    """
+    """Only counts of unknown and missing columns may differ, because they are estimates."""
     pytest.importorskip("numba")
     rng = random.Random(f"compiled {name} {seed}")
     state = rng.getstate()

@@ -214,9 +214,7 @@ class OnlyStatistics:
 
 
 def test_few_rows_are_decoded() -> None:
-    """By statistics the reader decodes whole pages, by values hardly more than the rows that
-    pass.
-    """
+    """By statistics the reader decodes whole pages, by values hardly more than passing rows."""
     data = written(rows_of(SORTED), SORTED)
     choice = choice_of(pc.field("i") == 5)
     by_values, by_statistics = (
@@ -270,7 +268,7 @@ TABLES = Path(__file__).resolve().parents[3] / "fixtures" / "java_tables" / "jav
 
 @pytest.mark.parametrize("table", sorted(TABLES.iterdir()), ids=lambda table: table.name)
 def test_pages_that_java_wrote_are_laid_into_a_small_file(table: Path) -> None:
-    """All of each column, with the bounds that the footer has: these tables are small."""
+    """The reader takes all pages of each column, since these tables are small."""
     for path in table.rglob("*.parquet"):
         data = path.read_bytes()
         file = pq.ParquetFile(io.BytesIO(data))

@@ -106,9 +106,7 @@ def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
 
 @pytest.mark.parametrize("kind", [ROWS, MAP, TIMED, pa.list_(pa.list_(pa.float64()))])
 def test_codes_are_equal_where_values_are(kind: pa.DataType, seed: int) -> None:
-    """Slices agree, too. Maps may have any order of entries; NaN equals NaN, and 0.0 differs from
-    -0.0.
-    """
+    """Slices and maps of any order agree; NaN equals NaN, and 0.0 differs from -0.0."""
     rng = random.Random(seed)
     if pa.types.is_list(kind) and pa.types.is_list(kind.value_type):
         reals = [None, 0.0, -0.0, float("nan"), 1.5]

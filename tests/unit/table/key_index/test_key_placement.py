@@ -1,6 +1,4 @@
-"""The placement sends rows where Paimon's `GlobalIndexAssignerTest` does, and covers further
-cases.
-"""
+"""The placement sends rows where Paimon's `GlobalIndexAssignerTest` does, and in more cases."""
 
 from __future__ import annotations
 
@@ -169,9 +167,7 @@ def test_an_old_bucket_is_left_out_of_a_new_index(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
-    """The next part finds the rows that one part moves, and takes a value that it omits from
-    there.
-    """
+    """The next part finds the rows that one part moves, with the values that it omits."""
     table = cross_partition_table(tmp_path / "t", dynamic_bucket__assigner_parallelism="1")
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(3)))
