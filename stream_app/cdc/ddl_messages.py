@@ -1,6 +1,6 @@
 """Finds the messages that carry a statement of the source, such as an ALTER TABLE.
 
-Such a message means no row. A dialect says where it has the statement; `model.renames.ddl` reads
+Such a message means no row. A dialect says where it has the statement; `cdc.ddl_parser` reads
 its text.
 """
 

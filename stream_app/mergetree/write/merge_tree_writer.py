@@ -31,7 +31,8 @@ from stream_app.mergetree.write.fill_unchanged import (
     widened_layout,
 )
 from stream_app.mergetree.write.history_versions import HistoryRule, history_windows
-from stream_app.mergetree.write.row_kinds import check_mergeable, with_kinds_of
+from stream_app.mergetree.write.mergeable_rows import check_mergeable
+from stream_app.mergetree.write.row_kinds import with_kinds_of
 from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.model.options.write_options import RENAMED_COLUMNS
-from stream_app.model.renames.ddl import Renaming
 from stream_app.model.renames.source_renames import RenameReaction, TableRenames
+from stream_app.model.renames.statements import Renaming
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_changes import RenameColumn, SchemaChange, SetOption
 

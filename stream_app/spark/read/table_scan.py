@@ -33,7 +33,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import BatchStream
-from stream_app.table.read.projection import ROW_KIND
+from stream_app.table.read.row_choice import ROW_KIND
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import ROW_TABLES, ROWS, SYSTEM_TABLES, RowTable

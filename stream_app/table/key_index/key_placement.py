@@ -26,7 +26,7 @@ from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.mergetree.key_value_batch import are_retracts
 from stream_app.mergetree.write.fill_unchanged import REASON
-from stream_app.mergetree.write.row_kinds import check_mergeable
+from stream_app.mergetree.write.mergeable_rows import check_mergeable
 from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND

@@ -36,7 +36,7 @@ from stream_app.planning.read.split_generator import (
 )
 from stream_app.table.conditions.index_pruning import ColumnAndKind, index_pruning
 from stream_app.table.file_store_table import SYSTEM_COLUMNS
-from stream_app.table.read.projection import RowChoice
+from stream_app.table.read.row_choice import RowChoice
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.read_refusals import check_readable
 

@@ -25,7 +25,8 @@ from stream_app.mergetree.file_access import (
     WrittenFiles,
 )
 from stream_app.mergetree.key_value_batch import rows_at
-from stream_app.mergetree.write.row_kinds import check_mergeable, with_kinds_of
+from stream_app.mergetree.write.mergeable_rows import check_mergeable
+from stream_app.mergetree.write.row_kinds import with_kinds_of
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.options.file_options import DATA_FILE_PREFIX

@@ -11,20 +11,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from stream_app.cdc.ddl_parser import parse_statements
 from stream_app.model.options.write_options import RENAMED_COLUMNS
-from stream_app.model.renames.ddl import (
-    AlteredTable,
-    MadeTable,
-    RenamedTables,
-    Statement,
-    TableName,
-    parse_statements,
-)
 from stream_app.model.renames.source_renames import (
     NO_RENAMES,
     RenameReaction,
     SourceDatabase,
     source_renames,
+)
+from stream_app.model.renames.statements import (
+    AlteredTable,
+    MadeTable,
+    RenamedTables,
+    Statement,
+    TableName,
 )
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema

@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.errors import MergeError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.mergetree.write.row_kinds import check_mergeable
+from stream_app.mergetree.write.mergeable_rows import check_mergeable
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.table_schema import VALUE_KIND

@@ -1,0 +1,57 @@
+"""The statements of a source that alter, rename, create or drop tables.
+
+`cdc.ddl_parser` reads them from text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TableName(NamedTuple):
+    """A table in a statement; without a database it is in the statement's default database."""
+
+    database: str
+    table: str
+
+
+class Renaming(NamedTuple):
+    """A column's old and new name."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredTable:
+    """ALTER TABLE.
+
+    Attributes:
+        renames: the renamed columns, in the order of the statement.
+        added, dropped: the names of columns.
+        new_name: the table's new name; None if it keeps its name.
+    """
+
+    table: TableName
+    renames: tuple[Renaming, ...] = ()
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    new_name: TableName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedTables:
+    """RENAME TABLE: pairs of old and new name, in the order of the statement."""
+
+    pairs: tuple[tuple[TableName, TableName], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTable:
+    """CREATE TABLE or DROP TABLE, after which the earlier table of the name does not exist."""
+
+    tables: tuple[TableName, ...]
+
+
+Statement = AlteredTable | RenamedTables | MadeTable
