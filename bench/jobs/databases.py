@@ -160,7 +160,7 @@ class DatabaseJob:
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
         tables = HoldingTables(
             feeds,
-            epoch_log=EpochLog(checkpoint, goes_back=False),
+            epoch_log=EpochLog(checkpoint, can_reread=False),
             state_file=state,
             now_ms=SystemClock().now_ms,
         )

@@ -116,7 +116,7 @@ def by_the_job(
     stream = TopicStream(
         rules=EpochRules(limit=1, drains=False),
         source=offsets_of(bootstrap, topic),
-        epoch_log=EpochLog(checkpoint, goes_back=True),
+        epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint),
         give=give,
         failure=lambda: None,

@@ -27,11 +27,11 @@ class EpochLog:
 
     Attributes:
         folder: the checkpoint.
-        goes_back: whether the source has offsets, so that an epoch can be read again.
+        can_reread: whether the source has offsets, so that an epoch can be read again.
     """
 
     folder: JobFolder
-    goes_back: bool
+    can_reread: bool
 
     def is_begun(self) -> bool:
         """Return whether the job has ever begun, in this run or an earlier one."""

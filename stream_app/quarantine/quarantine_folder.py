@@ -277,7 +277,7 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
     return Quarantine(*file_io_of(location, options))
 
 
-def reused_places(records: Iterable[QuarantinedRecord]) -> list[str]:
+def reused_offsets(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Return offsets at which records have different contents, as after recreating a topic."""
     identities: dict[tuple[str, int, int], Identity] = {}
     reused = []
@@ -317,7 +317,7 @@ class RecordChoice:
         """Whether no condition is given."""
         return self == RecordChoice()
 
-    def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
+    def select(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that meet all conditions, in their order."""
         return [record for record in records if self._matches(record)]
 

@@ -37,7 +37,7 @@ _ONE_PRESS_S = 0.7
 
 
 @dataclass(slots=True)
-class _Stop:
+class _StopHandler:
     """The handler of the signals; Python's main thread and threads of the JVM call it."""
 
     stop_requested: threading.Event
@@ -82,7 +82,7 @@ class _Stop:
 class _JvmHandler:
     """A handler that the JVM calls in a thread of the JVM."""
 
-    def __init__(self, stop: _Stop, number: int) -> None:
+    def __init__(self, stop: _StopHandler, number: int) -> None:
         self._stop = stop
         self._number = number
 
@@ -99,7 +99,7 @@ class _JvmHandler:
 def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> None:
     """Set the event when Python or the JVM receives a stop signal. Call it in the main thread."""
     java = jvm(spark)
-    stop = _Stop(stop_requested, java)
+    stop = _StopHandler(stop_requested, java)
     for number in SIGNALS:
         signal.signal(number, lambda received, _: stop.on_signal(received))
     let_java_call(spark)

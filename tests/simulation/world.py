@@ -27,7 +27,7 @@ from stream_app.table import map_in_threads
 from stream_app.table.compact.append import append_rounds
 from stream_app.table.key_index import key_indexes, share_files
 from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
-from stream_app.table.write.dynamic_buckets import KEPT_HASHES
+from stream_app.table.write.dynamic_buckets import HASH_CACHE
 from stream_app.table.write.hidden_changes import RECENT_HIDDEN
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
@@ -208,7 +208,7 @@ class World:
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
         # Names of files are unique in a world, and repeat in the next one.
         RECENT_MANIFESTS.clear()
-        KEPT_HASHES.clear()
+        HASH_CACHE.clear()
         RECENT_HIDDEN.clear()
         try:
             for place, name, value in patches:

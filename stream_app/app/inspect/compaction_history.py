@@ -81,7 +81,7 @@ def compactions_of(
 _SNAPSHOTS_ASKED = 20
 
 
-def chosen_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
+def policy_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
     """Return the rules that a job chose by ``compaction-policy``, with the reason, or None.
 
     It reads the newest snapshot with compaction reports among the newest 20. The bucket with the

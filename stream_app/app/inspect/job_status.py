@@ -362,4 +362,4 @@ def _lag(position: Offsets, ends: Offsets | None) -> int | None:
 
 
 def _log(checkpoint: JobFolder) -> EpochLog:
-    return EpochLog(checkpoint, goes_back=True)
+    return EpochLog(checkpoint, can_reread=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from stream_app.app.inspect.compaction_history import chosen_rules
+from stream_app.app.inspect.compaction_history import policy_rules
 from stream_app.app.inspect.snapshot_files import live_files
 from stream_app.app.inspect.table_facts import sorted_runs_max
 from stream_app.app.inspect.table_listings import columns_text
@@ -24,7 +24,7 @@ from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _SNAPSHOTS_ASKED = 20
@@ -97,7 +97,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         partitions=len({entry.partition for entry in entries}),
         runs_max=sorted_runs_max(entries),
         compaction_trigger=table.options.compaction_trigger,
-        compaction_policy=chosen_rules(table, snapshot),
+        compaction_policy=policy_rules(table, snapshot),
         pace=_pace(table, snapshot),
         waiting_rows=rows_that_wait(table, snapshot, entries),
         checksum=_checksum(table, snapshot),
@@ -176,7 +176,7 @@ def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
         return None
     if reason:
         return f"none: {reason}"
-    record = record_below(table, snapshot)
+    record = base_sum_record(table, snapshot)
     if not record.is_whole:
         return (
             f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"

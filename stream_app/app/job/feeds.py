@@ -93,7 +93,7 @@ class JobFeeds:
             self._unassigned = self._quarantine_writer("")
         self.unassigned_count += messages.num_rows
         if (quarantined := self._unassigned.write(epoch, messages)) is not None:
-            self.events.unassigned(epoch, quarantined)
+            self.events.report_unassigned(epoch, quarantined)
 
     def idle_expectations(self) -> Sequence[str]:
         """Return the names of expectations that have applied to no table so far."""

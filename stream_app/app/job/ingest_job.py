@@ -127,7 +127,7 @@ class _IngestJob:
             closing.callback(feeds.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
-            self.watched.metrics.decoded_by(self.checked.state_file.state.decoder)
+            self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
             prepared = prepare_tables(self.checked, feeds, self.clock)
             load = begin_or_resume_load(
                 self.job_tables, prepared, self.checked, self.clock, self._tasks
@@ -150,7 +150,7 @@ class _IngestJob:
         load: JobLoad | None,
     ) -> None:
         """Bring the source's epochs into the tables, and judge the outcome."""
-        epoch_log = EpochLog(self.checked.state_file.folder, goes_back=reading.goes_back)
+        epoch_log = EpochLog(self.checked.state_file.folder, can_reread=reading.can_reread)
         rounds = job_rounds(
             prepared, feeds, reading.runner, epoch_log, self._epoch_settings(), self.clock, load
         )
@@ -225,10 +225,10 @@ class _IngestJob:
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=between.report_with_checks(events.progress, note_problems),
-            on_idle=between.report_with_checks(events.idle, note_problems, unused.check),
-            on_drained=between.report_with_checks(events.drained, unused.check),
-            on_check=events.heartbeat,
+            on_progress=between.report_with_checks(events.report_progress, note_problems),
+            on_idle=between.report_with_checks(events.report_poll, note_problems, unused.check),
+            on_drained=between.report_with_checks(events.report_drain, unused.check),
+            on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(
@@ -240,13 +240,13 @@ class _IngestJob:
         )
         stop_on_signals(self.spark, self.stop_requested)
         events.watch_source(lambda: committer.position)
-        events.started(job_tables.location, str(checkpoint))
-        self.signs.watch(lambda: _at_work(committer))
+        events.report_start(job_tables.location, str(checkpoint))
+        self.signs.watch(lambda: _activity_of(committer))
         with ExitStack() as stack:
             stack.callback(reading.runner.close)
             stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
             running.run(reading.stream(settings, running))
-        events.ended()
+        events.report_end()
 
     def _note_problems(self, feeds: JobFeeds) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
@@ -256,7 +256,7 @@ class _IngestJob:
         self.checked.state_file.note_passing("freshness", feeds.freshness_warnings())
 
 
-def _at_work(committer: EpochCommitter[Messages]) -> Activity | None:
+def _activity_of(committer: EpochCommitter[Messages]) -> Activity | None:
     epoch = committer.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")

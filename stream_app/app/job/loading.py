@@ -252,14 +252,14 @@ class _Planning:
             JobWarning(
                 table=self.job_tables.full_name(name),
                 problem=f"the first load leaves out columns of {relation} that the table does not "
-                f"have: {', '.join(relation.left_out)}",
+                f"have: {', '.join(relation.omitted_columns)}",
                 fix="to store them, give the job a new table that has them, and a new "
                 "stream.checkpoint",
                 is_lasting=True,
             )
             for name, table_relations in relations.items()
             for relation in table_relations
-            if relation.left_out
+            if relation.omitted_columns
         )
 
     def _warn_of_tables(self, tables: ChosenTables) -> None:

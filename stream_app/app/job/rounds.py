@@ -78,7 +78,7 @@ def job_rounds(
         epoch_log=epoch_log,
         state_file=feeds.state_file,
         now_ms=clock.now_ms,
-        on_change=feeds.events.held,
+        on_change=feeds.events.report_held,
         load_epochs=0 if load is None else load.epochs,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)

@@ -68,7 +68,7 @@ class SourceReading(Protocol[Messages]):
         ...
 
     @property
-    def goes_back(self) -> bool:
+    def can_reread(self) -> bool:
         """Whether the messages of earlier epochs can be read again."""
         ...
 
@@ -85,8 +85,8 @@ class SparkReading:
     runner: DataFrameEpochs
 
     @property
-    def goes_back(self) -> bool:
-        """See `SourceReading.goes_back`."""
+    def can_reread(self) -> bool:
+        """See `SourceReading.can_reread`."""
         return self.runner.read is not None
 
     def stream(self, settings: StreamSettings, running: RunningStream[DataFrame]) -> Stream:
@@ -117,7 +117,7 @@ class NativeReading:
     offsets: ClusterOffsets | JoinedOffsets
     load_epochs: int = 0
 
-    goes_back: ClassVar[bool] = True
+    can_reread: ClassVar[bool] = True
 
     def stream(
         self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]

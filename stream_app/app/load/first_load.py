@@ -141,8 +141,8 @@ class DatabaseReading:
         )
         if missing := [key for key in setup.primary_keys if key not in targets.values()]:
             raise self._refusal(name, f"{loaded} has no column {missing[0]!r} of the key")
-        if loaded.unloadable:
-            unloadable = ", ".join(loaded.unloadable)
+        if loaded.unloadable_columns:
+            unloadable = ", ".join(loaded.unloadable_columns)
             raise self._refusal(name, f"the database cannot write as Debezium would: {unloadable}")
         return loaded
 

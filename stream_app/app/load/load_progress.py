@@ -60,7 +60,7 @@ def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
         return None
     newest = EpochLogWriter(checkpoint).newest_epoch()
     next_epoch = 0 if newest is None else newest
-    if EpochLog(checkpoint, goes_back=True).is_done(next_epoch):
+    if EpochLog(checkpoint, can_reread=True).is_done(next_epoch):
         next_epoch += 1
     return None if next_epoch >= len(load.epochs) else progress_of(load, next_epoch)
 

@@ -151,12 +151,12 @@ class LoadedRelation:
         return f"{self.schema}.{self.name}"
 
     @property
-    def left_out(self) -> Sequence[str]:
+    def omitted_columns(self) -> Sequence[str]:
         """The source's columns that the job's table does not have."""
         return [name for name in self.kinds if name not in self.columns]
 
     @property
-    def unloadable(self) -> Sequence[str]:
+    def unloadable_columns(self) -> Sequence[str]:
         """The columns whose values the database cannot write as Debezium would."""
         return [
             f"{name} ({self.kinds[name]} as {data_type})"

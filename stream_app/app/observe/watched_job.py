@@ -86,7 +86,7 @@ def watched_job(
         look_s=stream.pause_s + POLL_S,
         folders=_local_folders(tables.section.warehouse, stream),
     )
-    metrics.source.began(name)
+    metrics.source.note_start(name)
     with ExitStack() as stack:
         health = JobHealth(
             clock,
@@ -118,7 +118,7 @@ def watched_job(
             health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
         if stream.metrics_port is not None:
-            stack.enter_context(repeated_checks(proofs.look, "proof-watch"))
+            stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
             watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
@@ -179,4 +179,4 @@ def _quarantine(
         quarantine = open_quarantine(location, file_system)
     except UsageError:
         return None  # only Spark can access it
-    return QuarantineWatch(quarantine, clock, metrics.quarantined)
+    return QuarantineWatch(quarantine, clock, metrics.set_waiting_records)

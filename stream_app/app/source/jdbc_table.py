@@ -54,7 +54,7 @@ _MYSQL_TABLES = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
+class _DatabaseKind:
     """The catalog queries and types of one kind of database.
 
     Attributes:
@@ -142,7 +142,7 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
 
 
 def _table(
-    schema: str, name: str, rows: Sequence[Any], kind: _Kind, options: MappingOptions
+    schema: str, name: str, rows: Sequence[Any], kind: _DatabaseKind, options: MappingOptions
 ) -> JdbcTable:
     """Return the definition of a table from the catalog's rows of its columns."""
     keys = {
@@ -184,10 +184,10 @@ def _with_nulls(data_type: DataType, *, nullable: bool) -> DataType:
     return data_type.as_nullable() if nullable else data_type.not_null()
 
 
-_POSTGRES = _Kind(
+_POSTGRES = _DatabaseKind(
     schema="public", columns=_POSTGRES_COLUMNS, tables=_POSTGRES_TABLES, type_of=postgresql_type
 )
-_MYSQL = _Kind(schema="", columns=_MYSQL_COLUMNS, tables=_MYSQL_TABLES, type_of=mysql_type)
+_MYSQL = _DatabaseKind(schema="", columns=_MYSQL_COLUMNS, tables=_MYSQL_TABLES, type_of=mysql_type)
 _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
 
 

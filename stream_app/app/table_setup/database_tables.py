@@ -123,7 +123,7 @@ class DatabaseTables:
             messages,
             self.clock.now_ms(),
         )
-        for name, parts in self._by_table(messages).items():
+        for name, parts in self._messages_by_table(messages).items():
             try:
                 if name not in self._feeds:
                     described = partial(described_sources, self.tables, parts)
@@ -217,7 +217,7 @@ class DatabaseTables:
         self._remember(reasons)
         self.quarantine(epoch, messages)
 
-    def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
+    def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
@@ -225,14 +225,14 @@ class DatabaseTables:
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
-                self._hide(origin)
+                self._leave_out(origin)
             elif isinstance(decision, LeftOutTable):
                 continue
             elif not self._refuse_for_limit(origin, decision.name, new):
                 new[decision.name][origin] = part
         return new
 
-    def _hide(self, origin: Origin) -> None:
+    def _leave_out(self, origin: Origin) -> None:
         self._hidden.add(origin)
         text = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.app.inspect.job_status import BEHIND, READY, TableStatus
-from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
+from stream_app.app.observe.events.epoch_history import PastEpoch, TableActivity
 from stream_app.app.text.listing import age_text
 from stream_app.checkpoint.job_state import JobWarning
 
@@ -50,15 +50,15 @@ class JobGlance:
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
         return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 
-    def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+    def with_lateness(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables; the state of a ready one that is too far behind becomes ``behind``.
 
         While the broker does not respond, the lag of a ready table is unknown.
         """
         is_late = self.is_late(tables)
-        return [self._judged(status, is_late=is_late) for status in tables]
+        return [self._with_lateness(status, is_late=is_late) for status in tables]
 
-    def _judged(self, status: TableStatus, *, is_late: bool) -> TableStatus:
+    def _with_lateness(self, status: TableStatus, *, is_late: bool) -> TableStatus:
         if status.state == READY and self.ends_problem is not None:
             return replace(status, fresh_s=None)
         too_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
@@ -86,7 +86,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     return rate
 
 
-def compactions_of_all(tables: Iterable[TableNow | None]) -> tuple[int, int]:
+def compactions_of_all(tables: Iterable[TableActivity | None]) -> tuple[int, int]:
     """Return the numbers of running and of queued compactions."""
     numbers = [compactions.numbers for compactions in tables if compactions is not None]
     return sum(table.running for table in numbers), sum(table.queued for table in numbers)

@@ -19,7 +19,7 @@ from stream_app.app.inspect.job_status import (
     with_waiting_rows,
 )
 from stream_app.app.inspect.table_facts import FactsCache
-from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableNow
+from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
 from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.later_changes import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
@@ -123,7 +123,7 @@ class JobSite(Site):
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
         statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
-        return self._judge(statuses).judged(statuses)
+        return self._judge(statuses).with_lateness(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -131,7 +131,7 @@ class JobSite(Site):
         status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
         if name_in_job is None or status is None:
             return None
-        return self._judge(()).judged([self._with_page_name(status)])[0]
+        return self._judge(()).with_lateness([self._with_page_name(status)])[0]
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
@@ -175,7 +175,7 @@ class JobSite(Site):
         """See `Site.epochs`."""
         return () if self._history is None else self._history.epochs(self._state_key(name))
 
-    def now(self, name: str) -> TableNow | None:
+    def now(self, name: str) -> TableActivity | None:
         """See `Site.now`."""
         return None if self._history is None else self._history.now(self._state_key(name))
 

@@ -24,7 +24,7 @@ _REST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveUpdates:
     """The means by which a page learns that it is outdated.
 
     Attributes:

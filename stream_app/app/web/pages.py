@@ -107,14 +107,14 @@ def _page_environment() -> Environment:
         "age": age_text,
         "visible": lambda value: visible(str(value)),
         "lines": lambda text: "\n".join(visible(line.strip()) for line in str(text).splitlines()),
-        "block": block,
+        "block": multiline_text,
         "value": _value,
         "payload": payload,
         "short_times": short_times,
         "neighbour_groups": _neighbour_groups,
         "kind_name": _KIND_NAMES.get,
     }
-    environment.tests |= {"known_in": _is_known_in}
+    environment.tests |= {"known_in": _has_value}
     environment.globals |= {"time_text": time_text, "version": __version__}
     return environment
 
@@ -127,12 +127,12 @@ def _neighbour_groups(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Seq
     return [(first, list(group)) for first, group in groupby(rows, key=itemgetter(0))]
 
 
-def _is_known_in(name: str, rows: Sequence[object]) -> bool:
+def _has_value(name: str, rows: Sequence[object]) -> bool:
     """Return whether a row has a value of this name."""
     return any(getattr(row, name) is not None for row in rows)
 
 
-def block(text: object) -> str:
+def multiline_text(text: object) -> str:
     """Return a text that keeps its lines and indents, without other characters that move a cursor.
 
     For a box that keeps blanks, such as ``<pre>``.

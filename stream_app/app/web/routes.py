@@ -45,7 +45,7 @@ from stream_app.app.web.actions import (
 )
 from stream_app.app.web.drawings.bar_charts import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
-from stream_app.app.web.page_version import LOOK_S, Live, PageVersion
+from stream_app.app.web.page_version import LOOK_S, LiveUpdates, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, state_counts
@@ -121,7 +121,7 @@ class _Pages:
         def read() -> str:
             tables = self.site.tables()
             return self._page(
-                "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
+                "tables", tables=tables, chosen=choice.select(tables), choice=choice,
                 states=state_counts(tables), orders=ORDERS, live=live,
                 glance=self.site.glance(tables), unassigned=self.site.unassigned_records(),
                 action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
@@ -245,7 +245,7 @@ class _Pages:
             headers=_HEADERS,
         )
 
-    async def _live(self, name: str) -> Live:
+    async def _live(self, name: str) -> LiveUpdates:
         """The page's version, read before its content: so the content may be newer, but never
         older.
         """
@@ -253,10 +253,10 @@ class _Pages:
         version = self._versions.get(name) or PageVersion(self.site, self.actions, name)
         if not name:
             self._versions[name] = version  # checking all tables is expensive
-        return Live(path, await version.now())
+        return LiveUpdates(path, await version.now())
 
     async def _answer(
-        self, read: Callable[[], str], live: Live | None = None, name: str = ""
+        self, read: Callable[[], str], live: LiveUpdates | None = None, name: str = ""
     ) -> Response:
         """A page, or the page of its error.
 
@@ -276,7 +276,7 @@ class _Pages:
         return self._html(text, 200)
 
     def _problem(
-        self, error: StreamAppError, code: int, live: Live | None = None, name: str = ""
+        self, error: StreamAppError, code: int, live: LiveUpdates | None = None, name: str = ""
     ) -> Response:
         status = self._status(name) if name else None
         text = self._page(

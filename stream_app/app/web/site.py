@@ -19,7 +19,7 @@ from stream_app.app.inspect.job_status import (
     with_waiting_rows,
 )
 from stream_app.app.inspect.table_facts import FactsCache, freshness_s
-from stream_app.app.observe.events.epoch_history import PastEpoch, TableNow
+from stream_app.app.observe.events.epoch_history import PastEpoch, TableActivity
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.unassigned_records import UnassignedFacts
 from stream_app.clock import Clock
@@ -108,7 +108,7 @@ class Site(Protocol):
         """
         return ()
 
-    def now(self, name: str) -> TableNow | None:  # noqa: ARG002 - a default
+    def now(self, name: str) -> TableActivity | None:  # noqa: ARG002 - a default
         """Return a table's current compactions, or None if its job does not run in this process."""
         return None
 

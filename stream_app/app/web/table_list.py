@@ -38,7 +38,7 @@ class ListChoice:
             order=order if order in ORDERS else TROUBLE,
         )
 
-    def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+    def select(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the chosen tables in order, with unknown values last."""
         searched = self.text.casefold()
         matching_tables = [

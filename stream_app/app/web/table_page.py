@@ -15,7 +15,7 @@ from stream_app.app.inspect.bucket_trees import LevelRow, next_compactions, run_
 from stream_app.app.inspect.compaction_history import CompactionRow, compactions_of
 from stream_app.app.inspect.overview import Overview, overview
 from stream_app.app.inspect.table_listings import OptionRow, listing, option_rows
-from stream_app.app.observe.events.epoch_history import TableNow
+from stream_app.app.observe.events.epoch_history import TableActivity
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts
 from stream_app.app.web.drawings.bar_charts import (
@@ -29,8 +29,8 @@ from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_
 from stream_app.app.web.pages import PageList
 from stream_app.app.web.table_parts import (
     ColumnRow,
-    Parts,
-    Problem,
+    PartProblem,
+    PartReader,
     QuarantinedKind,
     SchemaVersion,
     column_rows,
@@ -94,19 +94,19 @@ class TablePage:
     space_amplification: float | None
     history: SnapshotChart
     rows: RowsChart | None
-    now: TableNow | None
+    now: TableActivity | None
     expiry: SnapshotExpiry | None
     versions: Sequence[SchemaVersion]
     lists: Sequence[PageList]
     quarantined: Sequence[QuarantinedKind]
-    problems: Sequence[Problem]
+    problems: Sequence[PartProblem]
 
 
 def table_page(
     name: str,
     table: FileStoreTable,
     quarantine: Callable[[], Quarantine | None],
-    now: TableNow | None = None,
+    now: TableActivity | None = None,
 ) -> TablePage:
     """Read a page, without opening data files. An unreadable part does not hide the others.
 
@@ -114,7 +114,7 @@ def table_page(
         quarantine: opens the quarantine of the table.
         now: the compactions of the job in this process.
     """
-    parts = Parts()
+    parts = PartReader()
     newest = parts.values("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
     latest = newest[0] if newest else None
     expiry = parts.value("expiry", lambda: next_expiry(table)) if newest else None
@@ -282,7 +282,7 @@ def _trees(
     table: FileStoreTable,
     latest: Snapshot | None,
     runs: Sequence[LevelRow],
-    now: TableNow | None,
+    now: TableActivity | None,
 ) -> list[BucketTree]:
     if not runs:
         return []
@@ -307,7 +307,7 @@ def _lists(
     latest: Snapshot | None,
     compactions: Sequence[CompactionRow],
     runs: Sequence[LevelRow],
-    parts: Parts,
+    parts: PartReader,
 ) -> Iterator[PageList]:
     columns = column_rows(table.schema)
     yield PageList(title="Columns", listing=Listing(ColumnRow, columns), total=len(columns))

@@ -33,7 +33,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class PartProblem:
     """Parts of a page that cannot be read, and why."""
 
     parts: tuple[str, ...]
@@ -41,7 +41,7 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Parts:
+class PartReader:
     """A reader of a page's parts, which records those that cannot be read."""
 
     _errors: dict[str, tuple[StreamAppError, list[str]]] = field(init=False, default_factory=dict)
@@ -61,10 +61,10 @@ class Parts:
         self._errors.setdefault(str(problem), (problem, []))[1].append(name)
         return None
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[PartProblem]:
         """Return each distinct error, with the parts that it hides."""
         return [
-            Problem(parts=tuple(dict.fromkeys(parts)), error=error)
+            PartProblem(parts=tuple(dict.fromkeys(parts)), error=error)
             for error, parts in self._errors.values()
         ]
 

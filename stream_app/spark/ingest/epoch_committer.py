@@ -224,7 +224,7 @@ class EpochCommitter(Generic[Messages]):
         An older epoch is missing only if the table or the checkpoint is an older copy.
         """
         log, lost = self.epoch_log, self.tables.epoch + 1
-        if log.goes_back and log.is_done(lost) and not log.is_done(lost + 1):
+        if log.can_reread and log.is_done(lost) and not log.is_done(lost + 1):
             end: Offsets = json.loads(log.source_end(lost))
             messages = self.rounds.runner.messages_between(log.source_begin(lost), end)
             try:
@@ -237,7 +237,7 @@ class EpochCommitter(Generic[Messages]):
         """Decode an epoch for the tables that seem to lack it."""
         feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
         end = self.epoch_log.source_end(epoch)
-        if self.epoch_log.goes_back:
+        if self.epoch_log.can_reread:
             if self._committed is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed = self.epoch_log.source_begin(epoch)
@@ -275,7 +275,7 @@ class EpochCommitter(Generic[Messages]):
         self._phase = _Phase.ALIKE
         self._catch_up.run()
         self._on_committed(decoded.epoch)
-        if self.epoch_log.goes_back:
+        if self.epoch_log.can_reread:
             self._committed = end
 
     def _lacking_tables(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
@@ -292,7 +292,7 @@ class EpochCommitter(Generic[Messages]):
         """Return the offsets at which an epoch begins and ends; a source without offsets has
         none.
         """
-        if not self.epoch_log.goes_back:
+        if not self.epoch_log.can_reread:
             return {}, {}
         begin = self._committed
         if begin is None:

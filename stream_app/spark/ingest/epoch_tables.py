@@ -197,7 +197,7 @@ class EpochTables(ABC):
 
     def await_next(self) -> None:
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
-        if self.newest_begun >= 0 and self.epoch_log.goes_back:
+        if self.newest_begun >= 0 and self.epoch_log.can_reread:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
                 self._begin = json.loads(self.epoch_log.source_end(self.newest_begun))
 
@@ -210,7 +210,7 @@ class EpochTables(ABC):
         """See `TableJob.check_not_read_before`."""
         waiting = self.held.by_name.get(feed.name)
         begin = self._begin if waiting is None else waiting.begin
-        if begin and self.epoch_log.goes_back:
+        if begin and self.epoch_log.can_reread:
             feed.table_job.check_not_read_before(begin)
             self._checked.add(feed.name)
 

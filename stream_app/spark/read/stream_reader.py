@@ -146,9 +146,9 @@ class StreamReader(DataSourceStreamReader):
 
     def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""
-        silent_s, reported_s, now = self._offsets.silent_s, self._reported_s, self._now()
-        if silent_s is not None and (reported_s is None or now - reported_s >= silent_s):
-            self._offsets.stay()
+        within_s, reported_s, now = self._offsets.refresh_within_s, self._reported_s, self._now()
+        if within_s is not None and (reported_s is None or now - reported_s >= within_s):
+            self._offsets.refresh_consumer()
             self._reported_s = now
 
     def _now(self) -> float:

@@ -54,7 +54,7 @@ class SparkStream:
         """See `Stream.start`."""
         writer = (
             self.messages.writeStream.queryName(self.name)
-            .foreachBatch(self._give)
+            .foreachBatch(self._process_epoch)
             .option("checkpointLocation", self.checkpoint)
         )
         if self.trigger is None:
@@ -63,7 +63,7 @@ class SparkStream:
             writer = writer.trigger(processingTime=self.trigger)
         self.query = writer.start()
 
-    def _give(self, messages: DataFrame, epoch: int) -> None:
+    def _process_epoch(self, messages: DataFrame, epoch: int) -> None:
         self.committer(messages, epoch)
 
     def wait_for_end(self, wait_s: float) -> bool:

@@ -234,7 +234,7 @@ class TopicStream:
                 epoch = self._run_load_epoch(epoch, begin, newest)
                 polled_s, newest = self._poll()
                 continue
-            newest = self._without_loss(begin, newest)
+            newest = self._newest_without_loss(begin, newest)
             counted_from = self._with_new_partitions(begin, newest)
             end = borders.end(epoch, counted_from, newest, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
@@ -308,7 +308,7 @@ class TopicStream:
                 self._reports.pop()  # of idle reports the newest is enough
             self._reports.append(state)
 
-    def _without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
+    def _newest_without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
         """Return the newest offsets, once none lies before an offset that the job has read.
 
         It asks the brokers again for a while.

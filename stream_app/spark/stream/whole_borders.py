@@ -95,7 +95,7 @@ class WholeBorders:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not messages:
-            return self._without_rest(epoch, begin, newest, target, cut)
+            return self._end_of_incomplete(epoch, begin, newest, target, cut)
         if messages > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
@@ -124,7 +124,7 @@ class WholeBorders:
         """See `Borders.close`."""
         self.reader.close()
 
-    def _without_rest(
+    def _end_of_incomplete(
         self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
         """Return the end if no transaction is whole: the begin for a while, then a forced end."""

@@ -22,7 +22,7 @@ from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
 from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
 
 _RETAINED_MS = 6 * 3_600_000
@@ -57,7 +57,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
     ):
         if snapshot is None:
             return None
-        earlier_record = record_below(table, snapshot)
+        earlier_record = base_sum_record(table, snapshot)
         rows = summed_rows(table, snapshot, threads=threads)
 
     def record(newest: SumRecord) -> SumRecord:

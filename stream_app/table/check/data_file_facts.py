@@ -27,7 +27,7 @@ from stream_app.model.files.row_group import holds_blobs
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
-from stream_app.table.conditions.row_filter import hashes_as_today
+from stream_app.table.conditions.row_filter import hashes_like_current
 from stream_app.table.file_store_table import FileStoreTable
 
 _RESTORE = (
@@ -115,7 +115,7 @@ class FileFacts:
         schema = self.table.schema
         schema_of = self.table.known_schemas()
         listed_stats = FileStats(schema.fields, schema_of).of_all_columns(self.entry.file)
-        self.hashes_alike = hashes_as_today(schema, schema_of)(self.entry.file.schema_id)
+        self.hashes_alike = hashes_like_current(schema, schema_of)(self.entry.file.schema_id)
         self.columns = [
             _ColumnCounts.of_stats(column, listed_stats.get(column.name, UNKNOWN_STATS))
             for column in schema.fields

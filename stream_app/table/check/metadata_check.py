@@ -40,8 +40,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.version_files import (
     NamedVersion,
-    brought_back_from_tag,
     named_versions,
+    snapshot_restored_from_tag,
 )
 
 _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
@@ -87,7 +87,7 @@ class MetadataCheck:
     def run(self) -> list[Finding]:
         """Return all findings, first those about the chain of snapshots, then by version."""
         versions = named_versions(self.table)
-        self._brought_back = brought_back_from_tag(versions)
+        self._brought_back = snapshot_restored_from_tag(versions)
         findings = chain_check(self.table, versions)
         snapshots = {
             version.snapshot.snapshot_id: version.snapshot

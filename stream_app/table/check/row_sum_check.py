@@ -9,7 +9,7 @@ from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
 
 
@@ -29,7 +29,7 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
     if reason or snapshot is None:
         left_out.append(f"checksum of the rows: {reason or 'rows of every version wait'}")
         return
-    record = record_below(table, snapshot)
+    record = base_sum_record(table, snapshot)
     if not record.is_whole:
         left_out.append(
             f"checksum of the rows: unknown, because it counts from snapshot {record.origin} "

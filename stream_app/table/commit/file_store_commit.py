@@ -42,7 +42,7 @@ from stream_app.table.commit.commit_changes import (
 )
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.late_snapshot import base_exists, check_in_line, is_in_table
+from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.metadata_files import CommitFiles, NewestManifests, compacted_index
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
@@ -279,7 +279,7 @@ class FileStoreCommit:
         self.commit_history.note_attempt(snapshot)
         if not _publish_if_free(self.table, snapshot, files.statistics):
             return None
-        check_in_line(self.table, latest, snapshot)
+        check_follows_base(self.table, latest, snapshot)
         current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
         # overwrite a snapshot of the same number that appears in between.

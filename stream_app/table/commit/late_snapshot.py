@@ -64,7 +64,7 @@ def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
     return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
 
 
-def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
+def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
     """Check that a snapshot that we created follows its base, unless a catalog decides that.
 
     Raises:

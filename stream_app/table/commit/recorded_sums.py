@@ -19,7 +19,7 @@ from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKi
 from stream_app.planning.commit.carried_sums import with_changes, without_partitions
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 
 
 def with_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
@@ -40,7 +40,7 @@ def with_row_sums(
     """
     if why_unsummed(table.schema):
         return snapshot
-    before = record_below(table, latest)
+    before = base_sum_record(table, latest)
     record: SumRecord | None
     if changes.row_sums is not None:
         record = changes.row_sums(before)

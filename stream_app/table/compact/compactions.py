@@ -1,6 +1,6 @@
 """The port of a job's compactions, which each kind of table implements.
 
-Callers consult `Failures` before they wait for retries, and `BackPressure` before they write.
+Callers consult `FailedCompactions` before they wait for retries, and `BackPressure` before writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderW
 from stream_app.table.compact.report import FinishedCompaction
 
 
-class Failures(Protocol):
+class FailedCompactions(Protocol):
     """The failed compactions of a job."""
 
     def to_be_retried(self) -> set[BucketId]:
@@ -52,7 +52,7 @@ class Compactions(Protocol):
     """The compactions of one job. Not thread safe; an executor runs the compactions."""
 
     @property
-    def failures(self) -> Failures:
+    def failures(self) -> FailedCompactions:
         """The failed compactions."""
         ...
 

@@ -29,7 +29,7 @@ from stream_app.table.compact.failures import CompactionFailures, DroppedCompact
 from stream_app.table.compact.metrics import (
     CompactionMetrics,
     CompactionUnderWay,
-    OpenWork,
+    OpenCompaction,
     present_metrics,
     under_way,
 )
@@ -146,7 +146,7 @@ class CompactCoordinator:
                 continue
             if self._policy is not None and manager.running is None:
                 self._policy.fit(bucket, manager)
-            at_rest = expects_no_flush or self._rest_times.rests(bucket)
+            at_rest = expects_no_flush or self._rest_times.is_resting(bucket)
             if manager.trigger_compaction(
                 self.executor, local_ms=local_ms, expects_no_flush=at_rest
             ):
@@ -197,7 +197,7 @@ class CompactCoordinator:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         open_work = [
-            OpenWork(work.future, self._since.get(bucket, now))
+            OpenCompaction(work.future, self._since.get(bucket, now))
             for bucket, manager in managers
             if (work := manager.running)
         ]

@@ -139,7 +139,7 @@ class DroppedCompactions:
         """Note that a compaction was committed."""
         self._in_a_row.pop(bucket, None)
 
-    def taken_buckets(self) -> set[BucketId]:
+    def take_buckets(self) -> set[BucketId]:
         """Return buckets with a drop since the last call; not those with too many conflicts."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
         return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}

@@ -19,7 +19,7 @@ from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.table.compact.report import CompactionReport
 
 
-class OpenWork(NamedTuple):
+class OpenCompaction(NamedTuple):
     """A compaction that is not committed, and the time of its request (s, steady clock)."""
 
     future: Future[BucketChange]
@@ -130,7 +130,7 @@ class CompactionMetrics:
 
 def present_metrics(
     levels: Collection[Levels],
-    open_work: Collection[OpenWork],
+    open_work: Collection[OpenCompaction],
     *,
     now: float,
     failed: int,

@@ -34,7 +34,7 @@ class RestTimes:
             self._filled_at.update(dict.fromkeys(buckets, now))
             self._newest = (now, rows) if rows else self._newest
 
-    def rests(self, bucket: BucketId) -> bool:
+    def is_resting(self, bucket: BucketId) -> bool:
         """Return whether the bucket rests."""
         if self.visibility is Visibility.ANY_LEVEL:
             return False

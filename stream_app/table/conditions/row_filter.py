@@ -99,7 +99,7 @@ class BucketPruning:
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
 
 
-def hashes_as_today(
+def hashes_like_current(
     schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> Callable[[int], bool]:
     """Return a check whether a schema's files have their keys in the buckets of the current types.

@@ -117,7 +117,7 @@ class ChangelogFollow:
             CheckpointError: the table was rolled back, and written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
-        self._announce(self._position)  # now expiry keeps the snapshots to read
+        self._write_progress(self._position)  # now expiry keeps the snapshots to read
         while self._end is None or self._position.snapshot_id <= self._end:
             step = self._scan.step(self._position, _A_SNAPSHOT)
             # Check after planning the step, so that a rewritten snapshot does not count as the next
@@ -128,7 +128,7 @@ class ChangelogFollow:
             if step.splits:
                 yield step
             self._position = step.end
-            self._announce(step.end)
+            self._write_progress(step.end)
             if step.end == step.begin:
                 if not self._settings.follow or self._stopped():
                     return
@@ -172,7 +172,7 @@ class ChangelogFollow:
             "(ignore_progress), and rebuild the copies that were made from these changes",
         )
 
-    def _announce(self, position: StreamPosition) -> None:
+    def _write_progress(self, position: StreamPosition) -> None:
         """Write the consumer's progress if it changed, or refresh it before it expires."""
         consumer_id = self._settings.consumer_id
         if consumer_id is None or position.is_full:
@@ -183,10 +183,10 @@ class ChangelogFollow:
         if position.snapshot_id != self._announced or is_silent:
             self._table.consumers.reset(consumer_id, position.snapshot_id)
             if self._announced is None:
-                self._check_not_going(consumer_id, position.snapshot_id)
+                self._check_not_expiring(consumer_id, position.snapshot_id)
             self._announced, self._announced_at = position.snapshot_id, now
 
-    def _check_not_going(self, consumer_id: str, number: int) -> None:
+    def _check_not_expiring(self, consumer_id: str, number: int) -> None:
         """Check that no expiry deletes the next snapshot.
 
         The caller has already written the consumer: an expiry first announces its deletions, and

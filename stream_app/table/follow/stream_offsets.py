@@ -107,7 +107,7 @@ class StreamOffsets:
             self.table.consumers.reset(name, position.snapshot_id)
 
     @property
-    def silent_s(self) -> float | None:
+    def refresh_within_s(self) -> float | None:
         """The seconds until an inactive consumer must call `stay`; None without a limit."""
         options = self.table.options
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
@@ -115,7 +115,7 @@ class StreamOffsets:
             return None
         return expiration_ms / 3000
 
-    def stay(self) -> None:
+    def refresh_consumer(self) -> None:
         """Refresh the consumer at its last position while no data arrives."""
         name = self.table.options[CONSUMER_ID]
         following = self.table.consumers.next_snapshot(name)

@@ -111,7 +111,7 @@ class HivePointer:
                 TableField.TYPE: text("EXTERNAL_TABLE"),
             }
         )
-        pointing = _with_columns(_pointing(table, None, version), _columns(version))
+        pointing = _with_columns(_with_pointer(table, None, version), _columns(version))
         return create_table_entry(client, name, pointing)
 
     def move(self, before: str, version: PointedVersion) -> bool:
@@ -121,8 +121,8 @@ class HivePointer:
             if table is None or _location(table) != before:
                 return False
             columns = _columns(version)
-            pointing = _pointing(table, before, version)
-            if not _follows(
+            pointing = _with_pointer(table, before, version)
+            if not _accepts_columns(
                 columns, table.struct(TableField.STORAGE).structs(StorageField.COLUMNS)
             ):
                 self._alter(pointing, ())
@@ -144,7 +144,7 @@ def _location(table: Struct) -> str:
     return parameters.get(LOCATION, "") if is_iceberg else ""
 
 
-def _pointing(table: Struct, before: str | None, version: PointedVersion) -> Struct:
+def _with_pointer(table: Struct, before: str | None, version: PointedVersion) -> Struct:
     """Return a metastore table that points to a version."""
     parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(before)}
     return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
@@ -160,7 +160,7 @@ def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
     return table.with_fields({TableField.STORAGE: nested(changed)})
 
 
-def _follows(columns: Sequence[Struct], older: Sequence[Struct]) -> bool:
+def _accepts_columns(columns: Sequence[Struct], older: Sequence[Struct]) -> bool:
     """Return whether a metastore accepts the change of columns: it compares types by position."""
     return all(new.text(2) == old.text(2) for new, old in zip(columns, older, strict=False))
 

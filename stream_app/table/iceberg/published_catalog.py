@@ -100,7 +100,7 @@ class PublishedCatalog:
         """
         return None if self._client is None else self._client.state()
 
-    def stays_from(self, paths: Sequence[str]) -> int:
+    def first_needed_index(self, paths: Sequence[str]) -> int:
         """Return the index of the first of `paths`, oldest first, that must stay.
 
         Readers open the version file that the catalog names. Until the first success it is unknown,

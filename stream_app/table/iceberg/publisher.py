@@ -296,7 +296,7 @@ class IcebergPublisher:
         published = frozenset[str]().union(
             *(self._keys.keys(manifest) for manifest in older if manifest.live_files)
         )
-        added = self._vector_files.written(
+        added = self._vector_files.write(
             {key: file for key, file in vectors.items() if key not in published}
         )
         removed = published - vectors.keys()

@@ -60,7 +60,7 @@ class VectorFiles:
                 vector=VectorPlace(data_file=data_file, offset=offset, length=meta.length),
             )
 
-    def written(self, vectors: Mapping[str, IcebergFile]) -> dict[str, IcebergFile]:
+    def write(self, vectors: Mapping[str, IcebergFile]) -> dict[str, IcebergFile]:
         """Write the Puffin files of new vectors, and return the vectors with file sizes.
 
         Raises:

@@ -64,7 +64,7 @@ def older_files(
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older
     asked_for = max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
-    return older[min(asked_for, catalog.stays_from([path for path, _ in older])) :]
+    return older[min(asked_for, catalog.first_needed_index([path for path, _ in older])) :]
 
 
 def delete_unnamed_files(

@@ -60,7 +60,7 @@ class BucketState(Protocol):
         """Return whether rows routed by `basis` can be written with the current index."""
         return True
 
-    def stands(
+    def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Return whether written rows do not conflict with the newest snapshot."""
@@ -106,13 +106,13 @@ class NoIndexState(BucketState):
         """See `BucketState.is_needed`."""
         return False
 
-    def stands(
+    def is_current(
         self,
         basis: BucketBasis,  # noqa: ARG002
         changes: Iterable[BucketChange],  # noqa: ARG002
         newest: Snapshot | None,  # noqa: ARG002
     ) -> bool:
-        """See `BucketState.stands`."""
+        """See `BucketState.is_current`."""
         return True
 
     def check(
@@ -151,13 +151,13 @@ class BucketCountState(BucketState):
         """See `BucketState.fits`."""
         return basis.bucket_counts == self.constraints.bucket_counts
 
-    def stands(
+    def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Return whether each changed partition still has its number of buckets, or has no
         files.
         """
-        return self._moved(basis, changes, newest) is None
+        return self._rescaled_partition(basis, changes, newest) is None
 
     def check(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
@@ -167,7 +167,7 @@ class BucketCountState(BucketState):
         Raises:
             OutdatedRowsError: a changed partition was rescaled.
         """
-        if (moved := self._moved(basis, changes, latest)) is not None:
+        if (moved := self._rescaled_partition(basis, changes, latest)) is not None:
             partition, count = moved
             raise OutdatedRowsError(
                 f"the partition has got {count} buckets while its rows were written",
@@ -175,7 +175,7 @@ class BucketCountState(BucketState):
                 fix="write the rows again: a running job does so by itself",
             )
 
-    def _moved(
+    def _rescaled_partition(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> tuple[bytes, int] | None:
         """Return a changed partition that was rescaled, and its number of buckets; else None."""
@@ -219,14 +219,14 @@ class KeyIndexState(BucketState):
         """The snapshot property with the number of key shares."""
         return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
 
-    def stands(
+    def is_current(
         self,
         basis: BucketBasis,
         changes: Iterable[BucketChange],  # noqa: ARG002
         newest: Snapshot | None,
     ) -> bool:
         """Return whether no other writer has committed rows since the basis."""
-        return self._mover(basis, newest) is None
+        return self._commit_of_changes(basis, newest) is None
 
     def check(
         self,
@@ -235,7 +235,7 @@ class KeyIndexState(BucketState):
         latest: Snapshot | None,
     ) -> None:
         """See `BucketState.check`."""
-        if (mover := self._mover(basis, latest)) is not None:
+        if (mover := self._commit_of_changes(basis, latest)) is not None:
             raise CommitConflictError(
                 f"{mover} has come while the epoch was written: a key could be in two partitions",
                 where=self.table.location,
@@ -243,7 +243,7 @@ class KeyIndexState(BucketState):
                 "a table whose keys lack partition columns",
             )
 
-    def _mover(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
+    def _commit_of_changes(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
         """Describe the commit that has changed rows since `basis`; None if no commit did."""
         known_id = basis.snapshot_id
         if known_id is None:
@@ -299,7 +299,7 @@ class HashIndexState(BucketState):
             ChainMap(*self._epochs),
         )
 
-    def stands(
+    def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Return whether the changes extend the current index of the changed partitions."""
@@ -319,7 +319,7 @@ class HashIndexState(BucketState):
         Raises:
             CommitConflictError: they cannot.
         """
-        if self.stands(basis, changes, latest):
+        if self.is_current(basis, changes, latest):
             return
         assert latest is not None, "without a snapshot there is no index"
         raise CommitConflictError(

@@ -33,9 +33,9 @@ class IdleChecks:
     _gathers_since: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Restart the intervals after an epoch or after a read of the table."""
         self._gathers_since = None
         if self.state.table.visibility is not Visibility.ANY_LEVEL:

@@ -46,7 +46,7 @@ class SingleAppend:
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
         """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
-        known_snapshot, _ = look_at_newest(table, constraints.look_at_all)
+        known_snapshot, _ = look_at_newest(table, constraints.read_live_files)
         return cls(table, commit_user, known_snapshot, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:

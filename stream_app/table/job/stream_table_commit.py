@@ -184,7 +184,7 @@ class StreamTableCommit:
             files = replace(committable, changes=tuple(changes))
             append = self._commit.commit_appends(files, check=check)
         self.state.note_epoch(append, changes, properties.get(SOURCE_END_PROPERTY))  # step 3
-        self._idle_checks.begin_anew()
+        self._idle_checks.restart()
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(committable, finished)
@@ -204,12 +204,12 @@ class StreamTableCommit:
         check_no_replay(self.table, self._followed_to, latest)
         self.buckets.check(basis, changes, latest)
 
-    def settle(self) -> None:
+    def finish_compactions(self) -> None:
         """Publish the running compactions and begin none, before the job takes a newer schema.
 
         It ignores other writers' files of the newer schema, which it could not compact.
         """
-        self.state.constraints.take_any_files()
+        self.state.constraints.accept_all_files()
         while self.last_identifier is not None and not self.compactions.is_idle():
             self._while_waiting.append(self._wait_and_publish())
 
@@ -281,7 +281,7 @@ class StreamTableCommit:
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.compactions.dropped.taken_buckets()
+            dropped = self.compactions.dropped.take_buckets()
             pending |= all_buckets & (dropped | self.compactions.failures.to_be_retried())
 
     def take_reports(self) -> tuple[CompactionReport, ...]:

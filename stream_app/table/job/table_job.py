@@ -171,12 +171,12 @@ class TableJob:
         commit = self._commit
         return NO_BASIS if commit is None else commit.buckets.basis
 
-    def buckets_stand(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
-        """See `BucketState.stands`. It follows other writers if the table has an index."""
+    def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
+        """See `BucketState.is_current`. It follows other writers if the table has an index."""
         buckets = self.committer.buckets
         if not buckets.is_needed:
             return True
-        return buckets.stands(basis, changes, self.committer.state.follow())
+        return buckets.is_current(basis, changes, self.committer.state.follow())
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
@@ -218,7 +218,7 @@ class TableJob:
         self.upkeep.adopt(table)
         self.table, earlier = table, self._commit
         if earlier is not None:
-            earlier.settle()
+            earlier.finish_compactions()
             self._commit = self._new_committer(earlier.state.commit_user)
             self._commit.take_over(earlier)
         return True

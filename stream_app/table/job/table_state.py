@@ -173,7 +173,7 @@ class TableState:
             deltas, entries, touched, news = [], [], self.compactions.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self.compaction_seen = self.table.clock.steady_seconds()
-        self.constraints.look_at(entries)
+        self.constraints.follow_other_writers(entries)
         self.compactions.reload(touched, latest)
         for snapshot, delta in deltas:
             if not self.commit_history.was_created(snapshot):
@@ -224,7 +224,7 @@ class TableState:
         return bool(waiting)
 
     def _look_at_all(self, snapshot: Snapshot | None) -> None:
-        self._note_waiting(self.constraints.look_at_all(snapshot))
+        self._note_waiting(self.constraints.read_live_files(snapshot))
 
     def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels

@@ -54,7 +54,7 @@ class KeySplit:
             CorruptFileError: the file cannot be read.
         """
         for rows in self.reader.read(file):
-            for share, keys in self.reader.by_share(file, rows):
+            for share, keys in self.reader.keys_by_share(file, rows):
                 with self._writing:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
@@ -144,7 +144,7 @@ class IndexBuilding:
     def _save(self, parts: Sequence[pa.RecordBatch], share: int, buckets: CodedBuckets) -> None:
         self._check_size(parts)
         rows = parts[0] if parts else self.reader.no_keys()
-        keys, bucket_codes = self.reader.newest(rows)
+        keys, bucket_codes = self.reader.newest_buckets(rows)
         used, new_codes = np.unique(bucket_codes, return_inverse=True)
         share_buckets = CodedBuckets()
         for code in used.tolist():

@@ -222,12 +222,12 @@ class KeyIndexes:
         ]
 
         def read(file: KeyFile) -> list[pa.RecordBatch]:
-            parts = (reader.by_share(file, rows) for rows in reader.read(file))
+            parts = (reader.keys_by_share(file, rows) for rows in reader.read(file))
             return [keys for part in parts for number, keys in part if number == share]
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed))
         rows = pa.concat_batches([reader.no_keys(), *batches])
-        return reader.newest(rows, index.find)
+        return reader.newest_buckets(rows, index.find)
 
     def _save(
         self,

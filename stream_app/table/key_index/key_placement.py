@@ -85,7 +85,7 @@ class KeyPlacement:
         if self._index is None or share != self._share:
             self._share, self._index = share, self.indexes.index_at(share, self.snapshot_id)
         part = _PlacedRows(self.table, self.rule, self._index, share, rows)
-        while len(refused := part.cannot_move):
+        while len(refused := part.unmovable_rows):
             self.refused.append(_refusal(rows, refused))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused)))
             part = _PlacedRows(self.table, self.rule, self._index, share, rows)
@@ -162,7 +162,7 @@ class _PlacedRows:
             yield from self._rows_by_bucket(placed_changes, changes.partition, buckets)
 
     @cached_property
-    def cannot_move(self) -> Int64s:
+    def unmovable_rows(self) -> Int64s:
         """The rows that change partition but omit a value, which only the older row has."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
@@ -177,7 +177,7 @@ class _PlacedRows:
         columns = self.rows.select(self.rule.keys)
         codes = key_codes(columns.columns, self.rows.num_rows)
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-        keys = TableKeys(self.table, self.rule).hashed(columns.take(pa.array(first)))
+        keys = TableKeys(self.table, self.rule).with_hashes(columns.take(pa.array(first)))
         bucket_codes = self.index.find(keys)
         partitions = [self._partition_number(partition) for partition, _ in self.index.buckets.ids]
         before = np.full(len(bucket_codes), NOWHERE, np.int64)

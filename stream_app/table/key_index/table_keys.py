@@ -73,7 +73,7 @@ class TableKeys:
         columns = [pa.array([], kind) for kind in self.keys_schema.types]
         return pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
-    def hashed(self, columns: pa.RecordBatch) -> Keys:
+    def with_hashes(self, columns: pa.RecordBatch) -> Keys:
         """Return keys with their hashes.
 
         Args:
@@ -93,7 +93,7 @@ class TableKeys:
         )
         vectors = self.vectors.get((entry.partition, entry.bucket), {})
         for rows in replace(files, vectors=vectors).read(entry.file):
-            keys = self.hashed(rows.select(names))
+            keys = self.with_hashes(rows.select(names))
             count = rows.num_rows
             lives = np.ones(count, np.bool_)
             if self.rule.deletes_end:
@@ -108,7 +108,7 @@ class TableKeys:
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
-    def by_share(
+    def keys_by_share(
         self, file: KeyFile, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield a file's keys by key share."""
@@ -131,7 +131,7 @@ class TableKeys:
         ]
         return schema.fields.project(names)
 
-    def newest(
+    def newest_buckets(
         self, batch: pa.RecordBatch, codes_before: Callable[[Keys], BucketCodes] | None = None
     ) -> tuple[Keys, BucketCodes]:
         """Return each key with the code of the bucket of its live row.

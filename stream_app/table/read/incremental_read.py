@@ -207,7 +207,7 @@ class IncrementalRead(RowChoice):
         if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = rows_at(batch, np.flatnonzero(~are_retracts(kinds))) if kinds.any() else batch
-        matching_rows = self.chosen(batch)
+        matching_rows = self.select(batch)
         if matching_rows.num_rows:
             yield matching_rows
 

@@ -87,7 +87,7 @@ class RowChoice:
         )
         return frozenset((*result_columns, *(self.row_filter.columns if self.row_filter else ())))
 
-    def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the requested rows and columns of a batch with all needed columns."""
         if self.row_filter is not None:
             batch = batch.filter(self.row_filter.expression)

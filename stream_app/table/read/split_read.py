@@ -71,7 +71,7 @@ class SplitRead(RowChoice):
             for batch in read(split):
                 if self.watch is not None:
                     self.watch(batch)
-                matching_rows = self.chosen(batch)
+                matching_rows = self.select(batch)
                 if matching_rows.num_rows:
                     yield matching_rows
 

@@ -114,7 +114,7 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the columns of the `files` system table, each with the way to its value."""
-    texts = _Shown(table)
+    texts = _FactTexts(table)
     # Three columns show a file's statistics, which are decoded only once.
     stats = lru_cache(maxsize=1)(lambda entry: texts.stats(entry.file))
     return {
@@ -172,7 +172,7 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
 
 
 def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
-    texts = _Shown(table)
+    texts = _FactTexts(table)
     return {
         **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
         "min_partition_stats": lambda file: texts.partition(file.meta.partition_stats.min_values),
@@ -193,7 +193,7 @@ MANIFESTS = SystemTable(
 
 def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts about a row's partition: its text in Java's form, and its folder."""
-    texts = _Shown(table)
+    texts = _FactTexts(table)
     return {
         "partition": lambda row: texts.partition(row.partition),
         "partition_path": lambda row: table.paths.partition(row.partition),
@@ -217,7 +217,7 @@ PARTITIONS = SystemTable(
     rows=partition_summaries,
     facts=lambda table: {
         **_place_facts(table),
-        "partition": lambda row: _Shown(table).spec(row.partition),
+        "partition": lambda row: _FactTexts(table).spec(row.partition),
         **_SUMS,
         **_OF_CATALOGS,
     },
@@ -275,7 +275,7 @@ TABLE_INDEXES = SystemTable(
 )
 
 
-class _Shown:
+class _FactTexts:
     """A formatter of the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:

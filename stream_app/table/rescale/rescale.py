@@ -99,7 +99,7 @@ class _PartitionRescale:
         commit = batch_committer(self.table)
         latest = commit.commit_history.newest
         try:
-            self._follow(latest)
+            self._split_new_files(latest)
         except CorruptFileError:
             if self.table.snapshots.latest() == latest:
                 raise
@@ -115,7 +115,7 @@ class _PartitionRescale:
         except _OvertakenError:
             return None
 
-    def _follow(self, latest: Snapshot | None) -> None:
+    def _split_new_files(self, latest: Snapshot | None) -> None:
         """Split files that a snapshot has gained, and discard the splits of files that it lost."""
         live = [
             entry

@@ -39,7 +39,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 _LOG = logging.getLogger(__name__)
 
 
-def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool:
+def expiry_applies(announcement: ExpiryAnnouncement, end_list: str | None) -> bool:
     """Return whether an expiry's announcement applies to the table's current snapshots.
 
     Args:
@@ -54,11 +54,11 @@ def expiry_is_over(
     """Return whether an expiry's announcement has become obsolete.
 
     Args:
-        end_list: as `expiry_holds`.
+        end_list: as `expiry_applies`.
         earliest: the number of the first snapshot; None without snapshots.
     """
     is_done = earliest is None or earliest >= announcement.end
-    return is_done or not expiry_holds(announcement, end_list)
+    return is_done or not expiry_applies(announcement, end_list)
 
 
 def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
@@ -72,7 +72,7 @@ def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
     )
 
 
-def rollback_holds(
+def rollback_applies(
     announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None
 ) -> bool:
     """Return whether a rollback is running, or crashed and no commit followed.
@@ -88,7 +88,7 @@ def rollback_holds(
 
 def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
     """Return whether a holding rollback has deleted a snapshot; for `newest` see
-    `rollback_holds`.
+    `rollback_applies`.
     """
     return newest is None or newest < max(announcement.going, default=0)
 
@@ -106,7 +106,7 @@ def expiry_in_the_way(
 
     Args:
         expiries, rollbacks: the holding announcements.
-        newest: as `rollback_holds`.
+        newest: as `rollback_applies`.
     """
     begun = [rollback.target for rollback in rollbacks if rollback_has_begun(rollback, newest)]
     for expiry in expiries:
@@ -133,7 +133,7 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
     return any(number > rollback.target for rollback in holding_rollbacks(table))
 
 
-def whole_or_staying(
+def tagged_versions_to_keep(
     table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
 ) -> list[Snapshot]:
     """Return the tagged versions to keep, which are all except those whose tags came too late.
@@ -188,7 +188,7 @@ def delete_void_tags(
         )
 
 
-def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> None:
+def withdraw_outdated(table: FileStoreTable, listed: Collection[str]) -> None:
     """Withdraw announcements that are completed or void.
 
     Args:
@@ -221,7 +221,7 @@ def holding_announcements(
         CorruptFileError: what was announced cannot be read.
     """
     announced = table.expiry_announcements.announcements(listed).values()
-    return [expiry for expiry in announced if expiry_holds(expiry, _end_list(table, expiry))]
+    return [expiry for expiry in announced if expiry_applies(expiry, _end_list(table, expiry))]
 
 
 def holding_rollbacks(
@@ -237,7 +237,7 @@ def holding_rollbacks(
     if newest is None:
         return []
     newest_list = table.snapshots.delta_list(newest)
-    return [rollback for rollback in announced if rollback_holds(rollback, newest, newest_list)]
+    return [rollback for rollback in announced if rollback_applies(rollback, newest, newest_list)]
 
 
 def withdraw_rollbacks(table: FileStoreTable) -> None:

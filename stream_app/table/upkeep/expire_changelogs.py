@@ -23,8 +23,8 @@ from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
     add_changelog,
     add_dropped,
-    first_wanted,
-    read_past_damage,
+    oldest_unread_snapshot,
+    read_with_advice,
     time_of,
     versions_before,
 )
@@ -59,7 +59,7 @@ class ExpireChangelogs:
         if ids and earliest is not None:
             end = self._end(ids, config)
             versions = versions_before(end, ids, read, self.table)
-            later = [read_past_damage(read, number) for number in [n for n in ids if n >= end][:1]]
+            later = [read_with_advice(read, number) for number in [n for n in ids if n >= end][:1]]
             if versions:
                 files = self._files(versions, later, self.table.snapshots.snapshot(earliest))
         return Expiry(versions=versions, files=files, cleans_folders=config.cleans_folders)
@@ -77,7 +77,7 @@ class ExpireChangelogs:
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         now = self.table.clock.now_ms()
-        first_needed = first_wanted(self.table, now)
+        first_needed = oldest_unread_snapshot(self.table, now)
         if not config.is_changelog_longer:
             return min(ids[-1] + 1, ids[-1] + 1 if first_needed is None else first_needed)
         return changelog_range(

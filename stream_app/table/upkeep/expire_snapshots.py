@@ -44,8 +44,8 @@ from stream_app.table.upkeep.announcements import (
     holding_announcements,
     holding_rollbacks,
     is_expiring,
-    whole_or_staying,
-    withdraw_what_is_over,
+    tagged_versions_to_keep,
+    withdraw_outdated,
 )
 from stream_app.table.upkeep.file_deletion import (
     FileCollector,
@@ -133,7 +133,7 @@ class ExpireSnapshots:
         read = self.table.snapshots.snapshot
         versions = versions_before(expiring.end, ids, read, self.table)
         retained_id = next((number for number in ids if number >= expiring.end), None)
-        retained = read_past_damage(read, retained_id) if retained_id and versions else None
+        retained = read_with_advice(read, retained_id) if retained_id and versions else None
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
         while retained is not None and announcement is None:
@@ -204,7 +204,7 @@ class ExpireSnapshots:
         folder = table.tags.folder()
         delete_void_tags(table, [expiry.announcement], folder.tags, considered=expiry.tags)
         table.expiry_announcements.withdraw(announced)
-        withdraw_what_is_over(table, [name for name in folder.others if name != announced])
+        withdraw_outdated(table, [name for name in folder.others if name != announced])
 
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, listed: Collection[str]
@@ -246,7 +246,7 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.minds_consumers:
             return
-        first_needed = first_wanted(self.table, self.table.clock.now_ms())
+        first_needed = oldest_unread_snapshot(self.table, self.table.clock.now_ms())
         if first_needed is not None and first_needed < retained_id:
             raise UsageError(
                 f"snapshot {first_needed} was about to expire, and a consumer has just started "
@@ -266,7 +266,7 @@ class ExpireSnapshots:
         )
         if expiring.is_empty or not config.consumers_keep_snapshots:
             return expiring
-        return limited_by_consumer(expiring, first_wanted(self.table, now))
+        return limited_by_consumer(expiring, oldest_unread_snapshot(self.table, now))
 
     def _without_newest_epochs(self, newest: int, expiring: ExpireRange) -> ExpireRange:
         """Return the expiring snapshots without those that alone record a job's newest epoch."""
@@ -279,7 +279,7 @@ class ExpireSnapshots:
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
-        tag_snapshots = whole_or_staying(self.table, protected.tags.values(), folder)
+        tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in tag_snapshots})
 
     def _files(
@@ -332,7 +332,7 @@ def versions_before(
 
     def version(number: int) -> Snapshot | None:
         try:
-            return read_past_damage(read, number)
+            return read_with_advice(read, number)
         except FileNotFoundError:  # another expiry is running
             return None
 
@@ -340,7 +340,7 @@ def versions_before(
     return tuple(version for version in versions if version is not None)
 
 
-def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
+def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
     """Read a version. An error advises how an expiry can skip a damaged one."""
     try:
         return read(number)
@@ -356,12 +356,12 @@ def read_past_damage(read: ReadVersion, number: int) -> Snapshot:
 def time_of(read: ReadVersion, number: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
-        return read_past_damage(read, number).time_ms
+        return read_with_advice(read, number).time_ms
     except FileNotFoundError:
         return None
 
 
-def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:
+def oldest_unread_snapshot(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return table.consumers.min_next_snapshot(now_ms, expiration_ms)

@@ -41,7 +41,7 @@ class IcebergLeftovers:
             return None
         return cls(table, IcebergFiles.of_table(table.file_io, table.location, table.options))
 
-    def used(self, names: Collection[str]) -> set[str]:
+    def used_names(self, names: Collection[str]) -> set[str]:
         """Return the names of the files that must stay, which may include names not in `names`.
 
         Raises:
@@ -51,12 +51,12 @@ class IcebergLeftovers:
         newest = None if version is None else self.files.read_version(version)
         if newest is None:
             return set(names)  # the next commit reads the folder
-        used = {_name(path) for path in self._named(newest)}
+        used = {_name(path) for path in self._used_paths(newest)}
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
         used |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
-        return used | self._named_by_catalog(names)
+        return used | self._names_in_catalog(names)
 
-    def _named(self, newest: IcebergMetadata) -> Iterator[str]:
+    def _used_paths(self, newest: IcebergMetadata) -> Iterator[str]:
         """Yield the paths of the live versions' files, and of the files that they name."""
         versions = [self.files.version_path(newest.version), *(p for p, _ in newest.older_files)]
         yield from versions
@@ -68,7 +68,7 @@ class IcebergLeftovers:
             yield path
             yield from (manifest.path for manifest in manifests_of(self.files, path))
 
-    def _named_by_catalog(self, names: Collection[str]) -> set[str]:
+    def _names_in_catalog(self, names: Collection[str]) -> set[str]:
         try:
             state = PublishedCatalog(self.table, self.files).state()
         except (StreamAppError, OSError) as error:

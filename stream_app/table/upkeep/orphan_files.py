@@ -6,7 +6,7 @@ long-lived changelogs, of the table and its branches. If a version cannot be rea
 nothing is deleted, because its files cannot be determined.
 
 No version names a writer's files until they are committed. Only their age protects them, so
-`time_of_age` computes it conservatively. The search ignores folders that are not Paimon's, and
+`cutoff_ms` computes it conservatively. The search ignores folders that are not Paimon's, and
 files outside of the table's folder except Iceberg's metadata (`iceberg_orphans`).
 
 Source: Paimon `operation/OrphanFilesClean.java`, `operation/LocalOrphanFilesClean.java`; Paimon
@@ -29,8 +29,8 @@ from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.iceberg_orphans import IcebergLeftovers
 from stream_app.table.versions.version_files import (
     NamedVersion,
-    brought_back_from_tag,
     named_versions,
+    snapshot_restored_from_tag,
     versions_below,
 )
 
@@ -133,7 +133,7 @@ class OrphanPlan:
     versions: int
 
 
-def time_of_age(table: FileStoreTable, age_ms: int) -> int:
+def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
     """Return the time before which files have an age, by our clock and the file system's.
 
     The slower clock decides. A fast clock would make the fresh files of a running writer look old.
@@ -188,7 +188,7 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
             reads.add(version, is_branchs=root != table.location)
             versions += 1
     if published is not None:
-        reads.names |= published.used({candidate.name for candidate in iceberg_files})
+        reads.names |= published.used_names({candidate.name for candidate in iceberg_files})
     removable = orphans(old, reads.names, older_than_ms)
     removable_paths = {file.path for file in removable}
     used_folders = {
@@ -222,7 +222,7 @@ class _UsedNames:
     def __init__(self, table: FileStoreTable) -> None:
         self.names: set[str] = set()
         self._table = table
-        self._brought_back = brought_back_from_tag(named_versions(table))
+        self._brought_back = snapshot_restored_from_tag(named_versions(table))
 
     def add(self, version: NamedVersion, *, is_branchs: bool) -> None:
         """Add all names that a version uses, unless it has expired meanwhile."""

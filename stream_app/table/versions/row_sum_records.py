@@ -12,7 +12,7 @@ from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def record_of(snapshot: Snapshot) -> SumRecord | None:
+def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
     """Return the record that a snapshot carries; None without one.
 
     Raises:
@@ -22,7 +22,7 @@ def record_of(snapshot: Snapshot) -> SumRecord | None:
     return None if text is None else decode_record(text)
 
 
-def record_below(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
+def base_sum_record(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
     """Return the record on which a commit is based; a new one if the snapshot has none.
 
     Raises:
@@ -30,7 +30,7 @@ def record_below(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
     """
     if latest is None:
         return EMPTY_TABLE
-    record = record_of(latest)
+    record = sum_record_of(latest)
     if record is not None and latest.schema_id != table.schema.schema_id:
         older = table.schemas.schema(latest.schema_id)
         record = record if texts_stay(older, table.schema) else None

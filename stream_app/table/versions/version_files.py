@@ -43,7 +43,7 @@ def named_versions(table: FileStoreTable) -> list[NamedVersion]:
     return sorted(versions, key=lambda version: order.index(version.kind))
 
 
-def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
+def snapshot_restored_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
     """Return the oldest snapshot if Paimon's rollback may have restored it from a tag; else None.
 
     That snapshot had expired with its changelog, but Paimon leaves the changelog's name in it

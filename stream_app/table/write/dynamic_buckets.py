@@ -38,7 +38,7 @@ _KEPT_BYTES = 2 << 30
 """Bytes of arrays that a worker keeps; 250 full buckets of two million keys."""
 
 
-class KeptHashes:
+class HashCache:
     """A cache of the last used files' sorted hashes, by path. Thread safe.
 
     A file of hashes never changes. Large ones are mapped into memory from temporary files on local
@@ -71,14 +71,14 @@ class KeptHashes:
             return np.memmap(file, np.int32, "r")  # the mapping outlives the file's name
 
 
-KEPT_HASHES = KeptHashes()
+HASH_CACHE = HashCache()
 
 
 def known_buckets(
     table: FileStoreTable,
     files: Mapping[int, IndexManifestEntry],
     hashes: Hashes,
-    cache: KeptHashes = KEPT_HASHES,
+    cache: HashCache = HASH_CACHE,
 ) -> npt.NDArray[np.int64]:
     """Return the bucket of each hash: int64 [n], -1 for an unknown hash.
 
@@ -101,7 +101,7 @@ def added_hashes(
     table: FileStoreTable,
     before: IndexManifestEntry | None,
     hashes: Hashes,
-    cache: KeptHashes = KEPT_HASHES,
+    cache: HashCache = HASH_CACHE,
 ) -> Hashes | None:
     """Return a bucket's old and new hashes, ascending: int32 [m]; None if all are old.
 

@@ -78,11 +78,11 @@ class WriteConstraints:
     def __post_init__(self) -> None:
         self._compactable = CompactableFiles(self.table)
 
-    def take_any_files(self) -> None:
+    def accept_all_files(self) -> None:
         """From now on accept files that this process cannot compact."""
         self._compactable = None
 
-    def look_at_all(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
+    def read_live_files(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
         """Read all live files, unless new rows do not depend on them, because there may be many.
 
         In that case the compaction planner detects files that cannot be compacted.
@@ -97,7 +97,7 @@ class WriteConstraints:
         self._apply_entries(entries)
         return entries
 
-    def look_at(self, entries: Collection[ManifestEntry]) -> None:
+    def follow_other_writers(self, entries: Collection[ManifestEntry]) -> None:
         """Apply the files that other writers added and removed.
 
         Raises:

@@ -19,12 +19,12 @@ from stream_app.filestore.versions.announcement_files import (
     RollbackAnnouncement,
 )
 from stream_app.table.upkeep.announcements import (
-    expiry_holds,
+    expiry_applies,
     expiry_in_the_way,
     expiry_is_over,
     is_expiring,
+    rollback_applies,
     rollback_has_begun,
-    rollback_holds,
 )
 from tests.support.suite.datadriven import Case, run_file
 
@@ -56,7 +56,7 @@ def _of_expiries(case: Case) -> str:
     holding = [
         announcement
         for announcement in announced
-        if expiry_holds(announcement, end_list(announcement))
+        if expiry_applies(announcement, end_list(announcement))
     ]
     going = [str(number) for number in range(first, latest + 1) if is_expiring(number, holding)]
     over = [
@@ -84,7 +84,7 @@ def _of_rollbacks(case: Case) -> str:
     holding = [
         rollback
         for rollback in (_rollback(line) for line in lines if line.startswith("back"))
-        if rollback_holds(rollback, newest, None if name == "none" else name)
+        if rollback_applies(rollback, newest, None if name == "none" else name)
     ]
     expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
     rollbacks = [

@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.table.opening import open_table
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java]
@@ -28,7 +28,7 @@ def test_the_checksum_follows_each_epoch(
     harness.send(topic, [change(1, "b", "a"), change(2, None, "a"), change(99, "z")])
     harness.run()
     table = open_table(str(harness.table))
-    record = record_below(table, table.snapshots.latest())
+    record = base_sum_record(table, table.snapshots.latest())
     assert (record.is_whole, record.total.rows) == (True, len(harness.rows()))
     capsys.readouterr()
     assert main(["check", str(harness.table)]) == 0, capsys.readouterr().out

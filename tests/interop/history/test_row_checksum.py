@@ -9,7 +9,7 @@ import pytest
 from stream_app.model.snapshot import ROW_SUM_PROPERTY
 from stream_app.table.analyze.row_checksum import publish_row_checksum
 from stream_app.table.read.summed_rows import summed_rows
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.small_table import Change, small_table
@@ -38,10 +38,10 @@ def test_paimon_goes_on_and_the_checksum_comes_back(
     assert theirs is not None
     assert ROW_SUM_PROPERTY not in (theirs.properties or {})
     writer.write([("+I", {"k": 9, "v": "9"})])
-    assert not record_below(table, table.snapshots.latest()).is_whole
+    assert not base_sum_record(table, table.snapshots.latest()).is_whole
 
     assert publish_row_checksum(table, threads=1)
     writer.write([("-U", {"k": 1, "v": "x"}), ("+U", {"k": 1, "v": "y"})])
     latest = table.snapshots.latest()
-    assert record_below(table, latest) == summed_rows(table, latest, threads=1)
+    assert base_sum_record(table, latest) == summed_rows(table, latest, threads=1)
     assert by_content(paimon_java.read(table.location)) == by_content(read_rows(table))

@@ -167,7 +167,7 @@ def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     metrics = JobMetrics("db.t")
     watch = ProofWatch(StandingClock())
     watch.add(metrics, table.table)
-    assert watch.look() >= 60
+    assert watch.check_tables() >= 60
     sample = metrics.registry.get_sample_value(
         "stream_app_proven_timestamp_seconds", {"table": "db.t"}
     )

@@ -21,7 +21,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.tables.small_table import Change, small_table
 
@@ -55,7 +55,7 @@ def newest(table: FileStoreTable) -> Snapshot:
 
 def is_right(table: FileStoreTable, snapshot: Snapshot | None = None) -> bool:
     snapshot = snapshot or newest(table)
-    record, rows = record_below(table, snapshot), summed_rows(table, snapshot, threads=1)
+    record, rows = base_sum_record(table, snapshot), summed_rows(table, snapshot, threads=1)
     return record.is_whole and record == rows
 
 
@@ -84,7 +84,7 @@ def test_every_epoch_carries_the_checksum_of_its_rows(tmp_path: Path, producer: 
     assert is_right(table)
     writer.write(SECOND)
     assert is_right(table)
-    assert record_below(table, newest(table)).total.rows == 8
+    assert base_sum_record(table, newest(table)).total.rows == 8
     assert findings(table) == ([], [])
 
 
@@ -95,7 +95,7 @@ def test_rows_without_a_key_add_up_through_compactions(tmp_path: Path) -> None:
         writer.write(FIRST)
     writer.commit.compact_whole()
     assert is_right(table)
-    assert record_below(table, newest(table)).total.rows == 32
+    assert base_sum_record(table, newest(table)).total.rows == 32
 
 
 def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: P
     monday = serialize_row(["mon"], table.schema.partition_type.types)
     batch_committer(table).drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
     assert is_right(table)
-    assert record_below(table, newest(table)).total.rows == 4
+    assert base_sum_record(table, newest(table)).total.rows == 4
     batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
-    assert record_below(table, newest(table)) == EMPTY_TABLE
+    assert base_sum_record(table, newest(table)) == EMPTY_TABLE
 
 
 def test_updates_without_the_row_before_make_it_unknown(tmp_path: Path) -> None:
@@ -114,13 +114,13 @@ def test_updates_without_the_row_before_make_it_unknown(tmp_path: Path) -> None:
     writer = TableWriter(table)
     writer.write(FIRST)
     writer.write([("+U", row(1, "b"))])
-    assert not record_below(table, newest(table)).is_whole
+    assert not base_sum_record(table, newest(table)).is_whole
     assert "stream-app analyze" in findings(table)[1][0]
     assert "unknown since snapshot 2" in shown(table)
     published = publish_row_checksum(table, threads=1)
     assert published is not None
     assert is_right(table)
-    assert f"{record_below(table, published).total.digits}, of 8 rows" in shown(table)
+    assert f"{base_sum_record(table, published).total.digits}, of 8 rows" in shown(table)
 
 
 def test_changes_that_came_twice_are_a_finding_until_it_is_made_anew(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_it_is_read_beside_a_job_that_goes_on(tmp_path: Path) -> None:
     assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
     writer = TableWriter(table)
     snapshot = newest(table)
-    rows, record = summed_rows(table, snapshot, threads=1), record_below(table, snapshot)
+    rows, record = summed_rows(table, snapshot, threads=1), base_sum_record(table, snapshot)
     writer.write(SECOND)
-    assert not record_below(table, newest(table)).is_whole
+    assert not base_sum_record(table, newest(table)).is_whole
     published = publish_row_checksum(table, threads=1)
     assert published is not None
     assert is_right(table)
-    assert rows.total != record_below(table, published).total
+    assert rows.total != base_sum_record(table, published).total
     assert record.origin == snapshot.snapshot_id
     writer.write([("+I", row(77, "z"))])
     assert is_right(table)
@@ -172,6 +172,6 @@ def test_a_commit_that_carries_none_during_the_read_is_a_conflict(tmp_path: Path
 def test_many_partitions_have_one_checksum_alone(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     TableWriter(table).write([("+I", row(1, "a", f"day {day}")) for day in range(70)])
-    record = record_below(table, newest(table))
+    record = base_sum_record(table, newest(table))
     assert record.partitions is None
     assert record.total == summed_rows(table, newest(table), threads=1).total

@@ -15,7 +15,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.orphan_files import time_of_age
+from stream_app.table.upkeep.orphan_files import cutoff_ms
 from tests.support.files.faulty_file_io import Fault, InjectedError
 from tests.support.histories.tagged_history import clean, go_back, tag_or_not, with_tags
 from tests.support.histories.version_history import TABLES, a_history, at
@@ -129,7 +129,7 @@ def test_a_clock_that_is_ahead_ages_no_files(
     old = Path(table.location, "manifest", "manifest-x")
     os.utime(old, (1000, 1000))
     skewed = replace(table, clock=SteppingClock(time.time_ns() // 1_000_000 + ahead_s * 1000))
-    assert clean(skewed, time_of_age(skewed, 86_400_000)) == ["manifest-x"]
+    assert clean(skewed, cutoff_ms(skewed, 86_400_000)) == ["manifest-x"]
     assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
     assert [path.name for path in Path(table.location).glob(".*")] == [".probe-x"]
     warnings = [message for message in caplog.messages if "the clock of this machine" in message]

@@ -79,7 +79,7 @@ class ToastJob:
         )
         tables = StoppingTables(
             [feed],
-            epoch_log=EpochLog(self._checkpoint(), goes_back=True),
+            epoch_log=EpochLog(self._checkpoint(), can_reread=True),
             state_file=JobStateFile(self._checkpoint()),
             now_ms=self.table.clock.now_ms,
         )

@@ -98,7 +98,7 @@ class DatabaseJob:
         self.runner = EpochHere()
         tables = HoldingTables(
             known_feeds,
-            epoch_log=EpochLog(self.checkpoint, goes_back=True),
+            epoch_log=EpochLog(self.checkpoint, can_reread=True),
             state_file=state,
             now_ms=self.clock.now_ms,
         )

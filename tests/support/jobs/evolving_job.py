@@ -63,7 +63,7 @@ class Job:
         )
         tables = StoppingTables(
             [feed],
-            epoch_log=EpochLog(self.checkpoint(), goes_back=True),
+            epoch_log=EpochLog(self.checkpoint(), can_reread=True),
             state_file=JobStateFile(self.checkpoint()),
             now_ms=table.clock.now_ms,
         )

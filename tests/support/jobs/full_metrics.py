@@ -39,7 +39,7 @@ def fill(of_table: JobMetrics) -> None:
     """An epoch of one table with everything in it, and the numbers of its compactions."""
     aside = Quarantined(file="f", first="", reasons={"value": 1})
     ends = {("t", 0): PartitionEnd(7, 1000)}
-    of_table.epoch(
+    of_table.count_epoch(
         EpochReport(
             epoch=0, quarantined=aside,
             counts=DecodeCounts(messages=5, ends=ends, violations={BROKEN: FIRST}),
@@ -47,7 +47,7 @@ def fill(of_table: JobMetrics) -> None:
         )
     )  # fmt: skip
     for kind in DriftKind:
-        of_table.column(kind, "phone", 1)
+        of_table.count_drift(kind, "phone", 1)
     numbers = CompactionMetrics(flushed_bytes=1, files=3, bytes=4)
     of_table.compactions.add(of_table.table, lambda: numbers)
     of_table.maintenance.add(of_table.table, MaintenanceMetrics)
@@ -59,12 +59,12 @@ def full_metrics(tables: int = 1) -> JobMetrics:
     job = JobMetrics("db", folders={"warehouse": Path("/")})
     for number in range(tables):
         fill(job.of_table(f"t{number}"))
-        job.held(f"t{number}", None)
-    job.quarantined({"t0": 1})
-    job.decoded_by("arrays")
+        job.note_held(f"t{number}", None)
+    job.set_waiting_records({"t0": 1})
+    job.note_decoder("arrays")
     load = LoadProgress(begun_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
     job.read_load_from(lambda: load)
-    job.progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
+    job.note_progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
     return job
 
 

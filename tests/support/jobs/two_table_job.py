@@ -147,7 +147,7 @@ class TwoTables:
             policy = partial(LoadingTables, load_epochs=loads)
         joined = policy(
             feeds,
-            epoch_log=EpochLog(self.checkpoint(), goes_back=True),
+            epoch_log=EpochLog(self.checkpoint(), can_reread=True),
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
         )

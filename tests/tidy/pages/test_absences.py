@@ -28,7 +28,7 @@ _CONSTRUCTORS = {
     "Condition",
     "lru_cache",
 }
-_CONSTRUCTORS |= {"RecentFiles", "KeptHashes", "WeakKeyDictionary", "WeakValueDictionary"}
+_CONSTRUCTORS |= {"RecentFiles", "HashCache", "WeakKeyDictionary", "WeakValueDictionary"}
 PURE = {
     "catalog.hive.metastore_client",
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.wire.wire_format",

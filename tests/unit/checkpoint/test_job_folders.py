@@ -128,13 +128,13 @@ def test_a_damaged_checkpoint_is_reported(folder: JobFolder, table: FileStoreTab
 def test_the_log_of_epochs_reads_what_spark_noted(folder: JobFolder) -> None:
     folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
     folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
-    epochs = EpochLog(folder, goes_back=True)
+    epochs = EpochLog(folder, can_reread=True)
     assert epochs.query_id() == "one"
     assert epochs.source_end(7) == '{"t":{"0":3}}'
 
 
 def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:
-    writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, goes_back=True)
+    writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, can_reread=True)
     assert writer.newest_epoch() is None
     assert not writer.has_first_offsets()
     writer.begin_query()
@@ -160,7 +160,7 @@ def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:
 
 def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
     folder = open_folder(f"s3://{s3.new_bucket()}/c", s3.options, no_session)
-    writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, goes_back=True)
+    writer, epochs = EpochLogWriter(folder, epochs_kept=2), EpochLog(folder, can_reread=True)
     for epoch in range(4):
         with s3.counted() as requests:
             writer.begin(epoch, {"t": {"0": epoch}}, 5)

@@ -92,7 +92,7 @@ class ListView:
 
     def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables in the order of the view."""
-        return ListChoice(order=self.order).chosen(tables)
+        return ListChoice(order=self.order).select(tables)
 
 
 def screen(

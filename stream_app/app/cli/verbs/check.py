@@ -197,7 +197,7 @@ def _compare(
             record_proof(open_for_writing(table), *sides.equal, sides.left_out)
         if args.format == "text":
             name = f"{heading}: " if heading else ""
-            print("{}equal to {}: {}{}".format(name, *sides.equal, sides.without_text))
+            print("{}equal to {}: {}{}".format(name, *sides.equal, sides.omission_text))
     return kinds
 
 

@@ -222,13 +222,13 @@ class _Records:
 
     def waiting(self) -> Sequence[QuarantinedRecord]:
         """Return the records that still wait."""
-        return self.choice.chosen(self.quarantine.waiting(self._commit_users(self.name)))
+        return self.choice.select(self.quarantine.waiting(self._commit_users(self.name)))
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
         """Return the records of `waiting` by the name of their table; empty for a single table."""
         separates_tables = self.tables is None or self.tables.separates_tables
         return {
-            name: self.choice.chosen(
+            name: self.choice.select(
                 self.job_quarantine.of_table(name).waiting(self._commit_users(name))
             )
             for name in (
@@ -236,7 +236,7 @@ class _Records:
             )
         }
 
-    def elsewhere(self) -> Iterator[str]:
+    def lines_of_other_tables(self) -> Iterator[str]:
         """Yield a line with the other tables that have waiting records; nothing without such."""
         counts = {name: len(records) for name, records in self.of_tables().items() if records}
         if counts:
@@ -303,7 +303,7 @@ def _summary(
 def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     waiting = records.waiting()
     if not waiting and args.format == "text":
-        yield from records.elsewhere()
+        yield from records.lines_of_other_tables()
     for record in waiting:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
@@ -337,7 +337,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     quarantine, waiting = records.quarantine, records.waiting()
     if not waiting:
         yield NOTHING
-        yield from records.elsewhere()
+        yield from records.lines_of_other_tables()
         return
     yield f"drop {counted(len(waiting), 'record')} of {quarantine.location}"
     if args.dry_run:
@@ -369,7 +369,7 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         yield from replay_lines(outcome, dry_run=args.dry_run)
     if not by_table:
         yield NOTHING
-        yield from records.elsewhere()
+        yield from records.lines_of_other_tables()
 
 
 _ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

@@ -97,7 +97,7 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
         raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
 
 
-def made_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
+def made_column_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
     shared_problems = set()

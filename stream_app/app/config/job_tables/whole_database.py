@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.app.config.job_tables.applicable_rules import made_problems, rules_of_existing_table
+from stream_app.app.config.job_tables.applicable_rules import (
+    made_column_problems,
+    rules_of_existing_table,
+)
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
@@ -56,7 +59,7 @@ class WholeDatabase(JobTables):
         """See `JobTables.problems`."""
         yield from sync_problems(self.sync, self.source.kind, given_keys)
         yield from load_problems(self.source, self._format)
-        yield from made_problems(self.sync, self._format)
+        yield from made_column_problems(self.sync, self._format)
         yield from drift_problems(self.sync, self._format, self.source.format_options)
         if self.keeps_transactions:
             yield from transaction_problems(self.source, self._format)

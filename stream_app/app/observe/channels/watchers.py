@@ -58,7 +58,7 @@ def _announcing_stop(webhook: Webhook, *, ends_by_itself: bool) -> Iterator[None
     try:
         yield
     except BaseException as error:
-        webhook.stopped(readable_error(error))
+        webhook.notify_stop(readable_error(error))
         raise
     if not ends_by_itself:
-        webhook.stopped(None)
+        webhook.notify_stop(None)

@@ -118,7 +118,7 @@ class Webhook(JobListener):
         if self._thread is not None:
             self._thread.join(LAST_WAIT_S)
 
-    def stopped(self, error: BaseException | None) -> None:
+    def notify_stop(self, error: BaseException | None) -> None:
         """Send a notice that the job stops, because of an error or on request."""
         reason = "it was asked to" if error is None else self.hide(str(error))
         self._notify("stopped", {"reason": reason, "is_error": error is not None})

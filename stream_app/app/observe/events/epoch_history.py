@@ -36,7 +36,7 @@ class PastEpoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableNow:
+class TableActivity:
     """The compactions of a table at this moment, and its violations of expectations.
 
     `numbers` and `violations` count from the start of the job.
@@ -77,13 +77,13 @@ class EpochHistory:
         """Show the compactions of a table from now on, read from the table's job."""
         self._jobs[table] = job
 
-    def now(self, table: str) -> TableNow | None:
+    def now(self, table: str) -> TableActivity | None:
         """Return the compactions of a table, or None if its job has not begun."""
         job = self._jobs.get(table)
         numbers = None if job is None else job.compaction_metrics()
         if job is None or numbers is None:
             return None
-        return TableNow(
+        return TableActivity(
             numbers=numbers,
             under_way=tuple(job.unfinished_compactions()),
             violations=dict(self._violations.get(table, {})),

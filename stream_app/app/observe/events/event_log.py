@@ -92,7 +92,7 @@ class EventLog:
         metrics = None if self.metrics is None else self.metrics.of_table(name)
         return replace(self, table=name, metrics=metrics)
 
-    def started(self, table: str, checkpoint: str) -> None:
+    def report_start(self, table: str, checkpoint: str) -> None:
         """Report that the stream begins."""
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
@@ -115,7 +115,7 @@ class EventLog:
             newest = newest_snapshots(table)
         except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
-        self.metrics.opened(newest, topics)
+        self.metrics.note_open(newest, topics)
 
     def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
         """Ask `position` for the job's progress from now on."""
@@ -131,7 +131,7 @@ class EventLog:
         self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
-        self._count(lambda metrics: metrics.epoch(report))
+        self._count(lambda metrics: metrics.count_epoch(report))
         if report.skipped:
             _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
@@ -165,9 +165,9 @@ class EventLog:
             epoch_event(report, columns),
         )
 
-    def progress(self, progress: SourceProgress) -> None:
+    def report_progress(self, progress: SourceProgress) -> None:
         """Report that the job has finished an epoch."""
-        self.idle(progress)
+        self.report_poll(progress)
         self.listeners.call(lambda listener: listener.on_progress(progress))
         with logging_about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
             _LOG.info(
@@ -186,11 +186,11 @@ class EventLog:
             },
         )
 
-    def idle(self, progress: SourceProgress) -> None:
+    def report_poll(self, progress: SourceProgress) -> None:
         """Report that the job has polled the source, with or without new messages."""
-        self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
+        self._count(lambda metrics: metrics.note_progress(progress, self.clock.now_ms()))
 
-    def drained(self, progress: SourceProgress | None) -> None:
+    def report_drain(self, progress: SourceProgress | None) -> None:
         """Report that the job has read its source to the end; None if offsets are unknown."""
         lag = None if progress is None else progress.lag
         ends = {} if progress is None else dict(progress.end_offsets)
@@ -204,7 +204,7 @@ class EventLog:
 
     def on_idle_commit(self, report: IdleReport) -> None:
         """Report compactions that were committed between epochs."""
-        self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
+        self._count(lambda metrics: metrics.count_commits((report.snapshot,), report.compactions))
         self.listeners.call(lambda listener: listener.on_idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with logging_about(table=self._name):
@@ -215,16 +215,16 @@ class EventLog:
             idle_event(report),
         )
 
-    def heartbeat(self, is_running: bool) -> None:
+    def report_heartbeat(self, is_running: bool) -> None:
         """Report that the job has checked its query; `is_running` is False at the last check."""
         if self.health is not None:
-            self.health.heartbeat(is_running)
-        self._count(lambda metrics: metrics.source.heartbeat(metrics.table))
+            self.health.note_heartbeat(is_running)
+        self._count(lambda metrics: metrics.source.note_heartbeat(metrics.table))
         self.listeners.call(lambda listener: listener.on_heartbeat())
 
-    def held(self, table: str, waiting: HeldTable | None) -> None:
+    def report_held(self, table: str, waiting: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""
-        self._count(lambda metrics: metrics.held(table, waiting))
+        self._count(lambda metrics: metrics.note_held(table, waiting))
         if self.health is not None:
             self.health.held.pop(table, None)
             if waiting is not None and waiting.has_failed:
@@ -246,15 +246,15 @@ class EventLog:
             facts = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
             self._write("held", {"table": table, **facts, "reason": waiting.reason})
 
-    def unassigned(self, epoch: int, quarantined: Quarantined) -> None:
+    def report_unassigned(self, epoch: int, quarantined: Quarantined) -> None:
         """Report messages of an epoch that belong to no table."""
-        self._count(lambda metrics: metrics.unassigned(quarantined))
+        self._count(lambda metrics: metrics.count_unassigned(quarantined))
         with logging_about(epoch=epoch):
             _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
         self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantined))
         self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
 
-    def ended(self) -> None:
+    def report_end(self) -> None:
         """Report that the stream has ended by itself or on request."""
         _LOG.info("ended")
         self._write("ended", {})
@@ -290,7 +290,7 @@ class EventLog:
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
             count = partial(
-                JobMetrics.column, drift_kind=kind, name=column[1], records=sighting.records
+                JobMetrics.count_drift, drift_kind=kind, name=column[1], records=sighting.records
             )
             self._count(count)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}

@@ -113,7 +113,7 @@ class JobHealth:
     def __post_init__(self) -> None:
         self._looked_at = self.clock.steady_seconds()
 
-    def heartbeat(self, is_running: bool) -> None:
+    def note_heartbeat(self, is_running: bool) -> None:
         """Record that the job has checked its query; `is_running` is False at the last check."""
         self.phase = "running" if is_running else "ending"
         self._looked_at = self.clock.steady_seconds()

@@ -190,32 +190,32 @@ class JobMetrics:
             ]
         )
 
-    def held(self, name: str, waiting: HeldTable | None) -> None:
+    def note_held(self, name: str, waiting: HeldTable | None) -> None:
         """Record a waiting table, and count the tables of its label that an error holds back."""
         label = self.of_table(name).table
         names = self._held_tables[label]
         is_held = waiting is not None and waiting.has_failed
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.held(label, name, waiting)
+        self.source.note_held(label, name, waiting)
 
-    def opened(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
             newest: the table's newest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.opened(self.table, self.name, newest_source_ms(newest), topics)
+        self.source.note_open(self.table, self.name, newest_source_ms(newest), topics)
         if newest:
             self._set_newest_snapshot(newest[0])
 
-    def unassigned(self, quarantined: Quarantined) -> None:
+    def count_unassigned(self, quarantined: Quarantined) -> None:
         """Count quarantined messages that belong to no table."""
         self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
         self._count_reasons(quarantined)
 
-    def quarantined(self, waiting: Mapping[str, int]) -> None:
+    def set_waiting_records(self, waiting: Mapping[str, int]) -> None:
         """Set the number of records that wait in quarantine.
 
         Args:
@@ -227,7 +227,7 @@ class JobMetrics:
         for label, count in totals.items():
             self._quarantine.labels(label).set(count)
 
-    def epoch(self, report: EpochReport) -> None:
+    def count_epoch(self, report: EpochReport) -> None:
         """Count a committed epoch."""
         if report.skipped:
             return
@@ -252,8 +252,8 @@ class JobMetrics:
         if report.quarantined:
             self._count_reasons(report.quarantined)
         self._add_part_seconds(report)
-        self.source.committed(self.table, self.name, counts.ends)
-        self.committed(report.snapshots, report.compactions)
+        self.source.note_commit(self.table, self.name, counts.ends)
+        self.count_commits(report.snapshots, report.compactions)
 
     def _count_reasons(self, quarantined: Quarantined) -> None:
         for reason, count in quarantined.reasons.items():
@@ -268,7 +268,7 @@ class JobMetrics:
             for part, seconds in parts.items():
                 self._seconds.labels(self.store.label, part).observe(seconds)
 
-    def committed(
+    def count_commits(
         self, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionReport]
     ) -> None:
         """Count published snapshots and their compactions."""
@@ -280,28 +280,28 @@ class JobMetrics:
 
     def _set_newest_snapshot(self, snapshot: Snapshot) -> None:
         self._committed.labels(self.table).set(snapshot.time_ms / 1000)
-        self.proven(snapshot)
+        self.note_proof(snapshot)
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
-    def proven(self, newest: Snapshot | None) -> None:
+    def note_proof(self, newest: Snapshot | None) -> None:
         """Record when the newest snapshot says that the table was equal to its source."""
         if (proof := proof_of(newest)) is not None:
             self._proven.labels(self.table).set(proof.time_ms / 1000)
 
-    def decoded_by(self, decoder: str) -> None:
+    def note_decoder(self, decoder: str) -> None:
         """Record the decoder of the job's messages; it is empty if the format has only one."""
         if decoder:
             meaning = "1, with the decoder of the job's messages."
             self._gauge("decoder_info", meaning, "decoder").labels(self.table, decoder).set(1)
 
-    def column(self, drift_kind: DriftKind, name: str, records: int) -> None:
+    def count_drift(self, drift_kind: DriftKind, name: str, records: int) -> None:
         """Count records with a kind of column drift. The column names must be few."""
         self._columns[drift_kind].labels(self.table, name).inc(records)
 
-    def progress(self, progress: SourceProgress, time_ms: int) -> None:
+    def note_progress(self, progress: SourceProgress, time_ms: int) -> None:
         """Record the source's state that the stream reports at this time."""
-        self.source.progress(self.table, progress, time_ms)
+        self.source.note_progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(PREFIX + name, meaning, ["table", *labels], registry=self.registry)

@@ -30,7 +30,7 @@ class ProofWatch:
         """Watch a table from now on. Any thread may call it."""
         self._tables[table.location] = metrics, table
 
-    def look(self) -> float:
+    def check_tables(self) -> float:
         """Check all tables, and return the seconds until the next check."""
         began = self.clock.steady_seconds()
         for location, (metrics, table) in list(self._tables.items()):
@@ -39,5 +39,5 @@ class ProofWatch:
             except (OSError, StreamAppError) as error:
                 _LOG.debug("no look at the proof of %s: %s", location, error)
             else:
-                metrics.proven(latest)
+                metrics.note_proof(latest)
         return pause_after(self.clock.steady_seconds() - began)

@@ -82,11 +82,13 @@ class SourceMetrics:
         """
         self._position = position
 
-    def began(self, label: str) -> None:
+    def note_start(self, label: str) -> None:
         """Record that the job begins, and that it must check the source from now on."""
         self._looked.labels(label).set(self.clock.now_ms() / 1000)
 
-    def opened(self, label: str, name: str, source_ms: int | None, topics: Collection[str]) -> None:
+    def note_open(
+        self, label: str, name: str, source_ms: int | None, topics: Collection[str]
+    ) -> None:
         """Record an opened table, before its first epoch of this run.
 
         Args:
@@ -97,14 +99,14 @@ class SourceMetrics:
         if source_ms is not None:
             self._note_message_time(label, name, source_ms / 1000)
 
-    def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
+    def note_progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
         """Record the source's state that the stream reports at this time."""
         self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
         self._progress = progress
         self._set_lag(label)
 
-    def heartbeat(self, label: str) -> None:
+    def note_heartbeat(self, label: str) -> None:
         """Record a check of the query, since which an epoch may have begun or been committed."""
         if self._position() != self._seen:
             self._set_lag(label)
@@ -129,7 +131,9 @@ class SourceMetrics:
                 self._partitions.add(partition)
                 self._behind.labels(label, *partition).set(count)
 
-    def committed(self, label: str, name: str, ends: Mapping[KafkaPartition, PartitionEnd]) -> None:
+    def note_commit(
+        self, label: str, name: str, ends: Mapping[KafkaPartition, PartitionEnd]
+    ) -> None:
         """Record that a table has an epoch's newest messages. Tables may share a label."""
         self._is_committed = True
         self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
@@ -137,7 +141,7 @@ class SourceMetrics:
         if times:
             self._note_message_time(label, name, max(times) / 1000)
 
-    def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
+    def note_held(self, label: str, name: str, waiting: HeldTable | None) -> None:
         """Record a table that waits because of an error or compactions; None ends the wait."""
         key = label, name
         if waiting is None:

@@ -31,7 +31,7 @@ from stream_app.app.ops.backfill.table_changes import (
     TableChanges,
     WrittenRows,
     all_keys,
-    check_determined,
+    check_newest_row_decides,
 )
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
 from stream_app.app.ops.check.compared_sums import compare_sums
@@ -108,7 +108,7 @@ class DatabaseBackfill:
             CommitConflictError: another writer has added rows meanwhile.
         """
         rules = self.tables.table_config(self.table.name, self.table.schema.fields)
-        check_determined(self.table, rules)
+        check_newest_row_decides(self.table, rules)
         self._check_newest()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
         source_side = database_sums(self.database, self.source, self.table.schema, [])

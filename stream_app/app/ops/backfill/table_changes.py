@@ -76,7 +76,7 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
     return lambda rows: rows.filter(expression)
 
 
-def check_determined(table: FileStoreTable, rules: TableConfig) -> None:
+def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
     """Refuse a table whose rows the newest row of each key does not determine.
 
     Raises:

@@ -27,7 +27,7 @@ from stream_app.app.ops.backfill.table_changes import (
     TableChanges,
     WrittenRows,
     all_keys,
-    check_determined,
+    check_newest_row_decides,
 )
 from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import own_messages, replay_source, table_end
@@ -97,7 +97,7 @@ class TopicBackfill:
             SourceError: a topic was recreated, or the broker does not respond.
             CommitConflictError: another writer has added rows meanwhile.
         """
-        check_determined(self.table, self.rules)
+        check_newest_row_decides(self.table, self.rules)
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         covered = CoveredRecords(self.quarantines)

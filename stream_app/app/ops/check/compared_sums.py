@@ -105,7 +105,7 @@ def compare_sums(
         group_by_key(source.rows(read_groups)),
         group_by_key(table.rows(read_groups)),
     )
-    differing_keys, moving_keys = _differing(table_rows, first_rows), set[bytes]()
+    differing_keys, moving_keys = _differing_keys(table_rows, first_rows), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline:
         clock.sleep(_LOOK_S)
@@ -114,7 +114,7 @@ def compare_sums(
         moving_keys |= {
             key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
         }
-        differing_keys &= _differing(table_rows, first_rows) - moving_keys
+        differing_keys &= _differing_keys(table_rows, first_rows) - moving_keys
     return SumComparison(
         total=total,
         missing=tuple(sorted(key for key in differing_keys if key not in table_rows)),
@@ -143,7 +143,7 @@ def _groups_up_to(groups: Sequence[int], size: Callable[[int], int]) -> list[int
     return first_groups
 
 
-def _differing(table_rows: Versions, source_rows: Versions) -> set[bytes]:
+def _differing_keys(table_rows: Versions, source_rows: Versions) -> set[bytes]:
     return {
         key for key in {*table_rows, *source_rows} if table_rows.get(key) != source_rows.get(key)
     }

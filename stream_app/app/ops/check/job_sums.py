@@ -160,9 +160,11 @@ class JobSums:
         origin_names = sorted({replace(origin, cluster="") for origin in origins if origin.table})
         if not origin_names and tables.own_relation is not None:
             return [tables.own_relation]
-        return self._relations_here(table, origin_names)
+        return self._relations_in_database(table, origin_names)
 
-    def _relations_here(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
+    def _relations_in_database(
+        self, table: FileStoreTable, origins: Sequence[Origin]
+    ) -> Sequence[str]:
         """Return the names of the source tables in this database; empty if all are elsewhere."""
         own_origins = [origin for origin in origins if _names_table(self.database.url, origin)]
         if own_origins and len(own_origins) < len(origins):

@@ -59,7 +59,7 @@ class Omissions:
         """See `LostOffsets.add_gap`."""
         self.has_gaps = True
         self.add(
-            f"the first {begin} offsets of {_slashed(kafka_partition)} are gone and were not "
+            f"the first {begin} offsets of {_partition(kafka_partition)} are gone and were not "
             "compared; rows that differ may be older ones",
             "compare while the topic still has all records (its retention.ms)",
         )
@@ -68,8 +68,8 @@ class Omissions:
         """See `LostOffsets.add_early_end`."""
         self.is_other_topic = True
         self.add(
-            f"{_slashed(kafka_partition)} ends at {last}, and the table has read up to {end}: the "
-            "topic was recreated, and its older records were not compared",
+            f"{_partition(kafka_partition)} ends at {last}, and the table has read up to {end}: "
+            "the topic was recreated, and its older records were not compared",
             "give the table's job a new checkpoint",
         )
 
@@ -133,7 +133,7 @@ def _finding(problem: str, where: str, fix: str) -> Finding:
     return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
-def _slashed(kafka_partition: KafkaPartition) -> str:
+def _partition(kafka_partition: KafkaPartition) -> str:
     return "{}/{}".format(*kafka_partition)
 
 

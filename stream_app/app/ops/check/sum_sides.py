@@ -67,7 +67,7 @@ class SumSides:
             self.equal = label, str(outcome.total)
 
     @property
-    def without_text(self) -> str:
+    def omission_text(self) -> str:
         """The columns that are not compared, as text; empty without any."""
         names = [name for name in self.table.table.schema.fields.names if name in self.job_columns]
         job_columns = [f"{', '.join(names)}, made by the job"] if names else []

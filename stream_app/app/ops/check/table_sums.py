@@ -19,7 +19,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.time_travel import Version, at_version
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
@@ -53,7 +53,7 @@ class TableSums:
         table, snapshot = self._open()
         if not self.has_all or snapshot is None or why_unsummed(table.schema):
             return None
-        record = record_below(table, snapshot)
+        record = base_sum_record(table, snapshot)
         if not record.is_whole or rows_that_wait(table, snapshot, counts_newest=True):
             return None
         return record.total

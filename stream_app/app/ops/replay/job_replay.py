@@ -62,7 +62,7 @@ def job_replays(
             fix="correct the rows at their source, whose next change brings them",
         )
     checkpoint = JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
-    epoch_log = EpochLog(checkpoint, goes_back=True)
+    epoch_log = EpochLog(checkpoint, can_reread=True)
     if not epoch_log.is_begun():
         raise CheckpointError(
             "the job has not begun: its checkpoint does not record what it has read",

@@ -46,7 +46,7 @@ class LaterChanges:
     waiting: Mapping[KafkaPartition, Collection[int]]
     merges_by_key: bool = True
 
-    def overtaken(
+    def is_overtaken(
         self, kafka_partition: KafkaPartition, rows: pa.RecordBatch, offsets: pa.Array
     ) -> Bools:
         """Return which of one partition's rows have a newer change or a later TRUNCATE: bool [n].

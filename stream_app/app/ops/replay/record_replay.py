@@ -43,7 +43,7 @@ from stream_app.quarantine.quarantine_folder import (
     RecordChoice,
     RecordMark,
     RecordOutcome,
-    reused_places,
+    reused_offsets,
 )
 from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
@@ -139,11 +139,11 @@ class Replay:
         if append.known_snapshot is not None and not dry_run:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
-        job_ends = _farther_ends(_ends(job_epochs), self.passed_offsets)
-        ends = _farther_ends(_ends(epochs.values()), job_ends)
+        job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
+        ends = _largest_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        selected_records = self._select(choice.chosen(waiting))
+        selected_records = self._select(choice.select(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
         current = [record for record in selected_records if not record.is_replaced]
@@ -228,7 +228,7 @@ class Replay:
             is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[message_index]
-                is_fresh = ~later.overtaken(where, part, pa.array(offsets))
+                is_fresh = ~later.is_overtaken(where, part, pa.array(offsets))
             rows.append(part.filter(pa.array(is_fresh)))
             overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
             for index, record in enumerate(records):
@@ -242,7 +242,7 @@ class Replay:
 
     def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
         """Refuse records of a recreated topic, which has used their offsets twice."""
-        if places := reused_places(records):
+        if places := reused_offsets(records):
             raise UsageError(
                 f"two different records have the same offset: {places[0]}; the topic was recreated",
                 where=self.quarantine.location,
@@ -372,7 +372,7 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     return farthest
 
 
-def _farther_ends(
+def _largest_ends(
     ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}

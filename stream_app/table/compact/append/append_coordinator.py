@@ -35,7 +35,7 @@ from stream_app.table.compact.failures import CompactionFailures, DroppedCompact
 from stream_app.table.compact.metrics import (
     CompactionMetrics,
     CompactionUnderWay,
-    OpenWork,
+    OpenCompaction,
     present_metrics,
     under_way,
 )
@@ -163,7 +163,7 @@ class AppendCompactCoordinator:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         return present_metrics(
             (),
-            [OpenWork(work.future, work.since) for work in list(self._running.values())],
+            [OpenCompaction(work.future, work.since) for work in list(self._running.values())],
             now=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
             dropped=self.dropped.total,

@@ -177,11 +177,11 @@ def test_the_log_says_whether_the_source_is_drained(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
     events, _ = log
-    events.drained(SourceProgress(4, 0, 0, {"t": {"0": 9}}))
-    events.drained(SourceProgress(4, 0, 3, {"t": {"0": 9}}))
-    events.drained(None)
+    events.report_drain(SourceProgress(4, 0, 0, {"t": {"0": 9}}))
+    events.report_drain(SourceProgress(4, 0, 3, {"t": {"0": 9}}))
+    events.report_drain(None)
     events.on_epoch(EpochReport(epoch=5))
-    events.drained(SourceProgress(5, 1, 0, {"t": {"0": 9}}))
+    events.report_drain(SourceProgress(5, 1, 0, {"t": {"0": 9}}))
     new, behind, unknown, _, after_some = caplog.messages
     assert new == (
         'caught up with the source, there was nothing new; lag 0, next offsets {"t": {"0": 9}}'
@@ -208,8 +208,8 @@ def test_a_listener_that_fails_stops_neither_the_job_nor_the_others(
 ) -> None:
     events, counting = log[0], _Counting()
     events.listeners = Listeners((_Broken(), counting))
-    events.heartbeat(True)
-    events.heartbeat(True)
+    events.report_heartbeat(True)
+    events.report_heartbeat(True)
     assert counting.looks == 2
     [warning] = caplog.records
     assert "the job continues" in warning.message

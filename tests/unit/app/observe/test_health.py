@@ -37,7 +37,7 @@ def test_health_says_why_it_fails() -> None:
     with serving(CollectorRegistry(), port, health):
         assert answers("/healthz") == (200, "ok\n")
         assert answers("/readyz") == (503, "the job is starting\n")
-        health.heartbeat(True)
+        health.note_heartbeat(True)
         assert answers("/readyz") == (200, "ok\n")
         states.append(replace(fresh, stale_s=301.0))
         health.held["orders"] = "its bucket number has changed, says swordfish"
@@ -51,7 +51,7 @@ def test_health_says_why_it_fails() -> None:
         hangs = "the job has not looked at its stream for 121 s\n"
         assert answers("/healthz") == (503, hangs)
         assert answers("/readyz")[1].startswith(hangs)
-        health.heartbeat(False)
+        health.note_heartbeat(False)
         clock.sleep(1000)
         assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
     with serving(CollectorRegistry(), port):
@@ -77,11 +77,11 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
         return staleness_problems(metrics.source.state(), 300, trigger_s)
 
     assert problems() == ["the source has not been looked at yet"]
-    metrics.progress(SourceProgress(0, 1, 7, {}, {}), 0)
+    metrics.note_progress(SourceProgress(0, 1, 7, {}, {}), 0)
     assert problems() == ["7 messages wait, and no epoch is committed yet"]
     counts = DecodeCounts(ends={("t", 0): PartitionEnd(7, 0)})
-    metrics.epoch(EpochReport(epoch=0, counts=counts))
-    metrics.progress(SourceProgress(0, 1, 0, {}, {}), 0)
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts))
+    metrics.note_progress(SourceProgress(0, 1, 0, {}, {}), 0)
     assert problems() == []
     clock.sleep(301)
     assert problems() == [
@@ -101,18 +101,18 @@ def test_a_large_epoch_under_way_is_behind() -> None:
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
         positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
-        metrics.source.heartbeat("db.t")
+        metrics.source.note_heartbeat("db.t")
         source = metrics.source.state()
         return source.lag, staleness_problems(source, 300, 1000) == []
 
     assert looked(10, 10) == (None, False), "nobody knows the newest message"
     clock.sleep(301)
-    metrics.progress(SourceProgress(0, 10, 0, {"t": {"0": 10}}, {}, {"t": {"0": 10}}), 301_000)
+    metrics.note_progress(SourceProgress(0, 10, 0, {"t": {"0": 10}}, {}, {"t": {"0": 10}}), 301_000)
     counts = DecodeCounts(ends={("t", 0): PartitionEnd(9, 0)})
-    metrics.epoch(EpochReport(epoch=0, counts=counts))
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts))
     assert looked(10, 10) == (0, True)
     assert looked(5000, 10) == (4990, False)
-    metrics.progress(
+    metrics.note_progress(
         SourceProgress(1, 4990, 0, {"t": {"0": 5000}}, {}, {"t": {"0": 5000}}), 301_000
     )
     assert metrics.source.state().lag == 4990

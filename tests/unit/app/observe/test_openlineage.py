@@ -70,8 +70,8 @@ def run(
         for epoch in range(2):
             watched.events.on_epoch(a_report(epoch, messages=10, changes=7))
             ends = {"shop.orders": {"0": 12, "1": 42 + epoch}}
-            watched.events.progress(SourceProgress(epoch, 10, 0, ends))
-            watched.events.heartbeat(True)
+            watched.events.report_progress(SourceProgress(epoch, 10, 0, ends))
+            watched.events.report_heartbeat(True)
             clock.sleep(PAUSE_S / 2)
         last(watched)
 
@@ -86,7 +86,7 @@ def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job
     def wait_for_two(watched: WatchedJob) -> None:
         """Wait as the job does, which looks often because an event may be under way."""
         while len(receiver.posted) < 2:
-            watched.events.heartbeat(True)
+            watched.events.report_heartbeat(True)
             time.sleep(0.01)
 
     run(receiver.url, job, wait_for_two)
@@ -181,7 +181,7 @@ def test_a_problem_lasts_until_the_service_takes_an_event(job: TableJob) -> None
             assert "OpenLineage's service did not take an event" in problem.problem
             assert "quince" not in problem.problem
             while listeners.problems():
-                watched.events.heartbeat(True)
+                watched.events.report_heartbeat(True)
                 time.sleep(0.01)
 
         run(f"{refusing.url}/quince", job, look)

@@ -82,11 +82,11 @@ def test_epochs_and_lag() -> None:
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
-    metrics.epoch(EpochReport(epoch=0, counts=counts, parts=parts, in_driver=True))
-    metrics.epoch(EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=4.0)))
-    metrics.epoch(EpochReport(epoch=1, skipped=True))
-    metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
-    metrics.progress(SourceProgress(1, 10, None, {}), 2000)
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts, parts=parts, in_driver=True))
+    metrics.count_epoch(EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=4.0)))
+    metrics.count_epoch(EpochReport(epoch=1, skipped=True))
+    metrics.note_progress(SourceProgress(1, 10, 77, {}), 1000)
+    metrics.note_progress(SourceProgress(1, 10, None, {}), 2000)
     values = samples(metrics.registry)
     assert {name.removeprefix("stream_app_"): value for name, value in values.items()}.items() >= {
         "epochs_total": 2,
@@ -120,7 +120,7 @@ def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
     refused = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
     decoded = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
     metrics = JobMetrics("db.t")
-    metrics.epoch(EpochReport(epoch=0, counts=decoded.plus(counts_of_refused([refused]))))
+    metrics.count_epoch(EpochReport(epoch=0, counts=decoded.plus(counts_of_refused([refused]))))
     values = samples(metrics.registry)
     assert values["stream_app_records_total +I"] == 0
     assert values["stream_app_changes_total"] == 0
@@ -132,9 +132,9 @@ def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
     parts = EpochSeconds(read_s=2.0, decode_s=1.0, commit_s=0.5)
     first = EpochReport(epoch=3, parts=parts, began_ms=10)
     again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
-    metrics.of_table("a").epoch(first)
-    metrics.of_table("b").epoch(first)
-    metrics.of_table("c").epoch(again)
+    metrics.of_table("a").count_epoch(first)
+    metrics.of_table("b").count_epoch(first)
+    metrics.of_table("c").count_epoch(again)
     values = {
         (sample.labels["table"], sample.labels["part"]): sample.value
         for family in metrics.registry.collect()
@@ -151,9 +151,9 @@ def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
     aside = Quarantined(file=None, first="", reasons={"not-json": 2, "value": 1})
     for epoch in range(2):
-        metrics.epoch(EpochReport(epoch=epoch, quarantined=aside))
-    metrics.column(DriftKind.UNKNOWN, "phone", 3)
-    metrics.column(DriftKind.UNKNOWN, "phone", 4)
+        metrics.count_epoch(EpochReport(epoch=epoch, quarantined=aside))
+    metrics.count_drift(DriftKind.UNKNOWN, "phone", 3)
+    metrics.count_drift(DriftKind.UNKNOWN, "phone", 4)
     values = samples(metrics.registry)
     assert values["stream_app_bad_records_by_reason_total not-json"] == 4
     assert values["stream_app_bad_records_by_reason_total value"] == 2
@@ -165,7 +165,7 @@ def test_bad_records_by_reason_and_columns() -> None:
 def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
     job = JobMetrics("db")
     aside = Quarantined(file="f", first="", reasons={"not-json": 3, "no-table": 1})
-    EventLog(StandingClock(0), metrics=job).unassigned(4, aside)
+    EventLog(StandingClock(0), metrics=job).report_unassigned(4, aside)
     of_job = {"table": "db"}
     assert job.registry.get_sample_value("stream_app_bad_records_total", of_job) == 4
     by_reason = {**of_job, "reason": "not-json"}
@@ -253,7 +253,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
         }
 
     quarantine = Quarantine(*file_io_of(str(tmp_path)))
-    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.quarantined)
+    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.set_waiting_records)
     assert waiting() == {"db": 0}
     (tmp_path / "orders").mkdir()
     quarantine_records(tmp_path / "orders", 1, 5, 6)
@@ -276,7 +276,7 @@ def test_snapshots_by_kind(tmp_path: object) -> None:
     table.compact()
     metrics = JobMetrics("db.t")
     snapshots = [table.table.snapshots.snapshot(n) for n in (1, 2, 3)]
-    metrics.committed(snapshots, (REPORT,))
+    metrics.count_commits(snapshots, (REPORT,))
     values = samples(metrics.registry)
     assert values["stream_app_last_commit_timestamp_seconds"] == snapshots[-1].time_ms / 1000
     assert values["stream_app_table_records"] == 1
@@ -376,9 +376,9 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
     job = JobMetrics("db")
     for number in range(TABLE_LABELS_MAX + 3):
         table = job.of_table(f"t{number}")
-        table.epoch(EpochReport(epoch=0, counts=DecodeCounts(changes=5)))
+        table.count_epoch(EpochReport(epoch=0, counts=DecodeCounts(changes=5)))
         table.compactions.add(table.table, lambda: COMPACTIONS)
-        job.held(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
+        job.note_held(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
     by_label = {
         (sample.name, sample.labels.get("table", "")): sample.value
         for family in job.registry.collect()
@@ -394,7 +394,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
         label: value for (name, label), value in by_label.items() if name.endswith("held_tables")
     }
     assert {label for label, value in held.items() if value} == {"db.t1", "db.(others)"}
-    job.held("t1", None)
+    job.note_held("t1", None)
     assert job.registry.get_sample_value("stream_app_held_tables", {"table": "db.t1"}) == 0
     text = generate_latest(job.registry).decode()
     assert text.count("# TYPE stream_app_buckets gauge") == 1

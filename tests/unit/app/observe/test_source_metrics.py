@@ -40,24 +40,24 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     assert metrics.source.state().stale_s is None
-    metrics.of_table("t").epoch(epoch_until(90))
-    metrics.of_table("held").epoch(epoch_until(40))
-    metrics.held("held", HELD)
+    metrics.of_table("t").count_epoch(epoch_until(90))
+    metrics.of_table("held").count_epoch(epoch_until(40))
+    metrics.note_held("held", HELD)
 
     def freshness() -> list[float | None]:
         return [number(metrics, "freshness_seconds", f"db.{name}") for name in ("t", "held")]
 
     assert freshness() == [None, 30], "nobody knows whether there are newer ones"
     assert metrics.source.state().stale_s == 30
-    metrics.progress(progress_of(None), 100_000)
+    metrics.note_progress(progress_of(None), 100_000)
     assert freshness() == [10, 30], "a source that does not tell its ends"
-    metrics.progress(progress_of(0), 100_000)
+    metrics.note_progress(progress_of(0), 100_000)
     assert freshness() == [0, 30], "the job is at the end of its topics"
-    metrics.progress(progress_of(5), 100_000)
+    metrics.note_progress(progress_of(5), 100_000)
     clock.sleep(5)
     assert freshness() == [15, 35]
     assert metrics.source.state().stale_s == 35
-    metrics.of_table("quiet").epoch(epoch_until(1))
+    metrics.of_table("quiet").count_epoch(epoch_until(1))
     assert number(metrics, "freshness_seconds", "db.quiet") == 15, "as the others"
     of_first = {"topic": "topic", "partition": "0"}
     assert number(metrics, "partition_lag_messages", "db", **of_first) == 5
@@ -68,18 +68,18 @@ def test_a_table_that_waits_grows_stale() -> None:
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     log = EventLog(clock, metrics=metrics)
-    metrics.of_table("t").epoch(epoch_until(90))
-    metrics.progress(progress_of(0), 100_000)
+    metrics.of_table("t").count_epoch(epoch_until(90))
+    metrics.note_progress(progress_of(0), 100_000)
     for name in ("t", "never_made"):
-        log.held(name, WAITING)
+        log.report_held(name, WAITING)
     clock.sleep(3 * 3600)
-    metrics.progress(progress_of(0), clock.now_ms())
+    metrics.note_progress(progress_of(0), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 3 * 3600 + 10
     assert number(metrics, "freshness_seconds", "db.never_made") == 3 * 3600 + 30
     assert metrics.source.state().stale_s == 3 * 3600 + 30
     assert number(metrics, "held_tables", "db.t") == 0, "no error holds it back"
     for name in ("t", "never_made"):
-        log.held(name, None)
+        log.report_held(name, None)
     assert number(metrics, "freshness_seconds", "db.t") == 0
     assert number(metrics, "freshness_seconds", "db.never_made") == 0
 
@@ -88,12 +88,12 @@ def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
     """The table's newest message is hours old, but it lacks nothing until it waits."""
     clock = StandingClock(20_000_000)
     metrics = JobMetrics("db", clock)
-    metrics.of_table("quiet").epoch(epoch_until(9_000))
-    metrics.of_table("t").epoch(epoch_until(19_990))
-    metrics.held("quiet", replace(WAITING, since_ms=20_000_000))
-    metrics.of_table("t").epoch(epoch_until(19_999))
+    metrics.of_table("quiet").count_epoch(epoch_until(9_000))
+    metrics.of_table("t").count_epoch(epoch_until(19_990))
+    metrics.note_held("quiet", replace(WAITING, since_ms=20_000_000))
+    metrics.of_table("t").count_epoch(epoch_until(19_999))
     clock.sleep(1)
-    metrics.held("quiet", replace(WAITING, since_ms=20_000_000, tries=1))
+    metrics.note_held("quiet", replace(WAITING, since_ms=20_000_000, tries=1))
     assert number(metrics, "freshness_seconds", "db.quiet") == 11
     assert metrics.source.state().stale_s == 11
 
@@ -101,13 +101,13 @@ def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
 def test_a_lag_of_zero_is_believed_while_the_source_answers() -> None:
     clock = StandingClock(100_000)
     metrics = JobMetrics("db.t", clock, look_s=65)
-    metrics.epoch(epoch_until(10))
-    metrics.progress(progress_of(0), 100_000)
+    metrics.count_epoch(epoch_until(10))
+    metrics.note_progress(progress_of(0), 100_000)
     clock.sleep(65)
     assert number(metrics, "freshness_seconds", "db.t") == 0
     clock.sleep(5)
     assert number(metrics, "freshness_seconds", "db.t") == 70, "since then nobody knows"
-    metrics.progress(progress_of(0), clock.now_ms())
+    metrics.note_progress(progress_of(0), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 0
 
 
@@ -116,7 +116,7 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     table = small_table(tmp_path / "t", "k INT", ("k",))
     table.commit(("+I", {"k": 1}), properties={SOURCE_TIME_PROPERTY: "999970000"})
     metrics = JobMetrics("db", clock)
-    metrics.source.began("db")
+    metrics.source.note_start("db")
     EventLog(clock, metrics=metrics).of_table("t").on_open(table.table, {"topic"})
     newest = table.table.snapshots.snapshot(1)
     assert number(metrics, "source_looked_timestamp_seconds", "db") == 1_000_000
@@ -126,7 +126,7 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     assert number(metrics, "freshness_seconds", "db.t") is None, "there may be nothing newer"
     assert metrics.source.state().stale_s is None
     assert not metrics.source.state().is_committed
-    metrics.progress(progress_of(4), clock.now_ms())
+    metrics.note_progress(progress_of(4), clock.now_ms())
     assert number(metrics, "freshness_seconds", "db.t") == 30
     assert number(metrics, "table_lag_messages", "db.t") == 4
 
@@ -135,17 +135,17 @@ def test_the_label_of_others_has_the_age_of_the_oldest_that_waits() -> None:
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     for table in range(TABLE_LABELS_MAX + 3):
-        metrics.of_table(f"t{table}").epoch(epoch_until(50 + 0.1 * table))
-    metrics.progress(progress_of(5), 100_000)
+        metrics.of_table(f"t{table}").count_epoch(epoch_until(50 + 0.1 * table))
+    metrics.note_progress(progress_of(5), 100_000)
 
     def age() -> float | None:
         return number(metrics, "freshness_seconds", "db.(others)")
 
     assert age() == pytest.approx(29.8)
     for table in (1, 2):
-        metrics.held(f"t{TABLE_LABELS_MAX + table}", HELD)
+        metrics.note_held(f"t{TABLE_LABELS_MAX + table}", HELD)
     assert age() == pytest.approx(29.9)
-    metrics.held(f"t{TABLE_LABELS_MAX + 1}", None)
+    metrics.note_held(f"t{TABLE_LABELS_MAX + 1}", None)
     assert age() == pytest.approx(29.8)
 
 
@@ -161,11 +161,11 @@ def test_the_lag_of_a_table_is_that_of_its_topics() -> None:
 def test_a_table_whose_topic_becomes_anothers_too_has_no_lag_of_its_own() -> None:
     metrics = JobMetrics("db", StandingClock(100_000))
     for name in ("t", "u"):
-        metrics.of_table(name).epoch(epoch_until(90, topic=name))
+        metrics.of_table(name).count_epoch(epoch_until(90, topic=name))
     for topic, behind in (("t", 2), ("u", 9)):
-        metrics.progress(progress_of(behind, topic), 100_000)
+        metrics.note_progress(progress_of(behind, topic), 100_000)
     assert number(metrics, "table_lag_messages", "db.u") == 9
-    metrics.of_table("t").epoch(epoch_until(91, topic="u"))
-    metrics.progress(progress_of(9, "u"), 100_000)
+    metrics.of_table("t").count_epoch(epoch_until(91, topic="u"))
+    metrics.note_progress(progress_of(9, "u"), 100_000)
     assert number(metrics, "table_lag_messages", "db.u") is None
     assert number(metrics, "lag_messages", "db") == 9

@@ -73,10 +73,10 @@ def test_events_reach_the_webhook_under_the_names_of_their_tables(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
     with watched(a_config(tmp_path, receiver), StandingClock()) as job:
-        job.events.held("orders", HELD)
+        job.events.report_held("orders", HELD)
         job.events.of_table("items").on_epoch(EpochReport(epoch=3, quarantined=ASIDE))
-        job.events.unassigned(3, ASIDE)
-        job.events.held("orders", None)
+        job.events.report_unassigned(3, ASIDE)
+        job.events.report_held("orders", None)
     events = [(notice["event"], notice.get("table")) for notice in notices(receiver)]
     assert events == [
         ("held", "db.t.orders"),  # of this job of one table no table has such a name
@@ -96,7 +96,7 @@ def test_events_are_appended_to_their_file_without_secrets(
     with watched_job(tables, stream, secrets, StandingClock(5), file) as job:
         assert file.read_text() == "{}\n", "the job's checks come first"
         with job.writing_events():
-            job.events.started("s3://very-secret/t", "checkpoint")
+            job.events.report_start("s3://very-secret/t", "checkpoint")
     [first, started] = map(json.loads, file.read_text().splitlines())
     assert first == {}
     assert (started["event"], started["table"]) == ("started", "s3://****/t")

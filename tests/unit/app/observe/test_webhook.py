@@ -61,7 +61,7 @@ def test_the_notices_of_a_job() -> None:
         webhook.on_held("shop.orders", held(tries=2))  # the same trouble again
         webhook.on_held("shop.orders", None)
         webhook.on_epoch("shop.orders", EpochReport(epoch=1))
-        webhook.stopped(UsageError("the topic is gone", fix="make it"))
+        webhook.notify_stop(UsageError("the topic is gone", fix="make it"))
         webhook.end()
         base = {"job": "shop", "time_ms": 1000}
         assert notices(receiver) == [
@@ -83,7 +83,7 @@ def test_a_user_in_the_address_becomes_basic_authorization() -> None:
         url = webhook.receiver.url.replace("://", "://shop:p%40ss@")
         webhook.receiver = Receiver(url)
         webhook.begin()
-        webhook.stopped(None)
+        webhook.notify_stop(None)
         webhook.end()
         [notice] = receiver.posted
         assert notice.path == "/hook/T0001"
@@ -95,7 +95,7 @@ def test_a_stop_on_request_is_no_error() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()
-        webhook.stopped(None)
+        webhook.notify_stop(None)
         webhook.end()
         [notice] = notices(receiver)
         assert (notice["reason"], notice["is_error"]) == ("it was asked to", False)
@@ -134,7 +134,7 @@ def test_the_body_is_signed() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver, "swordfish")
         webhook.begin()
-        webhook.stopped(None)
+        webhook.notify_stop(None)
         webhook.end()
         [request] = receiver.posted
         digest = hmac.new(b"swordfish", request.body, hashlib.sha256).hexdigest()
@@ -201,7 +201,7 @@ def test_secrets_are_hidden_in_reasons() -> None:
         webhook.hide = Secrets(["swordfish"]).hide
         webhook.begin()
         webhook.on_held("shop.a", replace(held(1), reason="no access with swordfish"))
-        webhook.stopped(UsageError("swordfish is wrong"))
+        webhook.notify_stop(UsageError("swordfish is wrong"))
         webhook.end()
         assert [notice["reason"] for notice in notices(receiver)] == [
             "no access with ****",

@@ -81,7 +81,7 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
     held: dict[str, HeldTable | None] = {}
     HoldingTables(
         [],
-        epoch_log=EpochLog(job.checkpoint, goes_back=True),
+        epoch_log=EpochLog(job.checkpoint, can_reread=True),
         state_file=JobStateFile(job.checkpoint),
         now_ms=job.clock.now_ms,
         on_change=held.__setitem__,

@@ -43,7 +43,7 @@ TABLES = [
     ],
 )
 def test_tables_are_found_and_sorted(query: dict[str, str], names: list[str]) -> None:
-    assert [status.table for status in ListChoice.from_query(query).chosen(TABLES)] == names
+    assert [status.table for status in ListChoice.from_query(query).select(TABLES)] == names
 
 
 def test_states_are_counted_and_a_choice_is_a_link() -> None:

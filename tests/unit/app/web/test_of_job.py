@@ -294,11 +294,13 @@ def test_the_tables_that_are_late() -> None:
     glance = JobGlance(changed_s=999)
     assert not glance.is_late([ready, held]), "the job has nothing to commit"
     behind = replace(ready, lag=1, fresh_s=999)
-    assert glance.is_late(glance.judged([behind, held]))
-    assert "whether it runs" in str(glance.judged([behind])[0].reason)
-    assert "at its log" in str(replace(glance, is_here=True).judged([behind])[0].reason)
+    assert glance.is_late(glance.with_lateness([behind, held]))
+    assert "whether it runs" in str(glance.with_lateness([behind])[0].reason)
+    assert "at its log" in str(replace(glance, is_here=True).with_lateness([behind])[0].reason)
     away = replace(glance, ends_problem="no broker")
-    assert away.judged([replace(behind, lag=None)])[0] == replace(ready, lag=None, fresh_s=None)
+    assert away.with_lateness([replace(behind, lag=None)])[0] == replace(
+        ready, lag=None, fresh_s=None
+    )
 
 
 def test_a_quarantine_that_only_spark_reaches_is_not_called_empty(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.observe.events.epoch_history import TableNow
+from stream_app.app.observe.events.epoch_history import TableActivity
 from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
@@ -154,12 +154,12 @@ def three_runs(folder: Path) -> SmallTable:
 
 def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     orders = three_runs(tmp_path / "orders")
-    now = TableNow(numbers=CompactionMetrics(running=1), under_way=(under_way(0),))
+    now = TableActivity(numbers=CompactionMetrics(running=1), under_way=(under_way(0),))
     [tree] = table_page("orders", orders.table, lambda: None, now).trees
     assert tree.compaction == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
     [line] = tree.lines
     assert [box.is_compacting for box in line.boxes] == [False, True, True], "the newest came later"
-    waiting = TableNow(
+    waiting = TableActivity(
         numbers=CompactionMetrics(queued=1), under_way=(under_way(0, is_running=False),)
     )
     [tree] = table_page("orders", orders.table, lambda: None, waiting).trees

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from stream_app.app.text.listing import Listing
-from stream_app.app.web.pages import ENVIRONMENT, PageList, block, payload, short_times
+from stream_app.app.web.pages import ENVIRONMENT, PageList, multiline_text, payload, short_times
 from stream_app.app.web.table_parts import QuarantinedKind
 from stream_app.quarantine.quarantine_folder import QuarantinedRecord
 
@@ -40,7 +40,7 @@ def test_a_message_is_shown_as_it_came(message: bytes | None, shown: str) -> Non
     ],
 )
 def test_a_text_keeps_its_lines_and_no_other_control(text: str, shown: str) -> None:
-    assert block(text) == shown
+    assert multiline_text(text) == shown
 
 
 def macro(call: str, **values: object) -> str:

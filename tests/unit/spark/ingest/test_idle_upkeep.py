@@ -54,7 +54,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     )
     tables = StoppingTables(
         [feed],
-        epoch_log=EpochLog(checkpoint, goes_back=True),
+        epoch_log=EpochLog(checkpoint, can_reread=True),
         state_file=JobStateFile(checkpoint),
         now_ms=clock.now_ms,
     )

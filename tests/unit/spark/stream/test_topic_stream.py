@@ -93,7 +93,7 @@ def stream_of(checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRul
     return TopicStream(
         rules=rules,
         source=topics,
-        epoch_log=EpochLog(checkpoint, goes_back=True),
+        epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint, epochs_kept=3),
         give=sink,
         failure=lambda: None,

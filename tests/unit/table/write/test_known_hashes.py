@@ -11,7 +11,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.dynamic_buckets import KeptHashes, added_hashes, known_buckets
+from stream_app.table.write.dynamic_buckets import HashCache, added_hashes, known_buckets
 from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -42,7 +42,7 @@ def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entries = files(table, noise, 500, 0, 1, 300)
     hashes = np.arange(-1010, 1500, dtype=np.int32)
-    buckets = known_buckets(table, entries, hashes, KeptHashes(mapped_bytes=mapped))
+    buckets = known_buckets(table, entries, hashes, HashCache(mapped_bytes=mapped))
     expected = np.full(len(hashes), -1)
     for bucket, entry in entries.items():
         expected[np.isin(hashes, read(table, entry))] = bucket
@@ -68,7 +68,7 @@ def test_new_hashes_join_those_of_the_bucket(tmp_path: Path, seed: int) -> None:
 def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entries = files(table, noise, 100, 100, 100)
-    cache = KeptHashes(kept_bytes=900)
+    cache = HashCache(kept_bytes=900)
     first = cache.read(table, entries[0])
     cache.read(table, entries[2])
     assert cache.read(table, entries[0]) is first

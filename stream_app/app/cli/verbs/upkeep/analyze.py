@@ -15,7 +15,7 @@ from stream_app.table.analyze.analysis import analyze, analyzed_columns
 from stream_app.table.analyze.row_checksum import publish_row_checksum
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
-from stream_app.table.versions.row_sum_records import record_below
+from stream_app.table.versions.row_sum_records import base_sum_record
 
 DESCRIPTION = "Publish a table's number of rows and bytes, and statistics of its columns."
 EPILOG = """\
@@ -81,7 +81,7 @@ def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
     def result_lines() -> Iterator[str]:
         snapshot = publish_row_checksum(table, threads=os.cpu_count() or 1)
         assert snapshot is not None, "a table keeps its newest snapshot"
-        yield f"snapshot {snapshot.snapshot_id} has {record_below(table, snapshot).total}"
+        yield f"snapshot {snapshot.snapshot_id} has {base_sum_record(table, snapshot).total}"
 
     newest = table.snapshots.latest()
     plan = ["the table has no snapshot" if newest is None else "all rows are read"]

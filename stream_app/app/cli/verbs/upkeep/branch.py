@@ -116,22 +116,24 @@ def _create(args: argparse.Namespace, table: FileStoreTable) -> int:
         "without rows" if tag is None else f"at tag {tag.name!r}, {_snapshot_text(tag.snapshot)}"
     )
 
-    def do() -> Iterator[str]:
+    def create() -> Iterator[str]:
         create_branch(table, args.name, tag)
         yield f"created branch {args.name!r}"
 
-    return run_upkeep(args, [f"branch {args.name!r} begins {begin}"], do)
+    return run_upkeep(args, [f"branch {args.name!r} begins {begin}"], create)
 
 
 def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:
     branch = named_branch(table, args.name)
     count = len(branch.snapshots.ids())
 
-    def do() -> Iterator[str]:
+    def delete() -> Iterator[str]:
         delete_branch(table, args.name)
         yield f"deleted branch {args.name!r}; its files go by: stream-app remove-orphan-files"
 
-    return run_upkeep(args, [f"branch {args.name!r} goes, with {counted(count, 'snapshot')}"], do)
+    return run_upkeep(
+        args, [f"branch {args.name!r} goes, with {counted(count, 'snapshot')}"], delete
+    )
 
 
 def _forward_lines(plan: FastForwardPlan) -> Iterator[str]:

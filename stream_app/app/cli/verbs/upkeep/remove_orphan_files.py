@@ -13,9 +13,9 @@ from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import (
     OrphanPlan,
+    cutoff_ms,
     delete_orphans,
     plan_orphans,
-    time_of_age,
 )
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_is_main
 
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     check_is_main(table)
     check_expirable(table)
     try:
-        before_ms = time_of_age(table, age_ms)
+        before_ms = cutoff_ms(table, age_ms)
     except OSError:
         if not args.dry_run:
             raise
