@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from stream_app.app.config.config_keys import families_of, keys_of
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
@@ -36,9 +37,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.values import (
     Setting,
     WrongValueError,
-    families_of,
     free_text,
-    keys_of,
 )
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.errors import UsageError

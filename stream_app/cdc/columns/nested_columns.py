@@ -91,7 +91,7 @@ def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
 
 
 def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
-    """Step 2; returns None if the texts do not parse together."""
+    """Step 2: parse texts together, and cast them; None if they do not parse together."""
     wire_type = reading.nested_wire_type()
     if wire_type is None or not len(texts):
         return None

@@ -55,13 +55,13 @@ _PLAIN = {pa.int64(): WHOLE, pa.bool_(): TRUTH, pa.string(): TEXT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedHeads:
+class ImageColumns:
     """The images of n messages.
 
     Attributes:
         columns: for each of the table's an array [s] of the images' values.
         before_at, after_at: int64 [n], the position of each message's image, or -1 without one.
-        parsed: bool [n]; messages that are not declined.
+        is_parsed: bool [n]; messages that are not declined.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
     """
@@ -69,13 +69,13 @@ class ParsedHeads:
     columns: Sequence[pa.Array]
     before_at: Int64s
     after_at: Int64s
-    parsed: Bools
+    is_parsed: Bools
     marks: Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRows:
-    """The parsed images of n messages that are images themselves; attributes as in `ParsedHeads`.
+    """The parsed images of n messages that are images themselves; attributes as in `ImageColumns`.
 
     The objects in messages are the last columns, structs of their own columns, and then the lists
     of objects. Where there are some, the marks are theirs: the message's other fields do not count.
@@ -86,7 +86,7 @@ class ParsedRows:
     """
 
     columns: Sequence[pa.Array]
-    parsed: Bools
+    is_parsed: Bools
     marks: Int64s
     nulls: Sequence[Sequence[Int64s]]
 
@@ -186,7 +186,7 @@ class ImageLayout:
         text_layout.parse_rows(data, np.array([0, len(text)], np.int64))
         count_byte(data, 0)
 
-    def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ParsedHeads | None:
+    def parse(self, data: Bytes, starts: Int64s, lasts: Int64s) -> ImageColumns | None:
         """Parse ``{"before":…,"after":…`` of n messages; None if one pass cannot hold their cells.
 
         Two messages, of which the second is not JSON::
@@ -196,7 +196,7 @@ class ImageLayout:
             before_at   [0, -1]
             after_at    [1, -1]
             marks       [0, 0]
-            parsed      [T, F]
+            is_parsed   [T, F]
 
         Args:
             data: uint8; all messages.
@@ -217,11 +217,11 @@ class ImageLayout:
             np.empty(count, np.bool_),
         )
         images = parse_heads(heads, self._tables(cells))
-        return ParsedHeads(
+        return ImageColumns(
             columns=self._columns(cells, images),
             before_at=np.where(heads.parsed, heads.before_at, -1),
             after_at=np.where(heads.parsed, heads.after_at, -1),
-            parsed=heads.parsed,
+            is_parsed=heads.parsed,
             marks=heads.marks,
         )
 
@@ -270,7 +270,7 @@ class ImageLayout:
             inner_cells.nulls(length)
             for inner_cells, length in zip(cells[1:], lengths, strict=True)
         ]
-        return ParsedRows(columns=plain, parsed=parsed, marks=marks, nulls=nulls)
+        return ParsedRows(columns=plain, is_parsed=parsed, marks=marks, nulls=nulls)
 
     def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
         return [

@@ -66,7 +66,7 @@ from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fie
 
 
 class DebeziumJson:
-    """The message format ``debezium-json``; implements `MessageFormat` and `decoder.ValueReads`."""
+    """The message format ``debezium-json``; implements `MessageFormat` and `ValueDecoder`."""
 
     def __init__(
         self,
@@ -171,17 +171,17 @@ class DebeziumJson:
         return self._groups[prefix]
 
     def decode_known_shapes(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
-        """Step 2 by the images alone; see `decoder.ValueReads`."""
+        """Decode values by their images alone (step 2); None if too few have a known frame."""
         assert isinstance(group, FramedGroup)
         return decode_by_images(placed.values, group, self._settings)
 
     def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Step 2; see `decoder.ValueReads`."""
+        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
         assert group.shape is not None
         return decode_in_columns(placed.values, group.shape, self._settings)
 
     def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
-        """Step 3; see `decoder.ValueReads`."""
+        """Read values one by one, into the outcome of the batch (step 3)."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.add_result(result, placed.index)
         for position, wrapped in result.wrapped:

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
 _BEFORE_FACTOR = 3
-"""Keeps the marks of images before a change apart from those of images after it."""
+"""Separates the marks of images before a change from those of images after it.
+
+Because it is odd, different marks of 64 bits stay different, and only 0 stays 0.
+"""
 
 
 @dataclass(slots=True)
@@ -74,7 +77,7 @@ class MarkedRecords(NamedTuple):
 
     Attributes:
         positions: int64 [m]; the positions of the records among the values.
-        marks: int64 [m]; see `image_columns.ParsedHeads.marks`.
+        marks: int64 [m]; see `image_columns.ImageColumns.marks`.
     """
 
     positions: Int64s
@@ -126,7 +129,8 @@ def _decode_by_machine_code(
     if tails is None and not shape.is_flat:
         return None
     layout = choice.layout_of(
-        shape, partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, choice.parser)
+        shape,
+        partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, choice.layout_class),
     )
     if layout is None:
         return None
@@ -140,7 +144,7 @@ def _layout_of(
     positions: Int64s,
     shape: RecordShape,
     settings: DecodeSettings,
-    parser: type[ImageLayout],
+    layout_class: type[ImageLayout],
 ) -> ImageLayout | None:
     """Return the layout for images that name their columns in the order of these samples."""
     readings, json_kinds = list(shape.readings), list(shape.json_kinds)
@@ -158,8 +162,8 @@ def _layout_of(
         for image in (*images.befores, *images.afters)
         for name in image
     )
-    return parser.for_columns(
-        readings, json_kinds, list(order), reads_base64=shortest > parser.BASE64_MAX
+    return layout_class.for_columns(
+        readings, json_kinds, list(order), reads_base64=shortest > layout_class.BASE64_MAX
     )
 
 
@@ -178,20 +182,20 @@ def _decode_envelopes(
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
-    heads = layout.parse(bytes_of(values), starts, tails.lasts)
-    if not choice.parsed_most(None if heads is None else heads.parsed):
+    images = layout.parse(bytes_of(values), starts, tails.lasts)
+    if not choice.parsed_most(None if images is None else images.is_parsed):
         return None
-    assert heads is not None
-    if not len(heads.columns[0]):
+    assert images is not None
+    if not len(images.columns[0]):
         return None
-    selection = slice(None) if heads.parsed.all() else heads.parsed
+    selection = slice(None) if images.is_parsed.all() else images.is_parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
-    image_rows = heads.before_at[selection], heads.after_at[selection]
-    parsed = framed_images(tails.frames, codes, ops, image_rows, shape, heads.columns, settings)
+    image_rows = images.before_at[selection], images.after_at[selection]
+    parsed = framed_images(tails.frames, codes, ops, image_rows, shape, images.columns, settings)
     return DecodedPart(
         positions,
         _make_records(
-            values, MarkedRecords(positions, heads.marks[selection]), parsed, shape, settings
+            values, MarkedRecords(positions, images.marks[selection]), parsed, shape, settings
         ),
     )
 
@@ -205,10 +209,10 @@ def _decode_flat(
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
     parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.parsed_most(None if parsed is None else parsed.parsed):
+    if not choice.parsed_most(None if parsed is None else parsed.is_parsed):
         return None
     assert parsed is not None
-    positions = np.flatnonzero(parsed.parsed)
+    positions = np.flatnonzero(parsed.is_parsed)
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
     count = len(shape.readings)
     extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))

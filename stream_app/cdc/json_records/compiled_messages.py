@@ -50,28 +50,30 @@ def parse_messages(
         values: binary [n] without nulls.
         fields: the fields of messages of this shape, or None if no parser reads them.
     """
-    layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.parser))
+    layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.layout_class))
     if layout is None or fields is None:
         return None
     parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.parsed_most(None if parsed is None else parsed.parsed):
+    if not choice.parsed_most(None if parsed is None else parsed.is_parsed):
         return None
     assert parsed is not None
-    positions = np.flatnonzero(parsed.parsed)
+    positions = np.flatnonzero(parsed.is_parsed)
     nulls = dict(zip([*fields.objects, *fields.lists], parsed.nulls, strict=True))
     return CompiledMessages(positions, list(parsed.columns), nulls, parsed.marks[positions])
 
 
 def _layout_of(
-    values: pa.Array, fields: ParsedFields | None, parser: type[ImageLayout]
+    values: pa.Array, fields: ParsedFields | None, layout_class: type[ImageLayout]
 ) -> ImageLayout | None:
     if fields is None:
         return None
-    return _layout_of_fields(fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), parser)
+    return _layout_of_fields(
+        fields, objects_in(values.slice(0, SAMPLE_ROWS).to_pylist()), layout_class
+    )
 
 
 def _layout_of_fields(
-    fields: ParsedFields, documents: Sequence[dict[str, Any]], parser: type[ImageLayout]
+    fields: ParsedFields, documents: Sequence[dict[str, Any]], layout_class: type[ImageLayout]
 ) -> ImageLayout | None:
     """Return the layout for these fields in the documents' order; None if it has no parser."""
     inner: dict[str, ImageLayout] = {}
@@ -82,13 +84,13 @@ def _layout_of_fields(
         layout = None
         if not inner_fields.objects and not inner_fields.lists:
             layout = _layout_of_fields(
-                inner_fields, [value for value in values if isinstance(value, dict)], parser
+                inner_fields, [value for value in values if isinstance(value, dict)], layout_class
             )
         if layout is None:
             return None
         inner[name] = layout
     order = dict.fromkeys(name for document in documents for name in document)
-    return parser.for_columns(
+    return layout_class.for_columns(
         fields.readings,
         fields.json_kinds,
         list(order),

@@ -20,7 +20,7 @@ Step 2 has three ways. Each passes the records that it declines to the next::
 * The parse of whole messages leaves messages of other shapes to step 3. In all three ways, records
   with a value that does not fit go there too.
 
-Formats that implement `ValueReads` refer to the steps by these numbers.
+Formats that implement `ValueDecoder` refer to the steps by these numbers.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class PlacedValues:
             start = stop
 
 
-class ValueReads(Protocol):
-    """A format's ways of reading values, in columns and one by one."""
+class ValueDecoder(Protocol):
+    """A format's decoder of values, in columns and one by one."""
 
     def decode_known_shapes(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
@@ -126,7 +126,7 @@ class ValueReads(Protocol):
 class ShapeDecoder:
     """A decoder of one group's values into the outcome of their batch."""
 
-    reads: ValueReads
+    value_decoder: ValueDecoder
     images_of: ImagesOf
     policy: ColumnPolicy
     group: Group
@@ -147,7 +147,7 @@ class ShapeDecoder:
         is_undecoded: Bools = np.ones(len(placed.index), np.bool_)
         quick = None
         if not self.policy.examines_records:
-            quick = self.reads.decode_known_shapes(placed, self.group)  # step 2
+            quick = self.value_decoder.decode_known_shapes(placed, self.group)  # step 2
         if quick is not None:
             self.outcome.add_records(quick.records, placed.index[quick.positions])
             suspects[quick.positions[quick.records.from_images.suspects]] = True
@@ -155,12 +155,12 @@ class ShapeDecoder:
         if is_undecoded.any():
             suspects[is_undecoded] = self._decode_whole(placed.at(np.flatnonzero(is_undecoded)))
         if suspects.any():
-            self.reads.decode_suspects(
+            self.value_decoder.decode_suspects(
                 placed.at(np.flatnonzero(suspects)), self.group, self.outcome
             )
 
     def _decode_whole(self, placed: PlacedValues) -> Bools:
-        """Step 2 with a parse of whole messages. Return the mask of values left for step 3."""
+        """Parse whole messages (step 2), and return the mask of values left for step 3."""
         values, group, policy = placed.values, self.group, self.policy
         alike = looks_like_object(values) & ~are_too_deep(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
@@ -188,7 +188,7 @@ class ShapeDecoder:
             if not len(rows):
                 return True
             part = placed.at(rows)
-            decoded = self.reads.decode_by_shape(part, self.group)
+            decoded = self.value_decoder.decode_by_shape(part, self.group)
             if decoded is None:
                 return False
             suspects[rows[decoded.from_images.suspects]] = True

@@ -26,7 +26,7 @@ from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
-from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueReads
+from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueDecoder
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
 from stream_app.cdc.json_records.description import describe, versions
 from stream_app.cdc.json_records.dialect import (
@@ -64,7 +64,7 @@ from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
-class DialectDecoder(ValueReads):
+class DialectDecoder(ValueDecoder):
     """Implements `message_format.MessageFormat`."""
 
     def __init__(
@@ -141,7 +141,7 @@ class DialectDecoder(ValueReads):
         return outcome.decoded(self._rules.schema, {})
 
     def decode_known_shapes(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
-        """Step 2, by machine code; see `decoder.ValueReads`."""
+        """Decode values by machine code (step 2); None if it accepts too few values."""
         if self._compiled is None:
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
@@ -154,7 +154,7 @@ class DialectDecoder(ValueReads):
         return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
 
     def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Step 2; see `decoder.ValueReads`."""
+        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
         columns = None if fields is None else parse_objects(placed.values, fields.schema())
@@ -175,7 +175,7 @@ class DialectDecoder(ValueReads):
         return DecodedRecords(decoded, None, drift)
 
     def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
-        """Step 3; see `decoder.ValueReads`."""
+        """Read values one by one, into the outcome of the batch (step 3)."""
         keys = self._keys(placed)
 
         def read(position: int, value: bytes) -> Change | Truncate | NoRow:

@@ -27,10 +27,10 @@ class LayoutChoice:
     """The layout of the last shape.
 
     Attributes:
-        parser: makes layouts.
+        layout_class: makes layouts.
     """
 
-    parser: type[ImageLayout]
+    layout_class: type[ImageLayout]
     _shape: RecordShape | None = field(default=None, init=False)
     _layout: ImageLayout | None = field(default=None, init=False)
     _rests: int = field(default=0, init=False)

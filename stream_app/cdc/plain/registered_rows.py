@@ -181,7 +181,7 @@ class RegisteredRows:
     def _groups(
         self, messages: _Messages, op: int, outcome: BatchOutcome
     ) -> Iterator[tuple[_Plan, _Messages]]:
-        """Step 1; refuses the groups that cannot be read."""
+        """Yield the messages of each group (step 1), and refuse the groups that cannot be read."""
         keyed = bool(self._key_columns) and op == CREATE
         language = self._of_keys if op == DELETE else self._language
         for number, rows in language.split(messages.values):
@@ -268,7 +268,7 @@ class RegisteredRows:
             raise UnreadableRecordError(f"has a key that {problem}") from None
 
     def _decode(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
-        """Step 2."""
+        """Decode messages of a group in columns (step 2), and the others one by one."""
         if self._policy.refusal(plan.drift) is not None:
             self._decode_one_by_one(messages, plan, outcome)
             return
@@ -323,7 +323,7 @@ class RegisteredRows:
         )
 
     def _decode_one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
-        """Step 3."""
+        """Read each message as the JSON that Kafka Connect would have written (step 3)."""
         keys = messages.keys.to_pylist()
 
         def read(position: int, value: bytes) -> Change:

@@ -131,7 +131,7 @@ def _event(value: bytes) -> dict[str, Any]:
 
 
 def _unwrap_together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
-    """Step 1: the events that are read in columns, int64 [m], and their messages."""
+    """Step 1: return the events that are read in columns, int64 [m], and their messages."""
     raw, offsets = own_bytes(values)
     positions = positions_of(raw, _DATA)
     first: Int64s = np.full(len(values), -1, np.int64)

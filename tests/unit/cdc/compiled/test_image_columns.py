@@ -22,7 +22,7 @@ from tests.unit.cdc.compiled.guarded_memory import guarded_pages
 from tests.unit.cdc.compiled.shop_messages import NUMBERS, OTHERS, TEXTS, message, mutated
 
 pytest.importorskip("numba")
-from stream_app.cdc.compiled.image_columns import ImageLayout, ParsedHeads
+from stream_app.cdc.compiled.image_columns import ImageColumns, ImageLayout
 
 EXACT = decimal.Context(prec=40)
 TAIL = b',"source":{},"op":"c"}'
@@ -70,7 +70,7 @@ def layout(
     return image_layout
 
 
-def parse(image_layout: ImageLayout, *heads: bytes) -> ParsedHeads:
+def parse(image_layout: ImageLayout, *heads: bytes) -> ImageColumns:
     data = np.frombuffer(b"".join(head + TAIL for head in heads), np.uint8)
     lengths = np.array([len(head) for head in heads], np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + len(TAIL))[:-1]]).astype(np.int64)
@@ -89,7 +89,7 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
         column = reading("c0", sql, encoding)
         image = f'{{"c0":{text}}}'
         parsed = parse(layout([(sql, encoding, kind)], reads_base64=False), head(image))
-        if not parsed.parsed[0]:
+        if not parsed.is_parsed[0]:
             continue
         wanted = parse_objects(
             pa.array([image.encode()]), pa.schema([("c0", column.wire_type(kind))])
@@ -131,7 +131,7 @@ USUAL: tuple[tuple[int, str, Any], ...] = (
 @pytest.mark.parametrize(("kind", "text", "value"), USUAL)
 def test_usual_values_are_not_declined(kind: int, text: str, value: object) -> None:
     parsed = parse(layout([KINDS[kind]]), head(f'{{"c0":{text}}}', f'{{"c0":{text}}}'))
-    assert parsed.parsed.tolist() == [True]
+    assert parsed.is_parsed.tolist() == [True]
     [column] = parsed.columns
     texts = [
         str(value) if pa.types.is_decimal(column.type) else value for value in column.to_pylist()
@@ -153,11 +153,11 @@ def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
         text = f"{'-' if small < 0 else ''}{abs(small) // 10**18}.{abs(small) % 10**18:018}"
         image = f'{{"c0":{value},"c1":"{text}","c2":"{base64.b64encode(raw).decode()}"}}'
         parsed = parse(image_layout, head(image))
-        assert parsed.parsed.tolist() == [True], image
+        assert parsed.is_parsed.tolist() == [True], image
         number, fraction, of_bytes = (column[0].as_py() for column in parsed.columns)
         assert (number, str(fraction), of_bytes.scaleb(2, EXACT)) == (value, text, value)
         longer = base64.b64encode((b"\xff" if value < 0 else b"\0") + raw).decode()
-        assert not parse(image_layout, head(f'{{"c2":"{longer}"}}')).parsed[0]
+        assert not parse(image_layout, head(f'{{"c2":"{longer}"}}')).is_parsed[0]
 
 
 def test_orders_and_absences() -> None:
@@ -172,7 +172,7 @@ def test_orders_and_absences() -> None:
         head("null"),
         head('{"c0":7,"other":1,"c1":null,"c2":null}'),
     )
-    assert parsed.parsed.tolist() == [True, True, True, False, True, True, True]
+    assert parsed.is_parsed.tolist() == [True, True, True, False, True, True, True]
     assert parsed.before_at.tolist() == [-1, 1, -1, -1, -1, -1, -1]
     assert parsed.after_at.tolist() == [0, 2, 3, -1, 4, -1, 5]
     assert [column.to_pylist() for column in parsed.columns] == [
@@ -203,7 +203,7 @@ def test_rows_beside_each_other() -> None:
     parsed = image_layout.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
     assert parsed is not None
     good = [at in (0, 1, 6, 8) for at in range(len(rows))]
-    assert parsed.parsed.tolist() == [*good, *good]
+    assert parsed.is_parsed.tolist() == [*good, *good]
     assert [column.to_pylist() for column in parsed.columns] == [
         ["a", None, None, "c"] * 2,
         [1, 2, None, 4] * 2,
@@ -231,7 +231,7 @@ def test_lists_of_objects() -> None:
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     parsed = image_layout.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
     assert parsed is not None
-    good = [at for at, is_parsed in enumerate(parsed.parsed.tolist()) if is_parsed]
+    good = [at for at, is_parsed in enumerate(parsed.is_parsed.tolist()) if is_parsed]
     assert good == [0, 3, 4, 8]
     wanted = parse_objects(pa.array(values).take(good), pa.schema(list(image_layout.struct)))
     for column, of_arrow in zip(parsed.columns, wanted or (), strict=True):
@@ -246,7 +246,7 @@ def test_searches_for_names_are_limited() -> None:
     image_layout = layout([KINDS[0]] * 200)
     few, many = ((",".join(f'"u{at}":1' for at in range(count))) for count in (8, 2_000))
     parsed = parse(image_layout, head(f"{{{few}}}"), head(f"{{{many}}}"))
-    assert parsed.parsed.tolist() == [True, False]
+    assert parsed.is_parsed.tolist() == [True, False]
 
 
 def test_too_many_cells_are_declined_before_they_take_memory() -> None:
@@ -274,9 +274,9 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
         value = np.frombuffer(text + (tail + TAIL)[:16], np.uint8)
         data[end - len(value) :] = value
         start = np.array([end - len(value)], np.int64)
-        heads = image_layout.parse(data, start, start + len(text))
-        assert heads is not None
-        parsed += int(heads.parsed[0])
+        images = image_layout.parse(data, start, start + len(text))
+        assert images is not None
+        parsed += int(images.is_parsed[0])
     assert parsed
 
 
@@ -310,7 +310,7 @@ def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
         )
         assert at_the_end is not None
         assert before_others is not None
-        assert at_the_end.parsed.tolist() == before_others.parsed.tolist()
+        assert at_the_end.is_parsed.tolist() == before_others.is_parsed.tolist()
         assert list(at_the_end.columns) == list(before_others.columns)
-        parsed += int(at_the_end.parsed.sum())
+        parsed += int(at_the_end.is_parsed.sum())
     assert parsed
