@@ -26,10 +26,9 @@ ONLY_TABLE = ""
 FILE = "job_state.json"
 EARLIER_FILE = "stream_app.json"
 """File name of 0.1.0, whose jobs have one table."""
-_UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
 _VERSION = 1
 _WARNINGS_MAX = 1000
-_PLAIN = ("table_identity", "share", "decoder", "topic_ids")
+_FIELDS_STORED_AS_THEY_ARE = ("table_identity", "share", "decoder", "topic_ids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,13 +196,6 @@ def _earlier(folder: JobFolder) -> JobState | None:
     document = _read(folder, EARLIER_FILE)
     if document is None:
         return None
-    if unreleased := sorted(_UNRELEASED.intersection(folder.files.list_names(folder.location))):
-        raise CheckpointError(
-            f"{', '.join(unreleased)} of the checkpoint is of a version that was never released",
-            where=str(folder),
-            fix="start a job of the version that wrote it, or give the job a new checkpoint "
-            "folder (stream.checkpoint)",
-        )
     try:
         tables = document.get("tables")
         return JobState(
@@ -220,7 +212,7 @@ def _encode(state: JobState) -> dict[str, Any]:
     return {
         "version": _VERSION,
         "table": state.location,
-        **{name: getattr(state, name) for name in _PLAIN},
+        **{name: getattr(state, name) for name in _FIELDS_STORED_AS_THEY_ARE},
         "epoch": state.epoch,
         "newest": state.newest,
         "held": {name: asdict(table) for name, table in state.held.items()},
@@ -289,7 +281,7 @@ def _damaged_error(folder: JobFolder, error: Exception, name: str = FILE) -> Che
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),
-        fix="restore it with the checkpoint, or give the job a new checkpoint folder "
-        "(stream.checkpoint): it says where tables that were held back go on, and which rows a "
-        "TRUNCATE deletes",
+        fix="restore the file with the checkpoint, or give the job a new checkpoint folder "
+        "(stream.checkpoint); the file says where tables that were held back go on, and which "
+        "rows a TRUNCATE deletes",
     )

@@ -248,7 +248,7 @@ class _Demo:
         self._say("starting a Kafka broker")
         broker = EmbeddedBroker(self._folder.work / "kafka")
         self._stack.callback(broker.stop)
-        # When the demo is aborted, it does not wait for its processes.
+        # An aborted demo kills its processes.
         self._stack.push(lambda kind, *_: broker.kill() if kind else None)
         broker.start()
         _make_topics(broker.bootstrap)

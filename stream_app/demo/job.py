@@ -1,7 +1,7 @@
 """Starts, watches and kills the demo's job and its producer.
 
-The job is the real `stream-app ingest` in a process of its own. How far its tables are is read from
-them (`progress`).
+The job is the real `stream-app ingest` in a process of its own. `progress_panel` reads from the
+tables how far they are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _JOIN_S = 2.0
 class ShopProducer:
     """A thread that sends a shop's changes to their topics, at a steady pace.
 
-    Half of them; then the shop waits until `alter`, and sends the rest.
+    The thread sends half of them, waits until `alter`, and sends the rest.
     """
 
     shop: Shop
@@ -71,7 +71,10 @@ class ShopProducer:
             SourceError: the broker did not take them.
         """
         if self.failure is not None:
-            raise SourceError(f"the shop's changes could not be sent: {self.failure}")
+            raise SourceError(
+                f"the shop's changes could not be sent: {self.failure}",
+                fix="check that the demo's broker runs, and start the demo again",
+            )
         return self.sent >= self.count
 
     def _run(self) -> None:
@@ -161,10 +164,11 @@ class DemoJob:
             raise SourceError(
                 f"the job ended with exit code {self._process.returncode}",
                 where=f"{self.log_file}:\n" + "\n".join(f"    {line}" for line in tail),
+                fix="correct what the log names, and start the demo again",
             )
 
     def abandon(self) -> None:
-        """Kill the job with SIGKILL if it runs, without waiting for its end."""
+        """Kill the job with SIGKILL if it runs, and wait for its end."""
         if self._process is not None:
             self._end(signal.SIGKILL)
 

@@ -10,6 +10,8 @@ need:
 * Packages: an extra in `pyproject.toml`.
 * Jars with which Spark accesses it: `HADOOP_SETS` in `app.launch.jar_sets`.
 
+Its schemes leave `_FOREIGN`, which explains schemes without a store.
+
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
 
@@ -63,16 +65,16 @@ def file_io_of(
         UsageError: no store has this scheme, or an option is wrong. StorageError: its client cannot
             be used here.
     """
-    for key in unknown_store_options(options or {}):
+    for key in unknown_store_options(options or {}, stores):
         raise UsageError(
             f"option {key!r} belongs to no known file system", fix=f"known: {STORE_OPTIONS}"
         )
     return _store(location, stores).open(location, options or {}, option_source)
 
 
-def unknown_store_options(options: Iterable[str]) -> list[str]:
+def unknown_store_options(options: Iterable[str], stores: Sequence[Store] = STORES) -> list[str]:
     """Return the keys that belong to no store."""
-    prefixes = tuple(prefix for store in STORES for prefix in store.option_prefixes)
+    prefixes = tuple(prefix for store in stores for prefix in store.option_prefixes)
     return [key for key in options if not key.startswith(prefixes)]
 
 

@@ -246,7 +246,9 @@ class KafkaClient:
         if self._client is None:
             self._library.conf_destroy(conf)
             raise UsageError(
-                f"Kafka's client cannot be set up: {text.value.decode()}", where="source.kafka"
+                f"Kafka's client cannot be set up: {text.value.decode()}",
+                where="source.kafka",
+                fix="correct the named option of [source.kafka], or set source.reader = 'spark'",
             )
         # Renews tokens in the background, even while no task reads.
         self._library.sasl_background_callbacks_enable(self._client)

@@ -243,7 +243,10 @@ class Quarantine:
         path = f"{self.location}/{name}"
         try:
             document = json.loads(self.files.read_bytes(path))
-            records = tuple((str(t), int(p), int(o), str(d)) for t, p, o, d in document["records"])
+            records = tuple(
+                (str(topic), int(partition), int(offset), str(digest))
+                for topic, partition, offset, digest in document["records"]
+            )
             return RecordMark(
                 **{
                     **document,

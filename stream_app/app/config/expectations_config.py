@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.app.config import values
+from stream_app.app.config.config_keys import config_key_family
 from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.steps.expectations import Expectation, ExpectationAction
 from stream_app.errors import UsageError
@@ -46,7 +47,14 @@ class ExpectationsConfig:
         settings: ``NAME.condition``, ``NAME.action`` and ``NAME.tables`` of each expectation.
     """
 
-    settings: Mapping[str, str] = values.key_family("", read=expectation_setting)
+    settings: Mapping[str, str] = config_key_family(
+        "",
+        read=expectation_setting,
+        meaning="A condition that rows must meet, by its name: `NAME.condition`, "
+        "`NAME.action` (`quarantine`, `drop`, `hold` or `fail`) and, for a whole database, "
+        "`NAME.tables`, a regular expression of whole names "
+        "([expectations](computed-columns.md#expectations)).",
+    )
 
     @property
     def all(self) -> Sequence[Expectation]:

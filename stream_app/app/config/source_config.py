@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.app.config import values
+from stream_app.app.config.config_keys import config_key, config_key_family
 from stream_app.app.config.source_clusters import (
     Cluster,
     ClusterSetting,
@@ -39,58 +40,141 @@ class TopicReader(enum.Enum):
 class SourceConfig:
     """Section ``[source]``.
 
+    The declaration of a key has its meaning.
+
     Attributes:
-        topics: the topics' names; empty if the regular expression `topic_pattern` chooses them.
-        format_options: options of the message format, such as ``decimal.handling.mode``.
-        starting_offsets: ``earliest``, ``latest`` or Spark's JSON; used only with a new checkpoint.
-        starting_timestamp: instead, the time from which messages are read, in ms since 1970.
-        starting_offsets_by_timestamp: instead, these times for each topic or partition.
-        group_id: the consumer group at whose offsets a new job begins, and whose offsets the job
-            commits.
-        snapshot_from: URL of the database whose rows a new job loads first, or None to read only
-            topics.
-        snapshot_password: the password of the URL's user, or None to use the driver's variable.
-        snapshot_table: the table in that database, or None if it has the name of the job's table.
-        snapshot_rows: the maximum number of rows that one task reads of a table.
-        max_offsets_per_trigger: the maximum number of records of an epoch, or None for all
-            available ones.
-        min_partitions: the minimum number of reading tasks, or None for the number of cores.
-        reader: the reader to use, or None for the native one if it is able to.
-        kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
-        clusters: settings of further clusters, such as ``NAME.bootstrap-servers``.
-        merge_shards: whether the table stores records of several source tables.
-        path: the folder of ``*.jsonl``, for `SourceKind.FILES`.
         lowers_names: whether columns have the source's names converted to lower case, according to
             ``sync.case-sensitive``.
     """
 
-    kind: SourceKind = values.key(values.member(SourceKind), SourceKind.KAFKA)
-    bootstrap_servers: str = values.key(values.text, "")
-    topics: tuple[str, ...] = values.key(values.some_names, ())
-    topic_pattern: str | None = values.key(values.regular_expression, None)
-    format: str = values.key(values.one_of(*FORMATS), DEFAULT_FORMAT)
-    format_options: Mapping[str, str] = values.key_family(
-        *dict.fromkeys(f"{declaration.section}." for declaration in FORMATS.values())
+    kind: SourceKind = config_key(
+        values.member(SourceKind),
+        SourceKind.KAFKA,
+        meaning="The kind of source: `kafka`, or `files`, a folder of `*.jsonl` with a "
+        "message in each line.",
     )
-    starting_offsets: str = values.key(values.offsets, "earliest")
-    starting_timestamp: int | None = values.key(values.timestamp, None)
-    starting_offsets_by_timestamp: values.TopicTimes | None = values.key(values.topic_times, None)
-    group_id: str | None = values.key(values.text, None)
-    snapshot_from: str | None = values.key(values.database_address, None)
-    snapshot_password: str | None = values.key(values.text, None, is_secret=True)
-    snapshot_table: str | None = values.key(values.text, None)
-    snapshot_rows: int = values.key(values.integer(1), 250_000)
-    max_offsets_per_trigger: int | None = values.key(values.integer(1), None)
-    min_partitions: int | None = values.key(values.integer(1), None)
-    fail_on_data_loss: bool = values.key(values.boolean, True)
-    reader: TopicReader | None = values.key(values.member(TopicReader), None)
-    kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
-    clusters: Mapping[str, ClusterSetting] = values.key_family(
-        "clusters.", read=cluster_setting, is_secret=True
+    bootstrap_servers: str = config_key(
+        values.text,
+        "",
+        meaning="The brokers, as `HOST:PORT`, comma separated.",
+        required="with `kafka`",
     )
-    merge_shards: bool = values.key(values.boolean, False)
-    path: str | None = values.key(values.text, None)
-    max_files_per_trigger: int | None = values.key(values.integer(1), None)
+    topics: tuple[str, ...] = config_key(
+        values.some_names,
+        (),
+        meaning="The topics that the job reads.",
+        required="with `kafka`, or a pattern",
+    )
+    topic_pattern: str | None = config_key(
+        values.regular_expression,
+        None,
+        meaning="A regular expression for whole names of topics, instead of `topics`.",
+    )
+    format: str = config_key(
+        values.one_of(*FORMATS), DEFAULT_FORMAT, meaning="The format of the messages."
+    )
+    format_options: Mapping[str, str] = config_key_family(
+        *dict.fromkeys(f"{declaration.section}." for declaration in FORMATS.values()),
+        meaning="Options of the format, below.",
+    )
+    starting_offsets: str = config_key(
+        values.offsets,
+        "earliest",
+        meaning="Where a job with a new checkpoint begins: `earliest`, `latest`, or JSON "
+        'such as `{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest).',
+    )
+    starting_timestamp: int | None = config_key(
+        values.timestamp,
+        None,
+        meaning="The time of the first messages, instead of offsets, as milliseconds since "
+        "1970 or as `2026-11-27T08:00:00Z`. A partition without such a message begins at its "
+        "end.",
+    )
+    starting_offsets_by_timestamp: values.TopicTimes | None = config_key(
+        values.topic_times,
+        None,
+        meaning="The time of the first messages for each topic or partition, instead of "
+        'offsets, as JSON such as `{"orders": 1764230400000}` or `{"orders": {"0": '
+        "1764230400000}}`.",
+    )
+    group_id: str | None = config_key(
+        values.text,
+        None,
+        meaning="A consumer group. A new job begins at its offsets, and where it has none at "
+        "`starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
+    )
+    snapshot_from: str | None = config_key(
+        values.database_address,
+        None,
+        meaning="JDBC URL of a database whose rows the job reads [first](first-load.md).",
+    )
+    snapshot_password: str | None = config_key(
+        values.text,
+        None,
+        is_secret=True,
+        meaning="The password of the database's user; absent: `PGPASSWORD` or `MYSQL_PWD`.",
+    )
+    snapshot_table: str | None = config_key(
+        values.text,
+        None,
+        meaning="The database's table for `[table]`, as `TABLE` or `SCHEMA.TABLE`; absent: "
+        "the name of the table.",
+    )
+    snapshot_rows: int = config_key(
+        values.integer(1),
+        250_000,
+        meaning="The maximum number of rows that a task reads at once.",
+    )
+    max_offsets_per_trigger: int | None = config_key(
+        values.integer(1),
+        None,
+        meaning="The maximum number of records of an epoch; absent: all that exist when it begins.",
+    )
+    min_partitions: int | None = config_key(
+        values.integer(1),
+        None,
+        meaning="The minimum number of tasks that read; absent: one for each core.",
+    )
+    fail_on_data_loss: bool = config_key(
+        values.boolean,
+        True,
+        meaning="Whether the job stops when a topic has dropped unread records.",
+    )
+    reader: TopicReader | None = config_key(
+        values.member(TopicReader),
+        None,
+        meaning="The client that reads topics: `native` (librdkafka) or `spark` (Spark's "
+        "source); absent: `native` where it can read them.",
+    )
+    kafka_options: Mapping[str, str] = config_key_family(
+        "kafka.",
+        is_secret=True,
+        meaning="Options of Kafka's Java consumer; the native reader translates them.",
+    )
+    clusters: Mapping[str, ClusterSetting] = config_key_family(
+        "clusters.",
+        read=cluster_setting,
+        is_secret=True,
+        meaning="`NAME.KEY` is a key of a [further cluster](stores.md#several-clusters).",
+    )
+    merge_shards: bool = config_key(
+        values.boolean,
+        False,
+        meaning="`true`: several source tables are shards of this table, and their keys "
+        "differ. Otherwise the job quarantines records of a second table, and many of them "
+        "stop it.",
+    )
+    path: str | None = config_key(
+        values.text,
+        None,
+        meaning="The folder of messages, with `files`.",
+        required="with `files`",
+    )
+    max_files_per_trigger: int | None = config_key(
+        values.integer(1),
+        None,
+        meaning="The maximum number of files of an epoch, with `files`; absent: all files.",
+    )
     lowers_names: bool = False
 
     def column_of(self, name: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.config import values
+from stream_app.app.config.config_keys import config_key
 from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
@@ -61,66 +62,156 @@ def share_text(setting: Setting) -> str:
 class StreamConfig:
     """Section ``[stream]``.
 
-    Attributes:
-        share: the job's share of a database's tables, such as ``3/8``, or None for all tables.
-        trigger: ``availableNow``, or the time between the starts of two epochs.
-        freshness: the maximum age of rows when readers see them, in ms, from which the job derives
-            the length of epochs; without it ``trigger`` decides.
-        quarantine: the folder for records that cannot be decoded, or None to stop at the first one.
-        max_bad_records: the maximum number of bad records of a run, or None without a limit.
-        write_parallelism: the number of writing tasks, or None for Spark's default.
-        driver_messages: the maximum number of messages of an epoch that the driver itself writes;
-            0: none.
-        compaction_policy: whether the job chooses the rules of its compactions.
-        compaction_freshness: the number of sorted runs that compactions may leave for readers to
-            merge.
-        compaction_cores: the number of concurrent compactions, or None for half of Spark's cores.
-        metrics_port, metrics_address: port and address of the Prometheus endpoint, or no port
-            without it.
-        max_staleness: how far a table of a ready job may be behind, in ms.
-        web_port, web_host: port and address of the web page, or no port without it.
-        web_names: the host names under which the page responds, in addition to ``localhost``,
-            addresses and the machine's own name.
-        webhook_url, webhook_secret: the URL that gets notifications, and the secret that signs
-            them.
-        otlp_endpoint: the address that gets traces by OTLP, ``environment`` to use OpenTelemetry's
-            variables, or None to send none.
-        openlineage_url: the address of a lineage service, or ``environment`` to use the client's
-            own settings.
-        openlineage_namespace: the job's namespace in that service.
+    The declaration of a key has its meaning.
     """
 
-    checkpoint: str = values.key(values.folder, "")
-    share: str | None = values.key(share_text, None)
-    trigger: str = values.key(values.trigger, "5 seconds")
-    freshness: int | None = values.key(values.milliseconds, None)
-    quarantine: str | None = values.key(values.folder, None)
-    max_bad_records: int | None = values.key(values.integer(0), None)
-    non_insert_records: NonInsertRecords = values.key(
-        values.member(NonInsertRecords), NonInsertRecords.ERROR
+    checkpoint: str = config_key(
+        values.folder,
+        "",
+        meaning="The folder with the job's progress in source and table, of this job alone, "
+        "on any file system that Spark reaches "
+        "([stores](stores.md#checkpoint-and-quarantine)).",
+        required="always",
     )
-    repeated_records: RepeatedRecords = values.key(
-        values.member(RepeatedRecords), RepeatedRecords.REFUSE
+    share: str | None = config_key(
+        share_text,
+        None,
+        meaning="The job's share of a database's tables, such as `3/8` for the third of "
+        "eight jobs that share them ([databases](databases.md#several-jobs)).",
     )
-    write_parallelism: int | None = values.key(values.integer(1), None)
-    driver_messages: int = values.key(values.integer(0), 5000)
-    compaction_policy: CompactionPolicy = values.key(
-        values.member(CompactionPolicy), CompactionPolicy.OPTIONS
+    trigger: str = config_key(
+        values.trigger,
+        "5 seconds",
+        meaning="`availableNow`, or the time between the starts of two epochs.",
     )
-    compaction_freshness: int = values.key(values.integer(5, 1000), 20)
-    compaction_cores: int | None = values.key(values.integer(1), None)
-    metrics_port: int | None = values.key(values.integer(1, 65535), None)
-    metrics_address: str = values.key(values.text, "0.0.0.0")
-    max_staleness: int = values.key(values.milliseconds, 300_000)
-    web_port: int | None = values.key(values.integer(1, 65535), None)
-    web_host: str = values.key(values.text, "127.0.0.1")
-    web_names: tuple[str, ...] = values.key(values.host_names, ())
-    log_format: LogFormat = values.key(values.member(LogFormat), LogFormat.TEXT)
-    webhook_url: str | None = values.key(values.web_address(), None, is_secret=True)
-    webhook_secret: str | None = values.key(values.text, None, is_secret=True)
-    otlp_endpoint: str | None = values.key(values.web_address(ENVIRONMENT), None)
-    openlineage_url: str | None = values.key(values.web_address(ENVIRONMENT), None)
-    openlineage_namespace: str = values.key(values.text, "stream_app")
+    freshness: int | None = config_key(
+        values.milliseconds,
+        None,
+        meaning="The maximum age of rows when readers see them, in place of `trigger` "
+        "([epochs](scaling.md#freshness)).",
+    )
+    quarantine: str | None = config_key(
+        values.folder,
+        None,
+        meaning="The folder for bad records, on any file system that Spark reaches; absent: "
+        "the first bad record stops the job.",
+    )
+    max_bad_records: int | None = config_key(
+        values.integer(0),
+        None,
+        meaning="The number of bad records in one run beyond which the job stops; absent: no "
+        "limit.",
+    )
+    non_insert_records: NonInsertRecords = config_key(
+        values.member(NonInsertRecords),
+        NonInsertRecords.ERROR,
+        meaning="Effect of an update or a delete on a table without a primary key: `error` "
+        "stops the job, `quarantine` treats it as a bad record.",
+    )
+    repeated_records: RepeatedRecords = config_key(
+        values.member(RepeatedRecords),
+        RepeatedRecords.REFUSE,
+        meaning="`refuse`: a job with a new checkpoint does not begin where it would read "
+        "records that the table has already, and that would count twice: without a primary "
+        "key, and with functions such as `sum`. `store`: it stores them again.",
+    )
+    write_parallelism: int | None = config_key(
+        values.integer(1),
+        None,
+        meaning="The number of tasks that write; absent: Spark's default parallelism.",
+    )
+    driver_messages: int = config_key(
+        values.integer(0),
+        5000,
+        meaning="The maximum number of messages of an epoch that the driver itself writes, "
+        "without a job of Spark; for a whole database a tenth of it. With 0, tasks of Spark "
+        "write every epoch ([small epochs](performance.md#small-epochs)).",
+    )
+    compaction_policy: CompactionPolicy = config_key(
+        values.member(CompactionPolicy),
+        CompactionPolicy.OPTIONS,
+        meaning="`options`: the table's options decide when a bucket is compacted. `auto`: "
+        "the job chooses by the bucket's size and flushes "
+        "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
+    )
+    compaction_freshness: int = config_key(
+        values.integer(5, 1000),
+        20,
+        meaning="The number of sorted runs beyond which a bucket's writes wait, with `auto`.",
+    )
+    compaction_cores: int | None = config_key(
+        values.integer(1),
+        None,
+        meaning="The number of compactions at a time; absent: half of Spark's cores. "
+        "`compaction.max-parallelism` wins ([cores](scaling.md#cores-of-compactions)).",
+    )
+    metrics_port: int | None = config_key(
+        values.integer(1, 65535),
+        None,
+        meaning="The port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    )
+    metrics_address: str = config_key(
+        values.text,
+        "0.0.0.0",
+        meaning="The address at which the metrics port listens; `0.0.0.0` is all of IPv4, "
+        "and `::` all of both versions.",
+    )
+    max_staleness: int = config_key(
+        values.milliseconds,
+        300_000,
+        meaning="How far a table may be behind its source for `/readyz` to answer 200.",
+    )
+    web_port: int | None = config_key(
+        values.integer(1, 65535),
+        None,
+        meaning="The port of the job's page in a browser; absent: no page.",
+    )
+    web_host: str = config_key(
+        values.text,
+        "127.0.0.1",
+        meaning="The address at which the page is served. Another address than this "
+        "machine's own lets the network read the tables ([in a browser](web.md#security)).",
+    )
+    web_names: tuple[str, ...] = config_key(
+        values.host_names,
+        (),
+        meaning="Names that browsers call the page by, beside `localhost`, addresses and the "
+        "machine's own name; `*`: any ([in a browser](web.md#security)).",
+    )
+    log_format: LogFormat = config_key(
+        values.member(LogFormat),
+        LogFormat.TEXT,
+        meaning="`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
+    )
+    webhook_url: str | None = config_key(
+        values.web_address(),
+        None,
+        is_secret=True,
+        meaning="The address that gets a notice when the job stops, holds a table back or "
+        "quarantines records ([notices](monitoring.md#notices)). It is a secret.",
+    )
+    webhook_secret: str | None = config_key(
+        values.text, None, is_secret=True, meaning="The secret that signs notices."
+    )
+    otlp_endpoint: str | None = config_key(
+        values.web_address(ENVIRONMENT),
+        None,
+        meaning="The address of an OpenTelemetry collector for traces of epochs, such as "
+        "`http://collector:4318`. `environment`: OpenTelemetry's variables name it; absent: "
+        "the job sends none ([OpenTelemetry](monitoring.md#opentelemetry)).",
+    )
+    openlineage_url: str | None = config_key(
+        values.web_address(ENVIRONMENT),
+        None,
+        meaning="The address of a lineage service, such as `http://marquez:5000`. "
+        "`environment`: the client's own variables and file name it; absent: the job sends "
+        "nothing ([lineage](monitoring.md#lineage)).",
+    )
+    openlineage_namespace: str = config_key(
+        values.text,
+        "stream_app",
+        meaning="The namespace in which the lineage service keeps the job.",
+    )
 
     @property
     def is_available_now(self) -> bool:

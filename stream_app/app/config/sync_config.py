@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from stream_app.app.config import values
+from stream_app.app.config.config_keys import config_key, config_key_family
 from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING
 from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
@@ -87,51 +88,163 @@ def table_setting(setting: Setting, key: str) -> TableSetting:
 class SyncConfig:
     """Section ``[sync]``.
 
-    Attributes:
-        type_mapping: options of Paimon's ``type-mapping``.
-        computed_column, metadata_column, filter: as in ``[table]``, for each table that has the
-            columns that they name.
-        renames: the tables' reaction when their source renames a column.
-        transactions: whether epochs end only between the source's transactions.
-        max_tables: the maximum number of tables that the job creates; messages of more tables are
-            quarantined.
-        options: the options of all tables.
-        tables: settings of one table, such as ``NAME.primary-keys`` and ``NAME.options.KEY``.
+    The declaration of a key has its meaning.
     """
 
-    warehouse: str = values.key(values.text, "")
-    database: str = values.key(values.identifier, "default")
-    including_tables: str = values.key(values.regular_expression, ".*")
-    excluding_tables: str | None = values.key(values.regular_expression, None)
-    including_dbs: str = values.key(values.regular_expression, ".*")
-    excluding_dbs: str | None = values.key(values.regular_expression, None)
-    table_prefix: str = values.key(values.text, "")
-    table_suffix: str = values.key(values.text, "")
-    table_prefix_db: Mapping[str, str] = values.key_family("table-prefix-db.")
-    table_suffix_db: Mapping[str, str] = values.key_family("table-suffix-db.")
-    table_mapping: Mapping[str, str] = values.key_family("table-mapping.")
-    merge_shards: bool = values.key(values.boolean, True)
-    case_sensitive: bool = values.key(values.boolean, True)
-    primary_keys: Names = values.key(values.some_names, ())
-    partition_keys: Names = values.key(values.some_names, ())
-    multiple_table_partition_keys: Mapping[str, Names] = values.key_family(
-        "multiple-table-partition-keys.", read=lambda setting, _table: values.names(setting)
+    warehouse: str = config_key(
+        values.text,
+        "",
+        meaning="The folder of all databases; a table is `WAREHOUSE/DATABASE.db/NAME`.",
+        required="with `[sync]`",
     )
-    sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
-    type_mapping: Names = values.key(values.some_names, ())
-    inexact: InexactTimes = values.key(values.member(InexactTimes), InexactTimes.NUMBER)
-    json_as: JsonColumns = values.key(values.member(JsonColumns), JsonColumns.STRING)
-    computed_column: Names = values.key(values.definitions, ())
-    metadata_column: Names = values.key(values.some_names, ())
-    metadata_column_prefix: str = values.key(values.text, "")
-    filter: str | None = values.key(values.text, None)
-    renames: RenameReaction = values.key(values.member(RenameReaction), RenameReaction.FOLLOW)
-    transactions: SourceTransactions = values.key(
-        values.member(SourceTransactions), SourceTransactions.IGNORED
+    database: str = config_key(values.identifier, "default", meaning="The database of all tables.")
+    including_tables: str = config_key(
+        values.regular_expression,
+        ".*",
+        meaning="A regular expression that must match the whole name of a source table.",
     )
-    max_tables: int = values.key(values.integer(1), 1000)
-    options: Mapping[str, str] = values.key_family("options.")
-    tables: Mapping[str, TableSetting] = values.key_family("tables.", read=table_setting)
+    excluding_tables: str | None = config_key(
+        values.regular_expression,
+        None,
+        meaning="A regular expression for source tables that the job leaves out; it "
+        "outweighs `including-tables`.",
+    )
+    including_dbs: str = config_key(
+        values.regular_expression,
+        ".*",
+        meaning="A regular expression that must match the whole name of a source database. A "
+        "message that does not name its database passes.",
+    )
+    excluding_dbs: str | None = config_key(
+        values.regular_expression,
+        None,
+        meaning="A regular expression for source databases that the job leaves out; it "
+        "outweighs `including-dbs`.",
+    )
+    table_prefix: str = config_key(
+        values.text,
+        "",
+        meaning="A text before the name of each table, unless `table-mapping` or "
+        "`table-prefix-db` names it.",
+    )
+    table_suffix: str = config_key(
+        values.text,
+        "",
+        meaning="A text behind the name of each table, unless `table-mapping` or "
+        "`table-suffix-db` names it.",
+    )
+    table_prefix_db: Mapping[str, str] = config_key_family(
+        "table-prefix-db.", meaning="The prefix of the tables of a source database."
+    )
+    table_suffix_db: Mapping[str, str] = config_key_family(
+        "table-suffix-db.", meaning="The suffix of the tables of a source database."
+    )
+    table_mapping: Mapping[str, str] = config_key_family(
+        "table-mapping.",
+        meaning="The name of the table for a source table, which is `table`, or "
+        "`database.table` to distinguish shards. It outweighs prefix and suffix.",
+    )
+    merge_shards: bool = config_key(
+        values.boolean,
+        True,
+        meaning="`true`: tables of one name in several databases become one table. `false`: "
+        "each table is named `DATABASE_TABLE`.",
+    )
+    case_sensitive: bool = config_key(
+        values.boolean,
+        True,
+        meaning="`false`: names of tables and columns become lower case "
+        "([databases](databases.md#which-tables-are-taken-and-their-names)).",
+    )
+    primary_keys: Names = config_key(
+        values.some_names,
+        (),
+        meaning="The primary key of each table that has all of these columns; other tables "
+        "get the key of the source.",
+    )
+    partition_keys: Names = config_key(
+        values.some_names,
+        (),
+        meaning="The partition keys of each table that has all of these columns.",
+    )
+    multiple_table_partition_keys: Mapping[str, Names] = config_key_family(
+        "multiple-table-partition-keys.",
+        read=lambda setting, _table: values.names(setting),
+        meaning="The partition keys of a table, by the name of its source table; they "
+        "outweigh `partition-keys`.",
+    )
+    sync_primary_keys_from_source_schema: bool = config_key(
+        values.boolean,
+        True,
+        meaning="Whether a table without `primary-keys` gets the key of the source.",
+    )
+    type_mapping: Names = config_key(
+        values.some_names,
+        (),
+        meaning="How types of the source become types of columns, such as "
+        "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    )
+    inexact: InexactTimes = config_key(
+        values.member(InexactTimes),
+        InexactTimes.NUMBER,
+        meaning="The type of columns for times of day with more than milliseconds, which "
+        "Paimon's TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
+    )
+    json_as: JsonColumns = config_key(
+        values.member(JsonColumns),
+        JsonColumns.STRING,
+        meaning="The type of columns for documents ([schemas.md](schemas.md#variant)).",
+    )
+    computed_column: Names = config_key(
+        values.definitions,
+        (),
+        meaning="Columns computed from others, for each table that has these, such as "
+        "`dt=date_format(created, yyyy-MM-dd)` ([functions](computed-columns.md)).",
+    )
+    metadata_column: Names = config_key(
+        values.some_names,
+        (),
+        meaning="Columns for facts that a message has beside its row, for each table, such "
+        "as `op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
+    )
+    metadata_column_prefix: str = config_key(
+        values.text, "", meaning="A text before the name of each metadata column."
+    )
+    filter: str | None = config_key(
+        values.text,
+        None,
+        meaning="The condition that rows must meet, for each table that has its columns "
+        "([filters](computed-columns.md#filters)).",
+    )
+    renames: RenameReaction = config_key(
+        values.member(RenameReaction),
+        RenameReaction.FOLLOW,
+        meaning="The reaction of a table whose source has renamed a column: `follow`, "
+        "`new-column` or `hold` ([renamed columns](schemas.md#renamed-columns)).",
+    )
+    transactions: SourceTransactions = config_key(
+        values.member(SourceTransactions),
+        SourceTransactions.IGNORED,
+        meaning="`whole`: epochs end between [transactions](transactions.md).",
+    )
+    max_tables: int = config_key(
+        values.integer(1),
+        1000,
+        meaning="The maximum number of tables that the job creates; it quarantines messages "
+        "of more tables.",
+    )
+    options: Mapping[str, str] = config_key_family(
+        "options.", meaning="Options of Paimon for all tables, below."
+    )
+    tables: Mapping[str, TableSetting] = config_key_family(
+        "tables.",
+        read=table_setting,
+        meaning="Keys of one table, by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
+        "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, "
+        "`NAME.filter`, `NAME.renames`, `NAME.unknown-columns`, `NAME.missing-columns`, "
+        "`NAME.narrowed-columns`, `NAME.column-aliases`, `NAME.truncate`, `NAME.options.…`. "
+        "These outweigh everything else.",
+    )
 
     @property
     def rules(self) -> SyncRules:

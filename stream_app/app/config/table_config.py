@@ -9,6 +9,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.app.config import values
+from stream_app.app.config.config_keys import config_key, config_key_family
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.made_columns import (
     MadeColumns,
@@ -37,27 +38,67 @@ _HISTORY = "options.history"
 class TableConfig:
     """Section ``[table]``, whose `options` are Paimon's.
 
-    Attributes:
-        columns: the configured columns; `all_columns` adds the made columns.
-        computed_columns: definitions such as ``dt=date_format(ts, yyyy-MM-dd)``.
-        metadata_columns: names from `cdc.computed.metadata_columns`.
-        branch: the table's branch; empty for the main branch.
-        filter: the condition that rows of the table must meet.
+    The declaration of a key has its meaning.
     """
 
-    warehouse: str = values.key(values.text, "")
-    database: str = values.key(values.identifier, "default")
-    name: str = values.key(values.identifier, "")
-    branch: str = values.key(values.identifier, "")
-    columns: RowType = values.key(values.columns, RowType(()))
-    primary_keys: tuple[str, ...] = values.key(values.some_names, ())
-    partition_keys: tuple[str, ...] = values.key(values.names, ())
-    computed_columns: tuple[str, ...] = values.key(values.definitions, ())
-    metadata_columns: tuple[str, ...] = values.key(values.some_names, ())
-    metadata_column_prefix: str = values.key(values.text, "")
-    filter: str | None = values.key(values.text, None)
-    comment: str | None = values.key(values.text, None)
-    options: Mapping[str, str] = values.key_family("options.")
+    warehouse: str = config_key(
+        values.text,
+        "",
+        meaning="The folder of all databases; the table is `WAREHOUSE/DATABASE.db/NAME`.",
+        required="with `[table]`",
+    )
+    database: str = config_key(values.identifier, "default", meaning="The table's database.")
+    name: str = config_key(
+        values.identifier, "", meaning="The table's name.", required="with `[table]`"
+    )
+    branch: str = config_key(
+        values.identifier,
+        "",
+        meaning="The branch that the job writes, made by `stream-app branch create`; absent: "
+        "the main branch.",
+    )
+    columns: RowType = config_key(
+        values.columns,
+        RowType(()),
+        meaning="`name TYPE [NOT NULL]`, comma separated, as in SQL; also [nested "
+        "types](schemas.md#nested-columns).",
+        required="with `[table]`",
+    )
+    primary_keys: tuple[str, ...] = config_key(
+        values.some_names,
+        (),
+        meaning="Columns that identify a row; they become NOT NULL. Absent: an append table, "
+        "which takes inserts alone.",
+    )
+    partition_keys: tuple[str, ...] = config_key(
+        values.names,
+        (),
+        meaning="Columns whose values divide the table into folders. With a primary key they "
+        "must be part of it.",
+    )
+    computed_columns: tuple[str, ...] = config_key(
+        values.definitions,
+        (),
+        meaning="Columns computed from others, such as `dt=date_format(created, yyyy-MM-dd)` "
+        "([functions](computed-columns.md)).",
+    )
+    metadata_columns: tuple[str, ...] = config_key(
+        values.some_names,
+        (),
+        meaning="Columns for facts that a message has beside its row: `database_name`, "
+        "`schema_name`, `table_name`, `op_ts`, `topic`, `partition`, `offset`, `timestamp`.",
+    )
+    metadata_column_prefix: str = config_key(
+        values.text, "", meaning="A text before the name of each metadata column."
+    )
+    filter: str | None = config_key(
+        values.text,
+        None,
+        meaning="The condition that rows of the table must meet, such as `status <> 'draft'` "
+        "([filters](computed-columns.md#filters)).",
+    )
+    comment: str | None = config_key(values.text, None, meaning="The comment of a new table.")
+    options: Mapping[str, str] = config_key_family("options.", meaning="Options of Paimon, below.")
 
     @property
     def path(self) -> str:

@@ -1,8 +1,7 @@
-"""Declares keys of the configuration, and converts the value of each from TOML or text.
+"""Converts the values of the configuration's keys from TOML or text.
 
-A section declares a key as a field: `web_port: int | None = key(integer(1, 65535), None)`.
-`app_config` calls the key's converter, which returns the value or raises `WrongValueError`. The
-error's text continues a line such as "source.topics: …".
+`config_keys` declares a key with its converter, and `app_config` calls the converter. It returns
+the value or raises `WrongValueError`. The error's text continues a line such as "source.topics: …".
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from stream_app.errors import UsageError
@@ -62,53 +61,6 @@ class Setting:
 
 class WrongValueError(ValueError):
     """A value does not fit its key."""
-
-
-def key(read: Callable[[Setting], Value], default: Value, *, is_secret: bool = False) -> Value:
-    """Declare a field as a key of its section, with its converter and its default."""
-    declared: Value = field(default=default, repr=not is_secret, metadata={"read": read})
-    return declared
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFamily:
-    """The keys that share a prefix.
-
-    Attributes:
-        name: the field that maps the rest of each key to its value.
-        read: converts a value, given its setting and the rest of its key.
-    """
-
-    name: str
-    read: Callable[[Setting, str], object]
-
-
-def key_family(
-    *prefixes: str,
-    read: Callable[[Setting, str], object] = lambda setting, _rest: free_text(setting),
-    is_secret: bool = False,
-) -> Any:
-    """Declare a field for all keys with a prefix, and the converter of their values."""
-    metadata = {"prefixes": prefixes, "read_member": read}
-    return field(default_factory=dict, repr=not is_secret, metadata=metadata)
-
-
-def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
-    """Return key → converter, for the keys that a section's fields declare."""
-    return {
-        key_field.name.replace("_", "-"): key_field.metadata["read"]
-        for key_field in fields(section)
-        if "read" in key_field.metadata
-    }
-
-
-def families_of(section: type[Any]) -> dict[str, KeyFamily]:
-    """Return prefix → family, for the key families that a section's fields declare."""
-    return {
-        prefix: KeyFamily(key_field.name, key_field.metadata["read_member"])
-        for key_field in fields(section)
-        for prefix in key_field.metadata.get("prefixes", ())
-    }
 
 
 def text(setting: Setting) -> str:

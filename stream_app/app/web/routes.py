@@ -76,6 +76,7 @@ READ_S = 10.0
 """The number of seconds for which a read may search for rows."""
 _READS = 2
 """Concurrent reads of rows or changes: the server may run in the job's driver."""
+_ACT_THERE = "act on the page of the table itself, which offers its actions"
 _FORM_MAX = 16384
 """The maximum size of a form in bytes."""
 
@@ -153,7 +154,7 @@ class _Pages:
         name = request.path_params.get("name", "")
         action = ACTIONS.get(request.path_params["action"])
         if action is None or not self.actions.are_on:
-            return self._problem(UsageError("there is no such action"), 404)
+            return self._problem(UsageError("there is no such action", fix=_ACT_THERE), 404)
         return self._html(self._page("confirm", name=name, action=action), 200)
 
     async def act(self, request: Request) -> Response:
@@ -164,7 +165,7 @@ class _Pages:
         name = request.path_params.get("name", "")
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > _FORM_MAX:
-            return self._problem(UsageError("this is not a form of the page"), 413)
+            return self._problem(UsageError("this is not a form of the page", fix=_ACT_THERE), 413)
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         refusal = self.actions.refusal(request.headers, form)
         if refusal is not None:

@@ -44,6 +44,9 @@ _TABLES = (
         PRIMARY KEY (catalog_key, database_name, table_name, property_key))""",
 )
 _VALUE_LENGTH_MAX = 1000
+"""A longer option stays out of the copy. Engines read options from the table's schema, which has
+all of them; the copy serves queries of the database.
+"""
 _OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
 _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 

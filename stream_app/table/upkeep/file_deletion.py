@@ -157,7 +157,12 @@ def _snapshot_id(version: NamedVersion) -> int:
 
 def _snapshot_of(version: NamedVersion) -> Snapshot:
     if version.snapshot is None:
-        raise CorruptFileError(version.problem, where=version.path)
+        raise CorruptFileError(
+            version.problem,
+            where=version.path,
+            fix="restore the file from a backup, or delete it: stream-app remove-orphan-files "
+            "then finds what it alone has named",
+        )
     return version.snapshot
 
 

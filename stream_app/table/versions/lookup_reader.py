@@ -259,7 +259,9 @@ def check_lookup(table: FileStoreTable) -> None:
     """
     if not table.kind.merges_by_key:
         raise UnsupportedTableError(
-            "rows are looked up by key, and the table has no primary key", where=table.location
+            "rows are looked up by key, and the table has no primary key",
+            where=table.location,
+            fix="read its rows with a condition, as stream-app read --where does",
         )
     if not traits_of(table.options.merge_engine).keeps_newest:
         raise UnsupportedTableError(

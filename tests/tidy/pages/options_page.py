@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stream_app.app.config.app_config import KEYS, PREFIXES
+from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
@@ -37,173 +38,17 @@ from tests.tidy.pages.option_support_page import (
     refusals_rows,
 )
 
-MEANINGS = {
-    "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
-    "source.bootstrap-servers": "`HOST:PORT` of brokers, comma separated.",
-    "source.topics": "Topics to read.",
-    "source.topic-pattern": "Instead of `topics`: a regular expression for whole names.",
-    "source.format": "Format of the messages.",
-    "source.starting-offsets": "`earliest`, `latest`, or JSON such as "
-    '`{"orders": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). Only for a new checkpoint.',
-    "source.starting-timestamp": "Instead: the time of the first messages, as milliseconds since "
-    "1970 or as `2026-11-27T08:00:00Z`. A partition without such a message begins at its end.",
-    "source.starting-offsets-by-timestamp": "Instead: JSON of a time for each topic or partition, "
-    'such as `{"orders": 1764230400000}` or `{"orders": {"0": 1764230400000}}`.',
-    "source.group-id": "A consumer group. A new job begins at its offsets, and where it has none "
-    "at `starting-offsets`. The group gets the job's offsets, for tools that watch lag.",
-    "source.snapshot-from": "JDBC URL of a database whose rows come [first](first-load.md).",
-    "source.snapshot-password": "The user's password; absent: `PGPASSWORD` or `MYSQL_PWD`.",
-    "source.snapshot-table": "Of `[table]`: `TABLE` or `SCHEMA.TABLE` there; absent: its name.",
-    "source.snapshot-rows": "Most rows that a task reads at once.",
-    "source.max-offsets-per-trigger": "Most records of an epoch; absent: all of the moment.",
-    "source.min-partitions": "Least number of tasks that read; absent: one for each core.",
-    "source.fail-on-data-loss": "Stop when the topic has dropped unread records.",
-    "source.reader": "`native`: librdkafka, `spark`: Spark's; absent: native where it can.",
-    "source.merge-shards": "`true`: several source tables are shards of this table, and their keys "
-    "differ. Else records of a second table go to quarantine, and many of them stop the job.",
-    "source.clusters.…": "`NAME.KEY` of a [further cluster](stores.md#several-clusters).",
-    "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
-    **{
-        f"source.{section}.…": "Options of the format, below."
-        for section in dict.fromkeys(declaration.section for declaration in FORMATS.values())
-    },
-    "source.path": "With `files`: the folder.",
-    "source.max-files-per-trigger": "With `files`: most files of an epoch; absent: all.",
-    "table.warehouse": "Folder of all databases; the table is `WAREHOUSE/DATABASE.db/NAME`.",
-    "table.database": "The table's database.",
-    "table.name": "The table's name.",
-    "table.branch": "A branch to write, made by `stream-app branch create`; absent: the main one.",
-    "table.columns": "`name TYPE [NOT NULL]`, comma separated, as in SQL; also "
-    "[nested types](schemas.md#nested-columns).",
-    "table.primary-keys": "Columns that identify a row; they become NOT NULL. Absent: an append "
-    "table, which takes inserts alone.",
-    "table.partition-keys": "Columns whose values divide the table into folders. With a primary "
-    "key they must be part of it.",
-    "table.comment": "A comment for a new table.",
-    "table.computed-columns": "Columns computed from others, such as "
-    "`dt=date_format(created, yyyy-MM-dd)` ([functions](computed-columns.md)).",
-    "table.metadata-columns": "Columns that a message tells beside its row: `database_name`, "
-    "`schema_name`, `table_name`, `op_ts`, `topic`, `partition`, `offset`, `timestamp`.",
-    "table.metadata-column-prefix": "Before the name of each metadata column.",
-    "table.filter": "The condition of rows that belong into the table, such as "
-    "`status <> 'draft'` ([filters](computed-columns.md#filters)).",
-    "table.options.…": "Options of Paimon, below.",
-    "sync.warehouse": "Folder of all databases; a table is `WAREHOUSE/DATABASE.db/NAME`.",
-    "sync.database": "The database of all tables.",
-    "sync.including-tables": "Regular expression that must match the whole name of a source table.",
-    "sync.excluding-tables": "Source tables to leave out; outweighs `including-tables`.",
-    "sync.including-dbs": "The same for the source's databases; a message that does not name its "
-    "database passes.",
-    "sync.excluding-dbs": "Databases to leave out; outweighs `including-dbs`.",
-    "sync.table-prefix": "Before the name of each table, unless `table-mapping` or "
-    "`table-prefix-db` names it.",
-    "sync.table-suffix": "Behind the name of each table, likewise.",
-    "sync.merge-shards": "`true`: tables of one name in several databases become one table. "
-    "`false`: each table is named `DATABASE_TABLE`.",
-    "sync.case-sensitive": "`false`: names of tables and columns become lower case "
-    "([databases](databases.md#which-tables-are-taken-and-their-names)).",
-    "sync.primary-keys": "Primary key of each table that has all of these columns; the others get "
-    "that of the source.",
-    "sync.partition-keys": "Partition keys of each table that has all of these columns.",
-    "sync.sync-primary-keys-from-source-schema": "Whether a table without `primary-keys` gets the "
-    "key of the source.",
-    "sync.type-mapping": "How types of the source become types of columns, such as "
-    "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
-    "sync.inexact": "Type of columns for times of day with more than milliseconds, which Paimon's "
-    "TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
-    "sync.json-as": "Type of columns for documents ([schemas.md](schemas.md#variant)).",
-    "sync.computed-column": "Columns computed from others, of each table with these, such as "
-    "`dt=date_format(created, yyyy-MM-dd)` ([functions](computed-columns.md)).",
-    "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
-    "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
-    "sync.metadata-column-prefix": "Before the name of each metadata column.",
-    "sync.transactions": "`whole`: epochs end between [transactions](transactions.md).",
-    "sync.max-tables": "So many tables the job makes; messages of others go to the quarantine.",
-    "sync.renames": "What a table does when its source has renamed a column: `follow`, "
-    "`new-column` or `hold` ([renamed columns](schemas.md#renamed-columns)).",
-    "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
-    "([filters](computed-columns.md#filters)).",
-    "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
-    "`database.table` to tell shards apart. It outweighs prefix and suffix.",
-    "sync.table-prefix-db.…": "A database of the source → the prefix of its tables.",
-    "sync.table-suffix-db.…": "A database of the source → the suffix of its tables.",
-    "sync.multiple-table-partition-keys.…": "A source table's name → its partition keys; outweighs "
-    "`partition-keys`.",
-    "sync.options.…": "Options of Paimon for all tables, below.",
-    "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
-    "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, `NAME.filter`, "
-    "`NAME.renames`, "
-    "`NAME.unknown-columns`, `NAME.missing-columns`, `NAME.narrowed-columns`, "
-    "`NAME.column-aliases`, `NAME.truncate`, `NAME.options.…`. These outweigh everything else.",
-    "expectations.…": "A condition that rows must meet, by its name: `NAME.condition`, "
-    "`NAME.action` (`quarantine`, `drop`, `hold` or `fail`) and, for a whole database, "
-    "`NAME.tables`, a regular expression of whole names "
-    "([expectations](computed-columns.md#expectations)).",
-    "stream.checkpoint": "Folder with the job's progress in source and table, of this table alone, "
-    "on any file system that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)).",
-    "stream.trigger": "`availableNow`, or the time from one epoch's start to the next one's.",
-    "stream.freshness": "In place of `trigger`: age of the rows ([epochs](scaling.md#freshness)).",
-    "stream.quarantine": "Folder for bad records, on any file system that Spark reaches; absent: "
-    "the first one stops the job.",
-    "stream.max-bad-records": "Number of bad records in one run beyond which the job stops; "
-    "absent: no limit.",
-    "stream.non-insert-records": "Effect of an update or a delete on a table without a primary "
-    "key: `error` stops the job, `quarantine` treats it as a bad record.",
-    "stream.repeated-records": "`refuse`: a job with a new checkpoint does not begin where it "
-    "would read records that the table has already, and that would count twice: without a primary "
-    "key, and with functions such as `sum`. `store`: it stores them again.",
-    "stream.compaction-policy": "`options`: the table's options tell when a bucket is compacted. "
-    "`auto`: the job chooses by the bucket's size and flushes "
-    "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
-    "stream.compaction-freshness": "With `auto`: sorted runs beyond which a bucket's writes wait.",
-    "stream.compaction-cores": "Compactions at a time; absent: half of Spark's cores. "
-    "`compaction.max-parallelism` wins ([cores](scaling.md#cores-of-compactions)).",
-    "stream.share": "Of a job of a whole database: its share of the tables, such as `3/8` for the "
-    "third of eight jobs that share them ([databases](databases.md#several-jobs)).",
-    "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
-    "stream.driver-messages": "The driver itself reads, decodes and writes an epoch of at most so "
-    "many messages, without a job of Spark; in a job of a whole database a tenth of them. 0: tasks "
-    "of Spark do always ([small epochs](performance.md#small-epochs)).",
-    "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
-    "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "
-    "`::` all of both versions.",
-    "stream.log-format": "`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
-    "stream.webhook-url": "Address that gets a notice when the job stops, holds a table back or "
-    "quarantines records ([notices](monitoring.md#notices)). It is a secret.",
-    "stream.webhook-secret": "Signs these notices.",
-    "stream.otlp-endpoint": "Address of an OpenTelemetry collector, such as "
-    "`http://collector:4318`, that gets traces of epochs; `environment`: as OpenTelemetry's "
-    "variables say; absent: nothing is sent ([OpenTelemetry](monitoring.md#opentelemetry)).",
-    "stream.openlineage-url": "Address of a lineage service, such as `http://marquez:5000`; "
-    "`environment`: as the client's own variables and file say; absent: nothing is sent "
-    "([lineage](monitoring.md#lineage)).",
-    "stream.openlineage-namespace": "Namespace in which that service keeps the job.",
-    "stream.max-staleness": "How far a table may be behind its source for `/readyz` to answer 200.",
-    "stream.web-port": "Port of the job's page in a browser; absent: no page.",
-    "stream.web-host": "Address at which that page is served. Another address than this "
-    "machine's own lets the network read the tables ([in a browser](web.md#security)).",
-    "stream.web-names": "Names that browsers call the page by, beside `localhost`, addresses and "
-    "the machine's own name; `*`: any ([in a browser](web.md#security)).",
+_SECTIONS: dict[str, type[Any]] = {
+    "source": SourceConfig, "table": TableConfig, "sync": SyncConfig,
+    "expectations": ExpectationsConfig, "stream": StreamConfig,
+}  # fmt: skip
+_UNDECLARED = {
     **{f"file-system.{key}": option.meaning for key, option in S3_OPTIONS.items()},
     "file-system.hadoop.…": "A setting of Hadoop's client, with priority over "
     "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores.md](stores.md#hdfs)).",
     "spark.…": "A setting of Spark.",
 }
-"""Meaning of each key of the configuration; a test checks that no key is missing."""
-
-REQUIRED = {
-    "source.bootstrap-servers": "with `kafka`",
-    "source.topics": "with `kafka`, or a pattern",
-    "source.path": "with `files`",
-    "table.warehouse": "with `[table]`",
-    "table.name": "with `[table]`",
-    "table.columns": "with `[table]`",
-    "sync.warehouse": "with `[sync]`",
-    "stream.checkpoint": "always",
-}
-_SECTIONS = {
-    "source": SourceConfig, "table": TableConfig, "sync": SyncConfig, "stream": StreamConfig
-}  # fmt: skip
+"""Meanings of keys that other programs define."""
 _INTRODUCTION = """\
 # Options
 
@@ -265,11 +110,22 @@ def options_page() -> str:
     return "\n".join(parts)
 
 
-def configuration_keys() -> list[str]:
-    """Every key of the configuration, prefixes with an ellipsis."""
-    return [
-        f"{section}.{key}" for section, keys in KEYS.items() for key in [*keys, *_prefixes(section)]
-    ]
+def meanings() -> dict[str, str]:
+    """Key of the configuration → its meaning; a prefix has an ellipsis."""
+    declared = dict(_UNDECLARED)
+    for section, declaration in _SECTIONS.items():
+        for field in dataclasses.fields(declaration):
+            for key in _keys(field):
+                required = field.metadata.get("required", "")
+                suffix = f" Required: {required}." if required else ""
+                declared[f"{section}.{key}"] = field.metadata["meaning"] + suffix
+    return declared
+
+
+def _keys(field: dataclasses.Field[Any]) -> list[str]:
+    if "read" in field.metadata:
+        return [field.name.replace("_", "-")]
+    return [f"{prefix}…" for prefix in field.metadata.get("prefixes", ())]
 
 
 def _prefixes(section: str) -> list[str]:
@@ -281,12 +137,15 @@ def _prefixes(section: str) -> list[str]:
 
 
 def _section_table(section: str, keys: Iterable[str]) -> str:
-    rows = []
-    for key in [*keys, *_prefixes(section)]:
-        name = f"{section}.{key}"
-        default = _configuration_default(section, key)
-        needed = f" Required: {REQUIRED[name]}." if name in REQUIRED else ""
-        rows.append([f"`{key}`" if key != "…" else "any", default, MEANINGS[name] + needed])
+    meaning = meanings()
+    rows = [
+        [
+            f"`{key}`" if key != "…" else "any",
+            _configuration_default(section, key),
+            meaning[f"{section}.{key}"],
+        ]
+        for key in [*keys, *_prefixes(section)]
+    ]
     return _table(["key", "default", "meaning"], rows)
 
 

@@ -11,7 +11,7 @@ from stream_app.catalog import catalog_options
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.spark.read.source_options import SOURCE_OPTIONS
-from tests.tidy.pages.options_page import configuration_keys
+from tests.tidy.pages.options_page import meanings
 from tests.tidy.project_files import modules, text_of, tree_of
 
 TROUBLES = "docs/troubleshooting.md"
@@ -57,7 +57,7 @@ def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
 
 def test_options_of_the_migration_exist() -> None:
     """Each code in the second column is a key, an option, with or without a value, or a verb."""
-    known_names = {key.replace(".…", "") for key in configuration_keys()} | {
+    known_names = {key.replace(".…", "") for key in meanings()} | {
         *OPTIONS,
         *SOURCE_OPTIONS,
     }

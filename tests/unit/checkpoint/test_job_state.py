@@ -105,14 +105,6 @@ def test_the_file_of_0_1_0_is_read_and_then_replaced(tmp_path: Path) -> None:
     assert state_of(folder) == replace(OF_EARLIER, epoch=7)
 
 
-@pytest.mark.parametrize("name", ["tables.json", "sources.json", "origins.json", "refused.json"])
-def test_a_file_that_no_release_wrote_is_refused(tmp_path: Path, name: str) -> None:
-    folder = with_earlier(tmp_path / "c")
-    Path(folder.path(name)).write_text("{}")
-    with pytest.raises(CheckpointError, match=f"{name} of the checkpoint is of a version that was"):
-        read_state(folder)
-
-
 def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     file = JobStateFile(a_folder(tmp_path))
     cut = JobWarning(

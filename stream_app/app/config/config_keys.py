@@ -1,0 +1,77 @@
+"""Declares the keys of the configuration's sections, each with its converter, default and meaning.
+
+A field of a section's class is a key. docs/OPTIONS.md is made from the declarations, and
+`app_config` reads a configuration by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from stream_app.app.config.values import Setting, free_text
+
+Value = TypeVar("Value")
+
+
+def config_key(
+    read: Callable[[Setting], Value],
+    default: Value,
+    *,
+    meaning: str,
+    required: str = "",
+    is_secret: bool = False,
+) -> Value:
+    """Declare a field as a key of its section.
+
+    Args:
+        read: converts a value.
+        meaning: describes the key to users, in Markdown.
+        required: the condition under which the key must be given; empty: it may always be absent.
+    """
+    metadata = {"read": read, "meaning": meaning, "required": required}
+    declared: Value = field(default=default, repr=not is_secret, metadata=metadata)
+    return declared
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFamily:
+    """The keys that share a prefix.
+
+    Attributes:
+        name: the field that maps the rest of each key to its value.
+        read: converts a value, given its setting and the rest of its key.
+    """
+
+    name: str
+    read: Callable[[Setting, str], object]
+
+
+def config_key_family(
+    *prefixes: str,
+    meaning: str,
+    read: Callable[[Setting, str], object] = lambda setting, _rest: free_text(setting),
+    is_secret: bool = False,
+) -> Any:
+    """Declare a field for all keys with a prefix, and the converter of their values."""
+    metadata = {"prefixes": prefixes, "read_member": read, "meaning": meaning}
+    return field(default_factory=dict, repr=not is_secret, metadata=metadata)
+
+
+def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
+    """Return key → converter, for the keys that a section's fields declare."""
+    return {
+        key_field.name.replace("_", "-"): key_field.metadata["read"]
+        for key_field in fields(section)
+        if "read" in key_field.metadata
+    }
+
+
+def families_of(section: type[Any]) -> dict[str, KeyFamily]:
+    """Return prefix → family, for the key families that a section's fields declare."""
+    return {
+        prefix: KeyFamily(key_field.name, key_field.metadata["read_member"])
+        for key_field in fields(section)
+        for prefix in key_field.metadata.get("prefixes", ())
+    }
