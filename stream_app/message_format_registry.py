@@ -37,7 +37,7 @@ from stream_app.cdc.steps.described_columns import DescribedColumns
 from stream_app.cdc.wire.registered_heads import with_any_heads
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
-from stream_app.model.near_names import known_names
+from stream_app.model.near_names import known_names_text
 
 _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, _AVRO, _JSON_SCHEMA, _PROTOBUF = (
     with_any_heads(declare(REGISTRIES), REGISTRIES)
@@ -69,7 +69,7 @@ def format_named(name: str) -> FormatDeclaration:
         raise UsageError(
             f"unknown message format {name!r}",
             where="source.format",
-            fix=known_names(name, FORMATS),
+            fix=known_names_text(name, FORMATS),
         )
     return FORMATS[name]
 

@@ -8,17 +8,17 @@ from collections.abc import Collection
 _NEAR = 0.7
 
 
-def nearest(name: str, names: Collection[str], most: int = 1) -> list[str]:
+def nearest(name: str, names: Collection[str], count: int = 1) -> list[str]:
     """Return the similar known names, the most similar first."""
-    return difflib.get_close_matches(name, list(names), n=most, cutoff=_NEAR)
+    return difflib.get_close_matches(name, list(names), n=count, cutoff=_NEAR)
 
 
-def did_you_mean(name: str, names: Collection[str], mark: str = ";") -> str:
+def did_you_mean(name: str, names: Collection[str], separator: str = ";") -> str:
     """Return the text ``; did you mean 'bucket'?``; empty if no known name is similar."""
-    return "".join(f"{mark} did you mean {near!r}?" for near in nearest(name, names))
+    return "".join(f"{separator} did you mean {near!r}?" for near in nearest(name, names))
 
 
-def known_names(name: str, names: Collection[str]) -> str:
+def known_names_text(name: str, names: Collection[str]) -> str:
     """Return the fix of an error: ``did you mean 'bucket'? known: bucket, path``."""
     meant = did_you_mean(name, names).removeprefix("; ")
     return f"{meant} known: {', '.join(names)}".lstrip()

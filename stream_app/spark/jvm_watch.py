@@ -33,8 +33,8 @@ JvmProcess = tuple[int, subprocess.Popen[bytes] | None]
 """The process's number, and the process if it is a child of this one."""
 GRACE_S = 10.0
 """Time from the JVM's end to the driver's, in which alerts and metrics are still sent."""
-_LOOK_S = 0.5
-_MOMENT_S = 2.0
+_CHECK_INTERVAL_S = 0.5
+_CLOSING_WAIT_S = 2.0
 """A process closes its connections shortly before it has ended."""
 
 
@@ -53,7 +53,7 @@ class _JvmWatch:
     def run(self) -> None:
         try:
             while not self.is_over.is_set():
-                if self.jvm.ends_within(_LOOK_S) and not self.is_over.is_set():
+                if self.jvm.ends_within(_CHECK_INTERVAL_S) and not self.is_over.is_set():
                     if self.outlet is not None:
                         os.dup2(self.outlet, 1)
                         os.dup2(self.outlet, 2)
@@ -103,7 +103,9 @@ def watched_session(
         with session:
             yield
     except BaseException as error:
-        watch.has_ended.wait(_LOOK_S if isinstance(error, StreamAppError) else _MOMENT_S)
+        watch.has_ended.wait(
+            _CHECK_INTERVAL_S if isinstance(error, StreamAppError) else _CLOSING_WAIT_S
+        )
         if not watch.has_ended.is_set():
             raise
     finally:

@@ -55,6 +55,11 @@ class CheckedJob(NamedTuple):
     reader: ReaderSettings | None
 
     @property
+    def checkpoint(self) -> JobFolder:
+        """The job's checkpoint."""
+        return self.state_file.folder
+
+    @property
     def table(self) -> FileStoreTable | None:
         """The job's only table, or None if the job has a whole database."""
         return self.tables.table if isinstance(self.tables, CheckedTable) else None

@@ -136,7 +136,7 @@ class _IngestJob:
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
-                self.checked.state_file.folder,
+                self.checked.checkpoint,
                 driver_messages,
                 load,
             )
@@ -150,7 +150,7 @@ class _IngestJob:
         load: JobLoad | None,
     ) -> None:
         """Bring the source's epochs into the tables, and judge the outcome."""
-        epoch_log = EpochLog(self.checked.state_file.folder, can_reread=reading.can_reread)
+        epoch_log = EpochLog(self.checked.checkpoint, can_reread=reading.can_reread)
         rounds = job_rounds(
             prepared, feeds, reading.runner, epoch_log, self._epoch_settings(), self.clock, load
         )
@@ -168,7 +168,7 @@ class _IngestJob:
             return pace.note_commit
         record = DatabaseRecord(
             epoch_tables=epoch_tables,
-            borders=BorderLog(self.checked.state_file.folder),
+            borders=BorderLog(self.checked.checkpoint),
             snapshots=database_snapshots(self.job_tables.location, self.job_tables.file_system),
             clock=self.clock,
         )
@@ -214,7 +214,7 @@ class _IngestJob:
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events
-        checkpoint = self.checked.state_file.folder
+        checkpoint = self.checked.checkpoint
         plan = committer.rounds.plan()
         unused = UnusedSettings(
             named=job_tables.named_tables,

@@ -154,7 +154,7 @@ def begin_or_resume_load(
         SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
-    folder, plan = checked.state_file.folder, read_load_plan(checked.state_file.folder)
+    folder, plan = checked.checkpoint, read_load_plan(checked.checkpoint)
     if plan is None:
         if job_tables.source.snapshot_from is None:
             return None

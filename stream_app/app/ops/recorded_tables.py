@@ -1,4 +1,6 @@
-"""Finds the folders of a job's tables, and the messages of each table, beside the job.
+"""Reads what a job's checkpoint records of its tables, while the job may run.
+
+These are their folders, sources and warnings. It also makes splitters of messages by the sources.
 
 `check`, `backfill`, and the list and the replay of a quarantine call it.
 """
@@ -97,7 +99,9 @@ def choice_of(tables: JobTables | None) -> SourceChoice:
     return SourceChoice(own_names=names, others=foreign)
 
 
-def splitter_of(job: JobTables | None, *tables: FileStoreTable) -> MessageSplitter:
+def recorded_splitter(
+    tables: JobTables | None, *file_store_tables: FileStoreTable
+) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the tables' indexes.
 
     Messages of a source table that collides with another one, and was refused, belong to no table.
@@ -105,23 +109,23 @@ def splitter_of(job: JobTables | None, *tables: FileStoreTable) -> MessageSplitt
     Raises:
         UsageError: only the checkpoint could name the source tables, and it cannot be read.
     """
-    if job is None:
+    if tables is None:
         return AllToOneTable()
-    names = [table.name for table in tables]
+    names = [table.name for table in file_store_tables]
     origins: Mapping[Origin, str] = {}
-    if job.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
-        origins = state_of(_checkpoint(job)).origins
+    if tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
+        origins = state_of(_checkpoint(tables)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
                 f"the checkpoint does not record which source tables the table {name!r} has: with "
                 "merge-shards = false or case-sensitive = false two of them may have its name",
-                where=job.checkpoint,
+                where=tables.checkpoint,
                 fix="give the configuration with the checkpoint of the table's job",
             )
-    return splitter_for(job, names, origins)
+    return named_splitter(tables, names, origins)
 
 
-def splitter_for(
+def named_splitter(
     tables: JobTables, names: Sequence[str], origins: Mapping[Origin, str]
 ) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the indexes of their names.

@@ -17,7 +17,7 @@ from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError
 
-LOOK_S = 1.0
+CHECK_INTERVAL_S = 1.0
 """The number of seconds between two checks of a page's content."""
 _REST = 4
 """Pause after a check, as a multiple of its duration, which spares a slow store."""
@@ -55,7 +55,7 @@ class PageVersion:
         """The digest of the present content."""
         async with self._lock:
             began = asyncio.get_running_loop().time()
-            if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
+            if began - self._at >= max(CHECK_INTERVAL_S / 2, _REST * self._took_s):
                 content = await run_in_threadpool(self._look)
                 self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
                 self._at = asyncio.get_running_loop().time()

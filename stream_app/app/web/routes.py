@@ -45,7 +45,7 @@ from stream_app.app.web.actions import (
 )
 from stream_app.app.web.drawings.bar_charts import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
-from stream_app.app.web.page_version import LOOK_S, LiveUpdates, PageVersion
+from stream_app.app.web.page_version import CHECK_INTERVAL_S, LiveUpdates, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, state_counts
@@ -339,13 +339,13 @@ class _Pages:
             elif clock_s() - said_at > _ALIVE_S:
                 said_at = clock_s()
                 yield ": nothing new\n\n"
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
 
 async def _set_when_gone(request: Request, client_gone: threading.Event) -> None:
     """Set the event when the browser has gone away."""
     while not await request.is_disconnected():
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(CHECK_INTERVAL_S)
     client_gone.set()
 
 

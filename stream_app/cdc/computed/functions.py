@@ -34,7 +34,7 @@ from stream_app.cdc.computed.definition import Definition, DefinitionError
 from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
 from stream_app.cdc.computed.variant_functions import variant_get
 from stream_app.errors import UsageError
-from stream_app.model.near_names import known_names
+from stream_app.model.near_names import known_names_text
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
     STRING_MAX,
@@ -102,7 +102,7 @@ def function_of(definition: Definition) -> Function:
     """
     function = FUNCTIONS.get(definition.function)
     if function is None:
-        near = known_names(definition.function, FUNCTIONS)
+        near = known_names_text(definition.function, FUNCTIONS)
         raise DefinitionError(f"has the unknown function {definition.function!r}; {near}")
     if function.takes_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")

@@ -17,7 +17,7 @@ from stream_app.cdc.computed.definition import (
 )
 from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied_function, function_of
 from stream_app.cdc.computed.metadata_columns import METADATA
-from stream_app.model.near_names import did_you_mean, known_names
+from stream_app.model.near_names import did_you_mean, known_names_text
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
     STRING_ROOTS,
@@ -256,7 +256,7 @@ def _definition(text: str) -> Definition:
 
 def _check_metadata(key: str) -> None:
     if key not in METADATA:
-        raise MetadataError(f"unknown metadata {key!r}; {known_names(key, METADATA)}")
+        raise MetadataError(f"unknown metadata {key!r}; {known_names_text(key, METADATA)}")
 
 
 def _holds(declared: DataType, result: DataType) -> bool:

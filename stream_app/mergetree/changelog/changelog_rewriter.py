@@ -32,7 +32,7 @@ class ChangelogRewriter:
 
     Attributes:
         writes_changelog: whether to write the changes to changelog files.
-        drops_deletes: whether a file that is rewritten when it moves up loses its deletes.
+        drops_moved_deletes: whether a file that is rewritten when it moves up loses its deletes.
         records_unchanged: whether to write updates with unchanged values
             (``changelog-producer.row-deduplicate`` = false).
         ignored: columns whose change alone is no update if `records_unchanged` is false.
@@ -41,7 +41,7 @@ class ChangelogRewriter:
     merging: CompactRewriter
     before: BeforeRows
     writes_changelog: bool = True
-    drops_deletes: bool = False
+    drops_moved_deletes: bool = False
     records_unchanged: bool = True
     ignored: frozenset[str] = frozenset()
 
@@ -75,7 +75,7 @@ class ChangelogRewriter:
         match self.before.upgrade(file, output_level):
             case Upgrade.MOVE:
                 return self.merging.upgrade(file, output_level)
-            case Upgrade.RECORD if not (self.writes_changelog or self.drops_deletes):
+            case Upgrade.RECORD if not (self.writes_changelog or self.drops_moved_deletes):
                 return self.merging.upgrade(file, output_level)
             case Upgrade.RECORD:
                 rewritten = self._merge_sections([section], None, output_level, drop_deletes=False)
@@ -85,7 +85,7 @@ class ChangelogRewriter:
             case Upgrade.REWRITE:
                 data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
                 return self._merge_sections(
-                    [section], data, output_level, drop_deletes=self.drops_deletes
+                    [section], data, output_level, drop_deletes=self.drops_moved_deletes
                 )
 
     def _merge_sections(

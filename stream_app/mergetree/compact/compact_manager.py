@@ -1,7 +1,7 @@
 """Decides and tracks one bucket's compactions on the driver, at most one at a time.
 
-`table.compact.coordinator` owns one for each bucket. The picker decides, the executor runs the
-compaction, and the manager applies its result. The manager changes `Levels` only after the
+`table.compact.bucket_coordinator` owns one for each bucket. The picker decides, the executor runs
+the compaction, and the manager applies its result. The manager changes `Levels` only after the
 committer has published the result, so these are always the table's levels.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
@@ -48,7 +48,7 @@ class CompactManager:
             runs, and writes never wait.
         total_buckets: the partition's number of buckets, if it differs from the table's.
         looks_up: whether compactions need the rows above them (see `CompactRequest.above`).
-        drops_deletes: whether no level above 0 may have deletes.
+        keeps_no_deletes: whether no level above 0 may have deletes.
         running: the running compaction, or one that waits to be applied; else None.
         is_overtaken: whether another writer has changed the bucket since the running compaction
             began, so that its result may conflict.
@@ -61,7 +61,7 @@ class CompactManager:
     stop_trigger: int | None
     total_buckets: int | None = None
     looks_up: bool = False
-    drops_deletes: bool = False
+    keeps_no_deletes: bool = False
     running: RunningCompaction | None = field(default=None, init=False)
     is_overtaken: bool = field(default=False, init=False)
 
@@ -115,7 +115,7 @@ class CompactManager:
             drop_deletes=may_drop_deletes(
                 output_level=unit.output_level,
                 highest_level_with_files=(
-                    1 if self.drops_deletes else levels.non_empty_highest_level()
+                    1 if self.keeps_no_deletes else levels.non_empty_highest_level()
                 ),
             ),
             max_level=levels.max_level,

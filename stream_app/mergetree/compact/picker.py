@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
-from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, full_compaction_unit
+from stream_app.mergetree.compact.universal_compaction import full_compaction_unit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_unit import CompactUnit
@@ -90,7 +90,7 @@ class MergeTreePicker:
             self._idle_flushes += self._has_flushed
         else:
             self._begun_ms = local_ms
-            if unit.reason == LEVEL0_UPWARDS:
+            if unit.is_forced:
                 self._idle_flushes = 0
         self._has_flushed = False
         return unit

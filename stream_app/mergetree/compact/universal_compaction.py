@@ -23,7 +23,7 @@ means 1 %. `count_by_levels`: Mathieu, Staelin, Young, Yousefi, "Bigtable Merge 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
@@ -259,10 +259,6 @@ class FullAtRestCompaction:
         return self.universal.pick(num_levels, runs, time)
 
 
-LEVEL0_UPWARDS = "level 0 upwards"
-"""Reason of a unit that no universal rule has asked for."""
-
-
 @dataclass(frozen=True, slots=True)
 class ForceUpLevel0Compaction:
     """A strategy that compacts level 0 upwards if the universal rules pick nothing.
@@ -288,7 +284,8 @@ class ForceUpLevel0Compaction:
             return None
         sizes = sizes_of(runs)
         count = extend_by_ratio(sizes, level0, self.universal.ratio_at(time))
-        return _unit_of(runs, picked_runs(sizes, num_levels - 1, count, LEVEL0_UPWARDS))
+        picked = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
+        return replace(_unit_of(runs, picked), is_forced=True)
 
 
 def _unit_of(runs: Runs, picked: PickedRuns) -> CompactUnit:

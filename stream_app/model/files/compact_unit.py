@@ -11,12 +11,15 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 class CompactUnit:
     """The decision to merge files into a level, before its execution.
 
-    `reason` is a text that names the rule, for logs and for `inspect`.
+    Attributes:
+        reason: names the rule, for logs and for `inspect`.
+        is_forced: whether the unit moves level 0 up although no universal rule asks for it.
     """
 
     output_level: int
     files: tuple[DataFileMeta, ...]
     reason: str
+    is_forced: bool = False
 
     @property
     def levels(self) -> tuple[int, ...]:

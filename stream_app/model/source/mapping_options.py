@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.near_names import known_names
+from stream_app.model.near_names import known_names_text
 
 
 class MappingMode(enum.Enum):
@@ -98,7 +98,7 @@ def parse_mapping_options(
         raise UsageError(
             f"unknown type mapping {', '.join(map(repr, unknown))}",
             where=where,
-            fix=known_names(unknown[0], modes_by_name),
+            fix=known_names_text(unknown[0], modes_by_name),
         )
     modes = frozenset(modes_by_name[name] for name in lower_names if name)
     return MappingOptions(modes, inexact, documents)

@@ -14,11 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from stream_app.model.bucket_id import BucketId
+from stream_app.model.bucket_id import NOT_FIXED, BucketId
 from stream_app.model.files.bucket_change import LookUp
 from stream_app.model.files.data_file_meta import KeyOrder
 from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
+
+_UNCOUNTED = (NOT_FIXED, 0)
+"""Values of `total_buckets` that count no buckets, which fit each number."""
 
 
 class ConflictKind(enum.Enum):
@@ -62,24 +65,24 @@ def conflicts(
         look_ups: the files in which compactions looked up older rows, by bucket.
     """
     live_by_identity = {entry.identity: entry for entry in live}
-    clashes = _bucket_counts(live_by_identity.values(), changes)
+    clashes = _bucket_count_conflicts(live_by_identity.values(), changes)
     for bucket, look_up in look_ups:
         clashes += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, look_up)
-    clashes += _apply(live_by_identity, changes)
-    return clashes + _overlaps(live_by_identity.values(), changes, key_of)
+    clashes += _file_conflicts(live_by_identity, changes)
+    return clashes + _key_range_conflicts(live_by_identity.values(), changes, key_of)
 
 
-def _bucket_counts(
+def _bucket_count_conflicts(
     live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Return the added files whose partition has another number of buckets."""
+    """Return a conflict for each added file whose partition has another number of buckets."""
     counted = {entry.partition: entry for entry in live if entry.total_buckets > 0}
     clashes = []
     for change in changes:
         if change.kind is FileKind.DELETE:
             continue
         against = counted.setdefault(change.partition, change)
-        if against.total_buckets not in (change.total_buckets, -1, 0):
+        if against.total_buckets not in (change.total_buckets, *_UNCOUNTED):
             problem = (
                 f"the partition has {against.total_buckets} buckets, not {change.total_buckets}"
             )
@@ -91,10 +94,10 @@ def _bucket_counts(
     return clashes
 
 
-def _apply(
+def _file_conflicts(
     live: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Apply the changes without conflict to the entries in `live`."""
+    """Apply the changes to `live`; return the conflicts of files that are gone or there already."""
     clashes = []
     deleted = set()
     for change in changes:
@@ -162,10 +165,10 @@ def _lookup_conflicts(
     ]
 
 
-def _overlaps(
+def _key_range_conflicts(
     entries: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
 ) -> list[Conflict]:
-    """Return the added files of a level above 0 that overlap another file of their level."""
+    """Return a conflict for each two files of a level above 0 that overlap, if one is added."""
     added = [change for change in changes if change.kind is FileKind.ADD]
     added_identities = {change.identity for change in added}
     touched = {(entry.partition, entry.bucket, entry.file.level) for entry in added}

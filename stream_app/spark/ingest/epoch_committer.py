@@ -36,7 +36,7 @@ from stream_app.spark.ingest.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.task_errors import first_line, readable_error
 
-_LOOK_S = 5.0
+_CHECK_INTERVAL_S = 5.0
 """Seconds between two checks for held tables whose next try is due."""
 
 
@@ -65,7 +65,7 @@ class EpochCommitter(Generic[Messages]):
         rounds: EpochRounds[Messages],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Start; `on_committed` is called under the lock with each epoch that the tables have."""
+        """Call `on_committed` under the lock, with each epoch that the tables have."""
         self.rounds = rounds
         self.tables = rounds.tables
         self.epoch_log = rounds.tables.epoch_log
@@ -80,7 +80,7 @@ class EpochCommitter(Generic[Messages]):
         self._committed: Offsets | None = None
         self._phase = _Phase.NOT_OPEN  # under the lock
         self._is_begun = self._is_stopping = False
-        self._caught_up_s = float("-inf")
+        self._checked_at_s = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
         """Decode an epoch, while the previous one is committed.
@@ -148,8 +148,8 @@ class EpochCommitter(Generic[Messages]):
                     if report := feed.table_job.while_idle():
                         feed.listener.on_idle_commit(report)
             now = self.rounds.clock.steady_seconds()
-            if now - self._caught_up_s >= _LOOK_S:
-                self._caught_up_s = now
+            if now - self._checked_at_s >= _CHECK_INTERVAL_S:
+                self._checked_at_s = now
                 self._catch_up.run()
         finally:
             self.lock.release()

@@ -119,7 +119,7 @@ class VersionScan:
             # Spark does not report the end of the last task, so the tag stays until its time to
             # live is over.
             again = self.snapshot is None
-            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, again=again)
+            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, retries=again)
         least_level = self.row_table.least_level(self.table)
         return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 

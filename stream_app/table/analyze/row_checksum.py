@@ -51,7 +51,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
             fix="stream-app alter TABLE --set stream-app.row-checksum=true, where the table allows "
             "it (docs/checksums.md)",
         )
-    with protected_version(partial(_snapshot_at_rest, table), _RETAINED_MS, again=True) as (
+    with protected_version(partial(_snapshot_at_rest, table), _RETAINED_MS, retries=True) as (
         _,
         snapshot,
     ):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.database_snapshot import DatabaseSnapshot
-from stream_app.model.near_names import known_names
+from stream_app.model.near_names import known_names_text
 from stream_app.table.api.database_snapshots import DatabaseSnapshots, database_snapshots
 from stream_app.table.api.paimon_table import PaimonTable, Where, open_table
 from stream_app.table.storage_errors import storage_errors
@@ -82,7 +82,7 @@ class DatabaseAsOf:
                 where=self.folder,
                 fix="choose a later one, see stream-app status"
                 if reason
-                else known_names(name, self.snapshot.tables),
+                else known_names_text(name, self.snapshot.tables),
             )
         table = open_table(f"{self.folder}/{name}", file_io_options=self.file_io_options)
         snapshots = table.table.snapshots

@@ -133,7 +133,7 @@ class PaimonTable(ChangeableTable):
         find = partial(at_version, self.table, version)
         if retained_ms is None:
             return _reader(*rows(*find()))
-        return _reader(*protected_rows(find, retained_ms, rows, again=version.is_latest))
+        return _reader(*protected_rows(find, retained_ms, rows, retries=version.is_latest))
 
     def read_incremental(
         self,

@@ -150,11 +150,11 @@ class CommitHistory:
             delta = snapshot.delta_manifest_list
             if snapshot.commit_user != self.commit_user or delta in self._created:
                 continue
-            says = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
-            says += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
+            commit = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
+            commit += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
             if delta not in self._attempted:
                 raise CommitConflictError(
-                    f"another process works with the same checkpoint: it made {says}, while this "
+                    f"another process works with the same checkpoint: it made {commit}, while this "
                     f"one continued from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
@@ -162,7 +162,7 @@ class CommitHistory:
                 )
             if snapshot.commit_kind is CommitKind.APPEND:
                 raise CommitConflictError(
-                    f"an epoch is in the table already, though making it seemed to fail: {says}",
+                    f"an epoch is in the table already, though making it seemed to fail: {commit}",
                     where=self.table.location,
                     fix="start the job again: it continues from the newest snapshot",
                 )

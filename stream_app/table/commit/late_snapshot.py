@@ -95,9 +95,9 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
-    says = "came too late" if is_beneath is False else "may or may not have been committed"
+    outcome = "came too late" if is_beneath is False else "may or may not have been committed"
     raise LateCommitError(
-        f"{commit} {says}: the writer was delayed while others committed up to snapshot "
+        f"{commit} {outcome}: the writer was delayed while others committed up to snapshot "
         f"{newest.snapshot_id if newest else 0}, and the snapshot below it has expired",
         where=table.location,
         fix="start the job again, which continues from the table's newest snapshot; after a single "

@@ -1,4 +1,6 @@
-"""Decides which buckets are compacted and when, and takes the results. Start with `coordinator`.
+"""Decides which buckets are compacted and when, and takes the results.
+
+Start with `bucket_coordinator`.
 
 `table.job.compaction_publisher` publishes them; it stands above, because it also needs commits.
 """

@@ -60,8 +60,8 @@ class BackPressure:
             manager = self.managers.get(bucket)
             if manager is None or not self.failures.is_stuck(bucket):
                 continue
-            is_full = manager.should_wait_for_latest_compaction()
-            if is_full or self.failures.is_final(bucket):
+            must_wait = manager.should_wait_for_latest_compaction()
+            if must_wait or self.failures.is_final(bucket):
                 raise CompactionError(
                     f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
                     f"runs and its compaction failed {self.failures.count(bucket)} times in a "

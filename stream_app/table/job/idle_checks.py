@@ -16,7 +16,7 @@ from stream_app.planning.compact.waiting_rows import Visibility
 from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
-LOOK_S = 10.0
+CHECK_INTERVAL_S = 10.0
 """Interval of the checks for compactions that are due by time alone; the least one of searches."""
 _SEARCH_S = 600.0
 """Longest interval of the searches."""
@@ -29,7 +29,7 @@ class IdleChecks:
     state: TableState
     _looked_at: float = field(init=False, default=-math.inf)
     _search_at: float = field(init=False, default=math.inf)
-    _search_wait_s: float = field(init=False, default=LOOK_S)
+    _search_wait_s: float = field(init=False, default=CHECK_INTERVAL_S)
     _gathers_since: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -39,8 +39,8 @@ class IdleChecks:
         """Restart the intervals after an epoch or after a read of the table."""
         self._gathers_since = None
         if self.state.table.visibility is not Visibility.ANY_LEVEL:
-            self._search_wait_s = LOOK_S
-            self._search_at = self._now() + LOOK_S
+            self._search_wait_s = CHECK_INTERVAL_S
+            self._search_at = self._now() + CHECK_INTERVAL_S
 
     def gather(self, gathers_s: float) -> bool:
         """Wait for more finished compactions; return whether to publish them without an epoch.
@@ -73,7 +73,7 @@ class IdleChecks:
         now, compactions = self._now(), self.state.compactions
         if self.state.last_identifier is not None and now >= self._search_at:
             self._search(now)
-        is_due = now - self._looked_at >= LOOK_S
+        is_due = now - self._looked_at >= CHECK_INTERVAL_S
         if at_once or is_due or compactions.failures.to_be_retried():
             self._looked_at = now
             compactions.trigger()
@@ -84,7 +84,9 @@ class IdleChecks:
             is_any = self.state.load_waiting()
         except (StreamAppError, OSError) as error:  # the next epoch reports the error
             _LOG.debug("no search for rows that wait for a compaction: %s", error)
-        self._search_wait_s = LOOK_S if is_any else min(2 * self._search_wait_s, _SEARCH_S)
+        self._search_wait_s = (
+            CHECK_INTERVAL_S if is_any else min(2 * self._search_wait_s, _SEARCH_S)
+        )
         self._search_at = now + self._search_wait_s
 
     def _now(self) -> float:

@@ -16,7 +16,7 @@ from stream_app.table.compact.append.bucketed_append import (
     bucketed_append_manager,
     neighbour_requests,
 )
-from stream_app.table.compact.coordinator import CompactCoordinator
+from stream_app.table.compact.bucket_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter

@@ -169,7 +169,7 @@ def _changelog_rewriter(
         merging,
         before,
         writes_changelog=options.producer.by_compaction,
-        drops_deletes=table.merges_by_vectors,
+        drops_moved_deletes=table.merges_by_vectors,
         records_unchanged=not options[CHANGELOG_ROW_DEDUPLICATE],
         ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
     )

@@ -30,7 +30,7 @@ def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket)
         stop_trigger=options.stop_trigger,
         total_buckets=files.total_buckets,
         looks_up=options.looks_up,
-        drops_deletes=table.merges_by_vectors,
+        keeps_no_deletes=table.merges_by_vectors,
     )
 
 

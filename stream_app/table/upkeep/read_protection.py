@@ -53,12 +53,12 @@ def retention_ms(text: str | None) -> int | None:
 
 
 def tagged_version(
-    find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
+    find: Callable[[], FoundVersion], retained_ms: int, *, retries: bool
 ) -> tuple[FoundVersion, str | None]:
     """Return a version and the name of its new tag with a time to live; None without a snapshot.
 
     Args:
-        again: whether to find another version if one expires before it gets its tag.
+        retries: whether to find another version if one expires before it gets its tag.
 
     Raises:
         UsageError: the version does not exist or has expired.
@@ -73,7 +73,7 @@ def tagged_version(
         try:
             create_tag(table, tag)
         except UsageError:
-            if not again or not tries_left:
+            if not retries or not tries_left:
                 raise
         else:
             return (table, snapshot), name
@@ -82,10 +82,10 @@ def tagged_version(
 
 @contextmanager
 def protected_version(
-    find: Callable[[], FoundVersion], retained_ms: int, *, again: bool
+    find: Callable[[], FoundVersion], retained_ms: int, *, retries: bool
 ) -> Iterator[FoundVersion]:
     """Protect a version by a tag. At the end, delete the tag and the files that only it needs."""
-    (table, snapshot), name = tagged_version(find, retained_ms, again=again)
+    (table, snapshot), name = tagged_version(find, retained_ms, retries=retries)
     try:
         yield table, snapshot
     finally:
@@ -102,7 +102,7 @@ def protected_rows(
     retained_ms: int,
     rows: Callable[..., SchemaAndRows],
     *,
-    again: bool,
+    retries: bool,
 ) -> SchemaAndRows:
     """Read a version that is protected until the reader is exhausted, fails, or is dropped.
 
@@ -114,7 +114,7 @@ def protected_rows(
     """
 
     def reading() -> Generator[Any]:
-        with protected_version(find, retained_ms, again=again) as version:
+        with protected_version(find, retained_ms, retries=retries) as version:
             schema, batches = rows(*version)
             yield schema
             yield from batches

@@ -16,7 +16,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.check.comparison import Comparison
-from stream_app.app.ops.recorded_tables import splitter_of
+from stream_app.app.ops.recorded_tables import recorded_splitter
 from stream_app.spark.epoch.epoch_plan import MessagePart, MessageSplitter
 from stream_app.table.check.table_check import CheckReport
 from tests.support.brokers.kafka_broker import new_topic, produce
@@ -72,7 +72,7 @@ def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
     config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
     comparison = Comparison(str(folder), lambda *_: None, chunk_rows=7)
     compared = [comparison.add(table, config.source, TableConfig()) for table in tables]
-    splitter = Recorded(splitter_of(config.tables, *tables))
+    splitter = Recorded(recorded_splitter(config.tables, *tables))
     comparison.read(splitter)
     assert [finding for table in compared for finding in table.findings(CheckReport())] == []
     return sorted(splitter.offsets)

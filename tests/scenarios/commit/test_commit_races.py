@@ -80,8 +80,8 @@ def test_an_append_goes_on_top_of_the_commit_that_was_first(tmp_path: Path) -> N
     others = [lambda value=value: rival.write(rows("tue", value=value)) for value in "xyz"]
     ours = raced(table, *others)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
-    messages = write_changes(ours, rows("mon"), commit.follow_and_wait())
-    commit.commit_epoch(0, messages)
+    changes = write_changes(ours, rows("mon"), commit.follow_and_wait())
+    commit.commit_epoch(0, changes)
     users = [snapshot.commit_user for snapshot in check_chain(table)]
     assert users == ["bob", "bob", "bob", "us"]
     assert by_content(read_rows(table)) == by_content(
@@ -113,9 +113,9 @@ def test_a_commit_is_given_up(tmp_path: Path, options: dict[str, Any], tries: in
     rival = TableWriter(table, user="bob")
     ours = raced(table, *[lambda: rival.write([])] * 9)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
-    messages = write_changes(ours, rows("mon"), commit.follow_and_wait())
+    changes = write_changes(ours, rows("mon"), commit.follow_and_wait())
     with pytest.raises(CommitError, match=f"commit 0 of user us lost the race .* {tries} times"):
-        commit.commit_epoch(0, messages)
+        commit.commit_epoch(0, changes)
     assert {snapshot.commit_user for snapshot in check_chain(table)} == {"bob"}
     assert files_on_disk(table, "data-") == set(), "the epoch's files are gone"
 
@@ -173,9 +173,9 @@ def test_a_partition_that_is_rescaled_as_rows_come_refuses_them(tmp_path: Path) 
 
     ours = raced(table, rescale)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
-    messages = write_changes(ours, rows("mon", value="c"), commit.follow_and_wait())
+    changes = write_changes(ours, rows("mon", value="c"), commit.follow_and_wait())
     with pytest.raises(OutdatedRowsError, match="has got 4 buckets while its rows") as raised:
-        commit.commit_epoch(0, messages)
+        commit.commit_epoch(0, changes)
     assert raised.value.where == f"{table.location}/dt=mon"
     assert by_content(read_rows(table)) == by_content(
         [dict(row) for _, row in rows("mon", value="b")]

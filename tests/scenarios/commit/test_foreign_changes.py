@@ -78,9 +78,9 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
     """The job has not yet looked at the commits of others that precede its epoch."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
-    messages = write_changes(writer.table, [row(1, "a")], 1)
+    changes = write_changes(writer.table, [row(1, "a")], 1)
     TableWriter(writer.table, user="other").write([row(2, "b")])
-    writer.commit.commit_epoch(1, messages)
+    writer.commit.commit_epoch(1, changes)
     assert writer.table.snapshots.latest_id() == 3
     roll_back(writer.table, 2)
     ask: Callable[[], object] = {

@@ -71,10 +71,10 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
     twin.epoch = 1
     # Both have found that epoch 1 is new; then both write it.
     first = twin.committer.follow_and_wait()
-    messages = write_changes(twin.table, [row(2, "b")], first)
+    changes = write_changes(twin.table, [row(2, "b")], first)
     original.commit(row(2, "b"))
     with pytest.raises(CommitConflictError, match="same checkpoint: it made snapshot 2 "):
-        twin.committer.commit_epoch(1, messages)
+        twin.committer.commit_epoch(1, changes)
     left = {file.name for file in Path(original.path).rglob("data-*")}
     assert left == {
         entry.file.file_name
@@ -95,13 +95,13 @@ def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_pa
     commit = FileStoreCommit(twin.table, twin.committer.state.commit_history)
     old = next(iter(FileStoreScan(original.table).live(original.table.snapshots.latest())))
     new = replace(old.file, file_name="data-new-0.parquet", level=5)
-    message = BucketChange(
+    change = BucketChange(
         partition=old.partition,
         bucket=old.bucket,
         removed=(old.file,),
         added=(new,),
     )
-    compaction = ManifestCommittable(identifier=2, changes=(message,))
+    compaction = ManifestCommittable(identifier=2, changes=(change,))
     original.commit(row(3, "d"))
     outcome = commit.commit_compactions(compaction, are_overtaken=False)
     assert outcome.snapshot is None

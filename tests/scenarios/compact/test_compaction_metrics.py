@@ -11,7 +11,7 @@ import pytest
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.coordinator import CompactCoordinator
+from stream_app.table.compact.bucket_coordinator import CompactCoordinator
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -60,8 +60,8 @@ def test_the_metrics_give_the_write_amplification() -> None:
     tally = CompactionTally()
     files = (a_file(file_size=100), a_file(file_size=200))
     changelog = a_file(file_size=999)
-    message = BucketChange(partition=b"", bucket=0, added=files, changelog=(changelog,))
-    tally.add_flushes([message])
+    change = BucketChange(partition=b"", bucket=0, added=files, changelog=(changelog,))
+    tally.add_flushes([change])
     tally.add_flushes([])
     assert tally.metrics(CompactionMetrics()).write_amplification == 1.0
     tally.add_compactions([a_report(300, 250, 0.5)])

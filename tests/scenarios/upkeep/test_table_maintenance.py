@@ -128,8 +128,8 @@ def test_beside_the_job_one_expiry_runs_at_a_time_and_commits_do_not_wait(tmp_pa
 def write_more(table: FileStoreTable) -> None:
     commit = StreamTableCommit(table, "another", CompactInCaller(table))
     first = commit.follow_and_wait()
-    messages = write_changes(table, [("+I", {"k": 1, "v": "y"})], first)
-    commit.commit_epoch((commit.last_identifier or 0) + 1, messages)
+    changes = write_changes(table, [("+I", {"k": 1, "v": "y"})], first)
+    commit.commit_epoch((commit.last_identifier or 0) + 1, changes)
 
 
 def test_a_consumer_that_is_forgotten_keeps_nothing_any_more(tmp_path: Path) -> None:

@@ -182,22 +182,22 @@ class Job(RuleBasedStateMachine):
         before, is_known = self.runs(), self.commit.last_identifier is not None
         first = self.commit.follow_and_wait()
         rows = self.rows_of(changes)
-        messages = write_changes(self.table, rows, first) if rows else []
+        bucket_changes = write_changes(self.table, rows, first) if rows else []
         if overtaken == "writing":
             self.rival.compact_due()
         elif overtaken:
             quiet = [lambda: None] * (overtaken == "2nd")
             self.overtaken.before[:] = [self.rival.compact_due, *quiet]
         try:
-            self.commit.commit_epoch(self.epoch, messages)
+            self.commit.commit_epoch(self.epoch, bucket_changes)
         except CompactionError:
             # The epoch is not in the table; the next process does it again.
             assert max(self.executor.failures.values()) >= FAILURES_MAX
             self.restart()
-            messages = (
+            bucket_changes = (
                 write_changes(self.table, rows, self.commit.follow_and_wait()) if rows else []
             )
-            self.commit.commit_epoch(self.epoch, messages)
+            self.commit.commit_epoch(self.epoch, bucket_changes)
         self.executor.uncommitted.clear()
         self.overtaken.before.clear()
         self.epoch += 1
@@ -212,8 +212,8 @@ class Job(RuleBasedStateMachine):
     def another_writes(self, changes: list[tuple[str, int]], compacts: bool) -> None:
         first = self.rival.follow_and_wait()
         rows = self.rows_of(changes)
-        messages = write_changes(self.table, rows, first) if rows else []
-        self.rival.commit_epoch(self.rival_epoch, messages)
+        bucket_changes = write_changes(self.table, rows, first) if rows else []
+        self.rival.commit_epoch(self.rival_epoch, bucket_changes)
         self.rival_epoch += 1
         self.take_in(changes, rows)
         if compacts:

@@ -63,10 +63,10 @@ class RandomHistory:
         stream = self._stream(user)
         changes = self._changes(DAYS)
         first = stream.follow_and_wait()
-        messages = write_changes(self.table, changes, first) if changes else []
+        bucket_changes = write_changes(self.table, changes, first) if changes else []
         watermark = self.rng.choice([None, self.rng.randrange(1000)])
         done = stream.commit_epoch(
-            self._epochs[user], messages, properties={"by": user}, watermark=watermark
+            self._epochs[user], bucket_changes, properties={"by": user}, watermark=watermark
         )
         self._epochs[user] += 1
         self._note(watermark)

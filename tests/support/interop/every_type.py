@@ -129,5 +129,5 @@ def theirs(paimon_java: PaimonJava, writer: TableWriter, changes: list[Change], 
 def attempt(writer: TableWriter, epoch: int, changes: list[Change]) -> None:
     """An epoch of ours beside those of others."""
     first = writer.commit.follow_and_wait()
-    messages = write_changes(writer.table, changes, first)
-    writer.commit.commit_epoch(epoch, messages)
+    bucket_changes = write_changes(writer.table, changes, first)
+    writer.commit.commit_epoch(epoch, bucket_changes)

@@ -179,8 +179,8 @@ class TableWriter:
             return None
         first = self.commit.follow_and_wait()
         changes, basis = self.model.changes[epoch], self.commit.buckets.basis
-        messages = write_changes(self.table, changes, first, basis) if changes else []
-        return self.commit.commit_epoch(epoch, messages, basis=basis)
+        bucket_changes = write_changes(self.table, changes, first, basis) if changes else []
+        return self.commit.commit_epoch(epoch, bucket_changes, basis=basis)
 
     def replay(self) -> None:
         """Restart and process whatever is missing."""

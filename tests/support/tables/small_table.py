@@ -100,8 +100,8 @@ class SmallTable:
         """Write changes, in order, and commit them; compactions that are due begin."""
         first = self.committer.follow_and_wait()
         basis = self.committer.buckets.basis
-        messages = write_changes(self.table, changes, first, basis) if changes else []
-        self.committer.commit_epoch(self.epoch, messages, properties=properties, basis=basis)
+        bucket_changes = write_changes(self.table, changes, first, basis) if changes else []
+        self.committer.commit_epoch(self.epoch, bucket_changes, properties=properties, basis=basis)
         self.epoch += 1
 
     def compact(self) -> None:
@@ -139,16 +139,16 @@ def write_changes(
     for place, bucket in enumerate(buckets):
         partition = serialize_arrow_row(parts, schema.partition_type.types, place)
         places.setdefault((partition, bucket), []).append(place)
-    messages = []
+    bucket_changes = []
     for (partition, bucket), indices in places.items():
         writer = bucket_writer(table, partition, bucket, next_sequence_number=first)
         try:
             writer.write(batch.take(pa.array(indices)))
-            messages.append(flushed_files(writer, partition, bucket))
+            bucket_changes.append(flushed_files(writer, partition, bucket))
         except BaseException:
             writer.abort()
             raise
-    return messages
+    return bucket_changes
 
 
 def small_table(

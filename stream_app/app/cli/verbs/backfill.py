@@ -20,7 +20,7 @@ from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
 from stream_app.app.ops.check.database_sums import summed_database
 from stream_app.app.ops.check.job_sums import JobSums
-from stream_app.app.ops.recorded_tables import choice_of, splitter_of, state_of_job
+from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=splitter_of(tables, table),
+        splitter=recorded_splitter(tables, table),
         choice=choice_of(tables),
         # A backfill of some keys does not finish a record.
         quarantines=[] if args.keys else _open_quarantines(tables, folder, table.location),
@@ -162,7 +162,7 @@ def _backfill_from_database(
                 source=topics,
                 rules=tables.table_config(table.name, table.schema.fields),
                 topics=state.source_tables_of(tables.state_key(table.name)),
-                splitter=splitter_of(tables, table),
+                splitter=recorded_splitter(tables, table),
                 choice=choice_of(tables),
             ),
             wait_s=duration_argument("--wait", args.wait) / 1000,

@@ -31,8 +31,8 @@ from stream_app.app.ops.recorded_tables import (
     choice_of,
     loaded_tables,
     paths_of,
+    recorded_splitter,
     refused_sources,
-    splitter_of,
     state_of_job,
     warnings_of,
 )
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         with scratch_folder("check") as folder:
             comparison = Comparison(folder, progress, loaded_tables(tables))
             compared = comparison.add(table, source, rules, choice_of(tables))
-            comparison.read(splitter_of(tables, table))
+            comparison.read(recorded_splitter(tables, table))
             code = _check_one(args, table, compared, progress)
         if tables is not None:
             _print_warnings(args, warnings_of(tables), table.label)
@@ -286,7 +286,7 @@ def _check_all(
         for _, table, outcome in comparisons
         if table and not isinstance(outcome, StreamAppError)
     ]
-    comparison.read(splitter_of(tables, *compared_tables))
+    comparison.read(recorded_splitter(tables, *compared_tables))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     details: list[str] = []
     for path, table, compared in comparisons:

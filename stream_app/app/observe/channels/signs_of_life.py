@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock
 
 QUIET_SECONDS = 7.0
-_LOOK_SECONDS = 0.5
+_CHECK_INTERVAL_S = 0.5
 _LOG = logging.getLogger("stream_app")
 
 
@@ -91,7 +91,7 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     line_watch = _LineWatch(signs)
 
     def log_due_lines() -> None:
-        while not ended.wait(_LOOK_SECONDS):
+        while not ended.wait(_CHECK_INTERVAL_S):
             if line := signs.line_due():
                 _LOG.info(line)
 

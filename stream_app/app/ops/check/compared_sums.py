@@ -19,7 +19,7 @@ from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 
 ROWS_MAX = 200_000
 """The maximum number of rows in differing groups that are hashed one by one."""
-_LOOK_S = 2.0
+_RETRY_INTERVAL_S = 2.0
 
 Versions = Mapping[bytes, HashedRows]
 """The rows of each key."""
@@ -108,7 +108,7 @@ def compare_sums(
     differing_keys, moving_keys = _differing_keys(table_rows, first_rows), set[bytes]()
     deadline = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline:
-        clock.sleep(_LOOK_S)
+        clock.sleep(_RETRY_INTERVAL_S)
         table_rows = group_by_key(table.rows(read_groups))
         source_rows = group_by_key(source.rows(read_groups))
         moving_keys |= {

@@ -16,7 +16,7 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.check.source_replay import own_messages
-from stream_app.app.ops.recorded_tables import splitter_for
+from stream_app.app.ops.recorded_tables import named_splitter
 from stream_app.app.ops.replay.later_changes import ReadRange, topic_reader
 from stream_app.app.ops.replay.record_replay import Replay, as_messages
 from stream_app.app.table_setup.job_catalog import open_job_table
@@ -159,7 +159,7 @@ class _DatabaseReplays:
         self, name: str, where: KafkaPartition, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Implements `ReadRange` for the messages of one table."""
-        splitter = splitter_for(self.tables, [name], self.origins)
+        splitter = named_splitter(self.tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
     def _belong_to(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:

@@ -10,7 +10,7 @@ import pytest
 from stream_app.app.cli.arguments.named_table import open_named_job_table
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.recorded_tables import splitter_of
+from stream_app.app.ops.recorded_tables import recorded_splitter
 from stream_app.errors import TableNotFoundError, UsageError
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
@@ -48,7 +48,7 @@ def test_the_only_table_of_a_job(job: DatabaseJob) -> None:
 def test_without_the_checkpoint_a_shards_source_table_is_not_guessed(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, merge_shards=False)
     job.run(*creates("shop.orders", [1]))
-    assert splitter_of(job.database, job.table("shop_orders")) is not None
+    assert recorded_splitter(job.database, job.table("shop_orders")) is not None
     elsewhere = replace(job.database, checkpoint=str(tmp_path / "other"))
     with pytest.raises(UsageError, match="does not record which source tables"):
-        splitter_of(elsewhere, job.table("shop_orders"))
+        recorded_splitter(elsewhere, job.table("shop_orders"))

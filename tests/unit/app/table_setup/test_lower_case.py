@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.ops.recorded_tables import splitter_of
+from stream_app.app.ops.recorded_tables import recorded_splitter
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.message_format_registry import FORMATS
 from tests.support.jobs.database_job import DatabaseJob
@@ -103,7 +103,7 @@ def test_a_second_reading_of_the_topic_leaves_the_refused_table_out(tmp_path: Pa
     """Messages of the refused table may precede those of the table that has the name."""
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))
-    splitter = splitter_of(job.database, job.table("orders"))
+    splitter = recorded_splitter(job.database, job.table("orders"))
     first, second = spelled("shop.Orders", 2), spelled("shop.orders", 1)
     job.sent[:] = [first, second]
     parts = list(splitter.split(job.messages(0, 2)))
