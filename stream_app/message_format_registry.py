@@ -1,7 +1,7 @@
 """Registers the CDC formats by their names; no other module knows them all.
 
 A new format is a module of `cdc` that declares a `FormatDeclaration`, and its name in a tuple below
-of which `FORMATS` is made. `message_format` adds the steps that any format may need.
+of which `FORMATS` is made. The function `message_format` adds the steps that any format may need.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def ingest(
     """
     with ExitStack() as stack:
         signs = stack.enter_context(signs_of_life(clock))
-        signs.begin("topics, table and checkpoint are looked at")
+        signs.begin("the job checks topics, table and checkpoint")
         checks = JobChecks(
             job_tables=job_tables, stream=stream, clock=clock, open_folder=session.folder
         )

@@ -1,6 +1,6 @@
 """The script for ``spark-submit``: ``spark-submit … stream_app/app/submit/ingest.py --conf FILE``.
 
-It has a separate folder, because Spark puts the script's folder first on the import path.
+Spark puts this folder first on the import path, so no module in it has the name of a library.
 """
 
 from __future__ import annotations

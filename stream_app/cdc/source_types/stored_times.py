@@ -34,7 +34,7 @@ def stored_type(
     digits: int | None = None,
     sends_text: bool = False,
 ) -> StoredType:
-    """Return the type that stores each value of the source exactly.
+    """Return the type that stores each value of the source exactly, or as ``inexact`` says.
 
     Args:
         data_type: the nearest type of Paimon.

@@ -50,7 +50,7 @@ class JobMoment:
 def alive_problems(state: JobMoment) -> list[str]:
     """Return the reasons to restart the process; empty if the process is alive."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
-        return [f"the job has not looked at its stream for {state.silent_s:.0f} s"]
+        return [f"the job has not checked its stream for {state.silent_s:.0f} s"]
     return []
 
 
@@ -58,10 +58,10 @@ def staleness_problems(state: SourceState, max_staleness_s: float, trigger_s: fl
     """Return reasons why the tables may be behind; see `ready_problems`."""
     problems = []
     if state.looked_s is None:
-        problems.append("the source has not been looked at yet")
+        problems.append("the job has not checked the source yet")
     elif state.looked_s > max(max_staleness_s, trigger_s + POLL_S):
         problems.append(
-            f"the source has not been looked at for {state.looked_s:.0f} s: an epoch takes long, "
+            f"the job has not checked the source for {state.looked_s:.0f} s: an epoch takes long, "
             "or the broker does not answer"
         )
     if state.stale_s is not None and state.stale_s > max_staleness_s:

@@ -48,7 +48,7 @@ def test_health_says_why_it_fails() -> None:
         )
         assert answers("/healthz") == (200, "ok\n")
         clock.sleep(121)
-        hangs = "the job has not looked at its stream for 121 s\n"
+        hangs = "the job has not checked its stream for 121 s\n"
         assert answers("/healthz") == (503, hangs)
         assert answers("/readyz")[1].startswith(hangs)
         health.note_heartbeat(False)
@@ -76,7 +76,7 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
     def problems(trigger_s: float = 5) -> list[str]:
         return staleness_problems(metrics.source.state(), 300, trigger_s)
 
-    assert problems() == ["the source has not been looked at yet"]
+    assert problems() == ["the job has not checked the source yet"]
     metrics.note_progress(SourceProgress(0, 1, 7, {}, {}), 0)
     assert problems() == ["7 messages wait, and no epoch is committed yet"]
     counts = DecodeCounts(ends={("t", 0): PartitionEnd(7, 0)})
@@ -85,7 +85,7 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
     assert problems() == []
     clock.sleep(301)
     assert problems() == [
-        "the source has not been looked at for 301 s: an epoch takes long, or the broker does not "
+        "the job has not checked the source for 301 s: an epoch takes long, or the broker does not "
         "answer",
         "a table is 301 s behind its source; stream.max-staleness is 300 s",
     ]
