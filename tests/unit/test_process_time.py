@@ -77,7 +77,7 @@ PARENTS = {DAEMON: JOB, WORKER: DAEMON, TOOL: JOB}
         pytest.param({JOB: (5, 3), WORKER: (95, 0)}, {JOB: (5, 3)}, 95, id="an orphan ends"),
     ],
 )  # fmt: skip
-def test_lost_ticks(
+def test_ticks_of_ended_processes_count_as_lost(
     before: dict[tuple[int, int], tuple[int, int]],
     now: dict[tuple[int, int], tuple[int, int]],
     lost: int,

@@ -47,7 +47,7 @@ def spark_log(folder: Path) -> dict[str, str]:
         ("lag ", 2.0),  # nothing comes in
     ],
 )
-def test_a_job(tmp_path: Path, when: str | None, after_s: float) -> None:
+def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after_s: float) -> None:
     command = a_job(tmp_path, 200)
     done = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
     done.check()
@@ -94,7 +94,7 @@ def large_table(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("verb", ["read", "changelog --follow"])
 @pytest.mark.parametrize("after_s", [0.1, 0.5, 1.2])
-def test_a_reader(large_table: str, tmp_path: Path, verb: str, after_s: float) -> None:
+def test_ctrl_c_ends_a_reader(large_table: str, tmp_path: Path, verb: str, after_s: float) -> None:
     name, *more = verb.split()
     command = (*COMMAND, name, large_table, *more)
     interrupted(command, tmp_path, after_s=after_s, may_end=name == "read").check()
@@ -106,7 +106,7 @@ def test_a_reader(large_table: str, tmp_path: Path, verb: str, after_s: float) -
 @pytest.mark.parametrize(
     ("when", "after_s"), [("starting a Kafka broker", 1.0), ("starting the job", 8.0)]
 )
-def test_the_demo(tmp_path: Path, when: str, after_s: float) -> None:
+def test_ctrl_c_ends_the_demo_with_its_processes(tmp_path: Path, when: str, after_s: float) -> None:
     command = (sys.executable, "-P", "-m", "stream_app", "demo", "--records", "20000")
     done = interrupted(command, tmp_path, when=when, after_s=after_s)
     done.check()

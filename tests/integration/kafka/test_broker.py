@@ -120,7 +120,7 @@ def test_a_recreated_topic_has_another_id(kafka_broker: EmbeddedBroker) -> None:
     ) == [name]
 
 
-def test_offsets(kafka_broker: EmbeddedBroker) -> None:
+def test_a_broker_gives_the_offsets_of_each_partition(kafka_broker: EmbeddedBroker) -> None:
     name = new_topic(kafka_broker, partitions=2)
     produce(kafka_broker, name, [(b"k", b"%d" % number) for number in range(5)], partition=1)
     with BrokerConnection(kafka_broker.bootstrap, {}) as connection:

@@ -67,7 +67,7 @@ def test_a_newer_snapshot_is_read_instead() -> None:
 
 
 def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
-    """At each step another writer commits a snapshot, and an expiry deletes all others."""
+    """The same race, but of a writer that has rows to commit."""
     table = memory_table(OPTIONS).with_options({"write-only": "true"})
     for epoch in range(3):
         TableWriter(table, user=f"before {epoch}").write([("+I", {"k": epoch, "v": "before"})])

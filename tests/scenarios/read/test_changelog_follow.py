@@ -59,7 +59,7 @@ def waiting(small: SmallTable, each_wait: Callable[[int], bool]) -> Iterator[Cha
     return changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped))
 
 
-def test_bounds(small: SmallTable) -> None:
+def test_a_changelog_has_the_snapshots_between_its_bounds(small: SmallTable) -> None:
     table = PaimonTable(small.table)
     assert keys_and_values(table.changelog()) == []
     commit(small, "a", "b", "c")

@@ -92,7 +92,7 @@ def test_types_have_hives_names(paimon: str, hive: str) -> None:
         (",", "the Hive catalog has no address"),
     ],
 )
-def test_addresses(uris: str, expected: str) -> None:
+def test_each_address_of_a_metastore_has_host_and_port(uris: str, expected: str) -> None:
     try:
         result = " ".join(map(str, addresses(uris)))
     except UsageError as error:

@@ -37,10 +37,10 @@ def test_all_reasons_that_the_tests_of_messages_show() -> None:
         ("the sky is falling", OTHER),
     ],
 )
-def test_kinds(reason: str, kind: str) -> None:
+def test_each_reason_has_a_kind(reason: str, kind: str) -> None:
     assert reason_kind(reason) == kind
     assert kind in REASON_KINDS
 
 
-def test_counts() -> None:
+def test_reasons_are_counted_by_their_kind() -> None:
     assert reason_counts(["is empty", "is empty", "x"]) == {"not-json": 2, "other": 1}

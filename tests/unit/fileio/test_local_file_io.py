@@ -149,7 +149,7 @@ def test_background_sync_waits_and_raises_the_failure(tmp_path: Path) -> None:
         ("/a/100%25", "/a/100%25"),
     ],
 )
-def test_locations(location: str, path: str) -> None:
+def test_a_local_location_gives_its_path(location: str, path: str) -> None:
     assert local_path(location) == path
 
 

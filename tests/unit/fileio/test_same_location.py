@@ -46,7 +46,7 @@ def test_a_local_folder(table: Path, written: str) -> None:
         ("hdfs:///shop.db/t", "hdfs://nn/shop.db/u", False),
     ],
 )
-def test_a_store(location: str, other: str, *, same: bool) -> None:
+def test_each_store_compares_its_locations(location: str, other: str, *, same: bool) -> None:
     assert is_same_location(location, other) is same
     assert is_same_location(other, location) is same
 

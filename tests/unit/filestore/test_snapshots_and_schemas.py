@@ -60,7 +60,7 @@ def test_names_of_others_are_passed_over(table: FileStoreTable) -> None:
     assert table.schemas.ids() == [0]
 
 
-def test_no_snapshots(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_snapshots(tmp_path: Path) -> None:
     manager = SnapshotManager(open_empty(tmp_path).file_io, str(tmp_path / "none"))
     assert (manager.latest_id(), manager.earliest_id(), manager.latest()) == (None, None, None)
     assert list(manager.backwards()) == []

@@ -50,7 +50,9 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
          [None, Decimal("0E-38")]),
     ],
 )  # fmt: skip
-def test_values(stored: str, wanted: str, values: list[Any], expected: list[Any]) -> None:
+def test_a_cast_gives_a_value_of_the_wanted_type(
+    stored: str, wanted: str, values: list[Any], expected: list[Any]
+) -> None:
     assert cast(stored, wanted, values) == expected
 
 

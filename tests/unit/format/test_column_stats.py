@@ -127,7 +127,7 @@ def test_no_bounds_when_the_maximum_cannot_be_raised() -> None:
         pytest.param("full", {"c": ("long text " * 9, "long text " * 9, 1)}, id="full"),
     ],
 )
-def test_mode(mode: str, expected: Described) -> None:
+def test_the_mode_limits_the_stats_of_a_column(mode: str, expected: Described) -> None:
     assert of_one_column("STRING", ["long text " * 9, None], mode=mode) == expected
 
 

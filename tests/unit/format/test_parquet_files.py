@@ -180,7 +180,7 @@ def test_no_encoding_that_java_cannot_read() -> None:
         ("snappy", "SNAPPY"),
     ],
 )
-def test_codec(option: str, codec: str) -> None:
+def test_the_option_chooses_the_codec(option: str, codec: str) -> None:
     metadata = pq.read_metadata(
         io.BytesIO(written(rows_of(file_schema(), 10), file_compression=option))
     )

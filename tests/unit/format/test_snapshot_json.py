@@ -58,7 +58,9 @@ def test_the_least_snapshot_that_java_reads() -> None:
         pytest.param(0, 0, id="zero"),
     ],
 )
-def test_watermark(watermark: int, expected: int | None) -> None:
+def test_a_watermark_survives_and_its_least_value_means_none(
+    watermark: int, expected: int | None
+) -> None:
     snapshot = decode_snapshot(bytes_of(watermark=watermark))
     assert snapshot.watermark == expected
     assert decode_snapshot(encode_snapshot(snapshot)) == snapshot

@@ -42,7 +42,7 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ],
     ids=["usage", "failure", "interrupt"],
 )
-def test_errors(
+def test_each_error_has_its_exit_code_and_text(
     verb: Any, capsys: pytest.CaptureFixture[str], thrown: BaseException, code: int, said: str
 ) -> None:
     def run(_: object) -> int:
@@ -77,7 +77,9 @@ def test_a_verb_that_is_missing_breaks_no_other(
 
 
 @pytest.mark.parametrize("argv", [[], ["frobnicate"], ["try", "--nonsense"]])
-def test_wrong_use(verb: Any, capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
+def test_a_wrong_command_line_prints_the_usage(
+    verb: Any, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
     assert main(argv, verbs=VERBS) == 2
     assert "usage: stream-app" in capsys.readouterr().err
 

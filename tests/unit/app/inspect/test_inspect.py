@@ -138,11 +138,11 @@ def test_options_say_whether_they_are_set(tmp_path: Path) -> None:
     ("size", "text"),
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**31, "2.0 GiB"), (2**50, "1024.0 TiB")],
 )
-def test_sizes(size: int, text: str) -> None:
+def test_a_size_has_the_unit_that_suits_it(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
-def test_times() -> None:
+def test_a_time_is_written_with_milliseconds() -> None:
     assert time_text(1_767_225_600_001) == "2026-01-01T00:00:00.001Z"
     assert time_text(-1, zone="") == "1969-12-31T23:59:59.999"
     assert time_text(None) is None

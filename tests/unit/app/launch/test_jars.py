@@ -124,7 +124,7 @@ def test_a_set_that_names_every_jar_needs_no_pom(
         assert (home / "ivy.xml").read_text().count(f'conf="{conf}"') == 2
 
 
-def test_no_java(cache: JarCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_named(cache: JarCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     with pytest.raises(StreamAppError, match=r"no 'java' in JAVA_HOME \(/nowhere\)"):
         cache.resolve(PAIR)
@@ -159,7 +159,9 @@ def test_modules_of_spark(version: str, revisions: list[str]) -> None:
     assert [source.revision, provider.revision] == revisions
 
 
-def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_variable_chooses_the_folder_of_jars(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("STREAM_APP_JARS", str(tmp_path / "j"))
     assert jars.jar_folder() == tmp_path / "j"
     monkeypatch.delenv("STREAM_APP_JARS")
@@ -169,7 +171,7 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert jars.jar_folder(installed) == tmp_path / "x" / "stream_app" / "jars"
 
 
-def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_set_prints_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert jars.main(["spark-kafka", "nonsense"]) == 2
     assert "spark-kafka|s3a" in capsys.readouterr().err
 

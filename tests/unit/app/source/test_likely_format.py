@@ -72,7 +72,7 @@ MONGO = (
         (b'{"schema":null,"payload":{"op":"c","after":{}}}', "debezium-json"),
     ],
 )
-def test_one_message(value: bytes, expected: str | None) -> None:
+def test_one_message_shows_its_format(value: bytes, expected: str | None) -> None:
     assert likely_format([value]) == expected
 
 

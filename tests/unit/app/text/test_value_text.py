@@ -22,19 +22,19 @@ def parsed(column: pa.Array) -> list[object]:
 
 
 @given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))))
-def test_strings(values: list[str | None]) -> None:
+def test_a_text_of_a_string_is_json(values: list[str | None]) -> None:
     assert parsed(pa.array(values, pa.string())) == values
 
 
 @given(st.lists(st.none() | st.binary()))
-def test_bytes(values: list[bytes | None]) -> None:
+def test_a_text_of_bytes_is_base64(values: list[bytes | None]) -> None:
     texts = parsed(pa.array(values, pa.binary()))
     assert [None if text is None else base64.b64decode(str(text)) for text in texts] == values
 
 
 @given(st.lists(st.none() | st.integers(1 - 10**38, 10**38 - 1)), st.integers(0, 38))
 @settings(max_examples=200)
-def test_decimals(unscaled: list[int | None], scale: int) -> None:
+def test_a_text_of_a_decimal_keeps_each_digit(unscaled: list[int | None], scale: int) -> None:
     """The text keeps trailing zeros, and has no exponent where Arrow writes one."""
     values = [
         None if v is None else Decimal((int(v < 0), tuple(map(int, str(abs(v)))), -scale))
@@ -49,7 +49,7 @@ def test_decimals(unscaled: list[int | None], scale: int) -> None:
 
 
 @given(st.lists(st.none() | st.floats()))
-def test_doubles(values: list[float | None]) -> None:
+def test_a_text_of_a_double_gives_the_same_double(values: list[float | None]) -> None:
     texts = json_texts(pa.array(values, pa.float64())).to_pylist()
     for value, text in zip(values, texts, strict=True):
         read = json.loads(text)
@@ -65,7 +65,7 @@ def test_doubles(values: list[float | None]) -> None:
 
 
 @given(st.lists(st.none() | INT64))
-def test_integers(values: list[int | None]) -> None:
+def test_a_text_of_an_integer_gives_the_same_integer(values: list[int | None]) -> None:
     assert parsed(pa.array(values, pa.int64())) == values
 
 

@@ -126,7 +126,7 @@ def check(column_type: str, text: str, want: Any, **options: str) -> None:
         ("TIMESTAMP_LTZ(6)", '"infinity"', BAD),
     ],
 )
-def test_value(column_type: str, text: str, want: Any) -> None:
+def test_each_value_gets_the_type_of_its_column(column_type: str, text: str, want: Any) -> None:
     if column_type.startswith("TIMESTAMP_LTZ") and isinstance(want, dt.datetime):
         want = want.replace(tzinfo=UTC)
     check(column_type, text, want)
@@ -168,7 +168,7 @@ def test_value(column_type: str, text: str, want: Any) -> None:
         ("precise", "2.5", D("2.5000")),
     ],
 )
-def test_decimal(mode: str, text: str, want: Any) -> None:
+def test_each_mode_of_decimals_keeps_their_value(mode: str, text: str, want: Any) -> None:
     check("DECIMAL(30,4)", text, want, **{"decimal.handling.mode": mode})
 
 

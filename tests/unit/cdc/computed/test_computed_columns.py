@@ -72,7 +72,7 @@ def test_fields_of_a_timestamp(values: list[Any]) -> None:
 
 
 @given(st.lists(st.none() | instants, min_size=1))
-def test_date_format(values: list[Any]) -> None:
+def test_date_format_writes_times_by_its_pattern(values: list[Any]) -> None:
     for pattern, model in (
         ("yyyy-MM-dd", "%Y-%m-%d"),
         ("yyyyMMddHH", "%Y%m%d%H"),
@@ -134,7 +134,9 @@ def test_truncate_decimals(unscaled: list[Any], width: int) -> None:
 
 
 @given(st.lists(st.none() | texts), st.integers(0, 6), st.none() | st.integers(1, 6))
-def test_substring(values: list[Any], begin: int, more: int | None) -> None:
+def test_substring_returns_characters_of_a_text(
+    values: list[Any], begin: int, more: int | None
+) -> None:
     end = None if more is None else begin + more
 
     def model(text: str) -> str:
@@ -147,7 +149,7 @@ def test_substring(values: list[Any], begin: int, more: int | None) -> None:
 
 
 @given(st.lists(st.none() | texts))
-def test_trim(values: list[Any]) -> None:
+def test_trim_removes_blanks_at_both_ends(values: list[Any]) -> None:
     blanks = "".join(map(chr, range(33)))
     assert outcomes("trim(c)", STRING, values) == of_each(values, lambda text: text.strip(blanks))
 

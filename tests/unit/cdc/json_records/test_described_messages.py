@@ -73,7 +73,7 @@ def test_columns_that_come_and_go(name: str, topic: str, key: tuple[str, ...]) -
     assert rows[len(PRODUCTS) :] in ([], DROPPED)
 
 
-def test_plain_rows() -> None:
+def test_plain_rows_become_inserts() -> None:
     assert described("json", "json.evolution") == (
         {"a": "STRING", "b": "STRING", "event_tm": "STRING", "c": "STRING"},
         (),
@@ -94,7 +94,7 @@ def test_goldengate_events() -> None:
     assert [row[4] for row in rows[3:]] == ["5.1", "8.1", "8.1"]
 
 
-def test_canal_events() -> None:
+def test_canal_events_become_rows_with_their_kinds() -> None:
     columns, keys = described("canal-json", "canal.event")
     assert keys == ("_id",)
     assert columns == {

@@ -67,7 +67,7 @@ def test_decimals_have_the_scale_of_the_schema(registry: Registry) -> None:
     assert str(amount) == "4.82"
 
 
-def test_random_bytes_end_nothing_and_harm_no_other(registry: Registry, seed: int) -> None:
+def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     numbers = registry.add(ROW), registry.add(KEY)
     good = encoded(numbers[0], ROW, {**a_row(rng), "amount": None, "at": 0, "day": 0})

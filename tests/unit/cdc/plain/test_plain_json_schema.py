@@ -75,7 +75,7 @@ def test_the_head_changes_no_row(registry: Registry, seed: int) -> None:
     assert [record["value"] for record in bad] == [values[record["offset"]] for record in bad]
 
 
-def test_random_bytes_end_nothing_and_harm_no_other(registry: Registry, seed: int) -> None:
+def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     number = registry.add(SCHEMA, schemaType="JSON")
     good = framed(number, b'{"id":1,"name":"Ada","price":1.5,"at":null,"flag":true,"f":0.5}')

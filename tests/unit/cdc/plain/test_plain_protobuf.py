@@ -133,7 +133,7 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
         assert cells[9:12] == [message.raw, message.small, message.wide]
 
 
-def test_random_bytes_end_nothing_and_harm_no_other(registry: Registry, seed: int) -> None:
+def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     schema = registered(registry)
     good = protobuf_bytes(schema, [0], {**a_row(rng), "at": None, "large": 1})

@@ -87,6 +87,6 @@ def test_wrong_aliases(aliases: str, options: dict[str, str], wrong: str) -> Non
         decoded(created(id=1), aliases=aliases, **options)
 
 
-def test_no_alias() -> None:
+def test_empty_aliases_are_left_out() -> None:
     assert parse_aliases("") == {}
     assert parse_aliases("a=b,") == {"a": "b"}

@@ -132,7 +132,7 @@ def _debezium(rng: random.Random) -> str:
 @pytest.mark.parametrize(
     ("name", "make"), [("cloudevents", _plain), ("debezium-cloudevents", _debezium)]
 )
-def test_random_bytes_end_nothing_and_harm_no_other(
+def test_random_bytes_stop_no_job_and_harm_no_other_message(
     name: str, make: Callable[[random.Random], str], seed: int
 ) -> None:
     rng = random.Random(seed)

@@ -25,12 +25,14 @@ from tests.support.tables.small_table import StandingClock
         (60, [(60, 50)], "epochs of 15.0 s do not keep rows fresher than 60 s"),
     ],
 )
-def test_choice(freshness: float, epochs: list[tuple[float, float]], expected: str) -> None:
+def test_the_pace_keeps_rows_fresh_if_epochs_can(
+    freshness: float, epochs: list[tuple[float, float]], expected: str
+) -> None:
     times = [PastEpochTimes(covers=covers, took=took) for covers, took in epochs]
     assert chosen_pace(freshness, times).text().startswith(expected)
 
 
-def test_reason() -> None:
+def test_the_pace_gives_its_reason() -> None:
     text = chosen_pace(60, [PastEpochTimes(40, 9.04), PastEpochTimes(38, 10.02)]).text()
     assert text == (
         "epochs of 48.0 s keep rows fresher than 60 s: the slowest of the last 2 took 10.0 s"

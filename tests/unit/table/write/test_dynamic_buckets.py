@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
+from stream_app.format.hash_index import Hashes
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.dynamic_buckets import HashCache, added_hashes, known_buckets
@@ -77,12 +77,3 @@ def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> No
     Path(table.paths.index_file(b"", 2, entries[2].index_file)).unlink()
     with pytest.raises(CorruptFileError, match="is missing"):
         cache.read(table, entries[2])
-
-
-def test_bytes_are_those_of_java() -> None:
-    """`IntFileUtils`: the largest byte first, in any order."""
-    data = bytes.fromhex("00000102 ffffffff 7fffffff 80000000")
-    assert decode_hashes(data, 4).tolist() == [-(2**31), -1, 258, 2**31 - 1]
-    assert encode_hashes(np.array([258, -1], np.int32)) == data[:8]
-    with pytest.raises(CorruptFileError, match="has 16 bytes, its index manifest says 5 hashes"):
-        decode_hashes(data, 5)
