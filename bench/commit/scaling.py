@@ -51,7 +51,7 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.bucket_coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import EpochOutcome, StreamTableCommit
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.tables.small_table import small_table
@@ -195,7 +195,7 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
     builder.start()
     builder.join()
     assert builder.exitcode == 0
-    opened = open_table(location)
+    opened = open_file_store_table(location)
     return FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
 
 

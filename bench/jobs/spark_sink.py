@@ -25,7 +25,7 @@ import numpy as np
 
 from bench.goal import Goal
 from bench.process_time import run_metered
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.table_writer import read_rows
 
 CORES = 2
@@ -151,7 +151,7 @@ def _ours(job: dict[str, Any]) -> dict[str, Any]:
     watch.start()
     ingest_program.run(job_parts(load_config(conf, [], {}), events), SystemClock())
     between = began[0], time.monotonic()
-    rows = read_rows(open_table(str(folder / "warehouse/db.db/t")))
+    rows = read_rows(open_file_store_table(str(folder / "warehouse/db.db/t")))
     return {"between": between, "rows": len(rows), "total": sum(row["n"] for row in rows)}
 
 

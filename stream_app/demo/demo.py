@@ -40,7 +40,7 @@ from stream_app.demo.proof import iceberg_side, source_side, table_side
 from stream_app.demo.shop import ALTERS, TABLES, Shop
 from stream_app.demo.story import story
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.read.split_read import SplitRead
 from stream_app.version import install_command
 
@@ -296,7 +296,7 @@ class _Demo:
         return self._finish()
 
     def _finish(self) -> int:
-        tables = {name: open_table(str(self._folder.database / name)) for name in TABLES}
+        tables = {name: open_file_store_table(str(self._folder.database / name)) for name in TABLES}
         for part in story(tables):
             self._console.print()
             self._console.print(part)

@@ -20,7 +20,7 @@ from stream_app.demo.proof import TableSide
 from stream_app.errors import TableNotFoundError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 
 
 @dataclass
@@ -46,7 +46,7 @@ class TableProgress:
     def read_snapshots(self) -> None:
         """Read the snapshots that were committed since the last call."""
         try:
-            self._table = self._table or open_table(self.location)
+            self._table = self._table or open_file_store_table(self.location)
         except TableNotFoundError:
             return  # the job has yet to make it
         snapshots = self._table.snapshots

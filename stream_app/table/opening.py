@@ -37,7 +37,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
 
 
-def open_table(
+def open_file_store_table(
     location: str,
     clock: Clock | None = None,
     *,
@@ -77,7 +77,7 @@ def open_in_catalog(
 
     Raises:
         TableNotFoundError: the catalog has no such table.
-        UsageError, StorageError: as `open_table`.
+        UsageError, StorageError: as `open_file_store_table`.
     """
     name, mark, branch = identifier.table.partition(BRANCH_MARK)
     catalog_table = catalog.table(replace(identifier, table=name))
@@ -107,7 +107,7 @@ def open_named_table(
         catalog: options of the catalog.
 
     Raises:
-        TableNotFoundError, UsageError, StorageError: as `open_table` and `open_in_catalog`.
+        TableNotFoundError, UsageError, StorageError: as `open_in_catalog`.
     """
     clock = clock or SystemClock()
     if catalog is not None:
@@ -118,11 +118,11 @@ def open_named_table(
         return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
     if (parts := split_table_name(name)) and not Path(name).exists():
         return open_in_catalog(catalog_of_name(parts[0], clock, os.environ), parts[1], clock)
-    return open_table(name, clock, file_io_options=file_io_options)
+    return open_file_store_table(name, clock, file_io_options=file_io_options)
 
 
 def _open(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
-    table = open_table(
+    table = open_file_store_table(
         catalog_table.location,
         clock,
         file_io_options=catalog_table.file_io_options,
@@ -227,7 +227,7 @@ def create_or_open(
     """Create the table if it does not exist; else open it and check that `wanted_schema` fits it.
 
     Raises:
-        UsageError, StorageError: as `open_table` and `open_for_altering`.
+        UsageError, StorageError: as `open_file_store_table` and `open_for_altering`.
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: stream_app cannot write the table.
     """

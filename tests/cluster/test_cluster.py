@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.engines.packed_environment import imports_stream_app, pack_environment
@@ -147,7 +147,7 @@ class ClusterJob:
         newest = {number % KEYS: number for number in range(self.sent)}
         self.s3.copy_to(f"{self.root}/warehouse", self.folder / "warehouse")
         for name in TABLES:
-            table = open_table(str(self.folder / "warehouse" / "ods.db" / name))
+            table = open_file_store_table(str(self.folder / "warehouse" / "ods.db" / name))
             check_chain(table)
             assert sorted(
                 (row["id"], row["state"], row["v"]) for row in read_rows(table)

@@ -21,7 +21,7 @@ from stream_app.format.snapshot_properties.epochs_json import decode_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table as open_store_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.histories.topic_model import Key, Row, TopicModel, changes_by_key, read_row
 from tests.support.judges.paimon_java import PaimonError, PaimonJava
 from tests.support.tables.expiring_table import files_on_disk, files_that_are_named
@@ -192,7 +192,7 @@ def source_end(snapshot: Snapshot) -> dict[int, int] | None:
 def _opened(location: Path) -> FileStoreTable | None:
     if not list((location / "schema").glob("schema-*")):
         return None
-    return open_store_table(str(location), SystemClock())
+    return open_file_store_table(str(location), SystemClock())
 
 
 def _snapshots(table: FileStoreTable) -> list[Snapshot]:

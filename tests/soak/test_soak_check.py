@@ -16,7 +16,7 @@ import pytest
 from bench.shop.shop_orders import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.soak.soak_check import SoakCheck
 from tests.support.histories.topic_model import TopicModel
 from tests.support.judges.paimon_java import PaimonJava
@@ -87,7 +87,7 @@ def data_files(check: SoakCheck) -> list[Path]:
 
 
 def damage(check: SoakCheck) -> Damage:
-    return Damage(open_table(str(check.location)))
+    return Damage(open_file_store_table(str(check.location)))
 
 
 def test_a_right_table_passes_again_and_again(check: SoakCheck) -> None:

@@ -14,8 +14,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
     create_or_open,
     create_or_open_in_catalog,
+    open_file_store_table,
     open_in_catalog,
-    open_table,
 )
 
 
@@ -26,10 +26,10 @@ def open_job_table(tables: JobTables, path: str, clock: Clock | None = None) -> 
         path: the table's path, as `JobTables.path` returns it.
 
     Raises:
-        TableNotFoundError, UsageError, StorageError: see `open_table` and `open_in_catalog`.
+        TableNotFoundError, UsageError, StorageError: see `open_in_catalog`.
     """
     if not tables.catalog:
-        return open_table(path, clock, file_io_options=tables.file_system)
+        return open_file_store_table(path, clock, file_io_options=tables.file_system)
     return open_in_catalog(job_catalog(tables), job_identifier(tables, path), clock)
 
 

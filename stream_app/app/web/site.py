@@ -28,7 +28,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.quarantine.quarantine_folder import Quarantine
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 
 LOCAL_HOST = "127.0.0.1"
 """The default address of pages."""
@@ -193,7 +193,7 @@ class WarehouseSite(Site):
         return path
 
     def _open(self, path: str) -> FileStoreTable:
-        return open_table(path, self.clock, file_io_options=self.options)
+        return open_file_store_table(path, self.clock, file_io_options=self.options)
 
     def _paths(self) -> Mapping[str, str]:
         """``DATABASE.TABLE`` → folder."""

@@ -18,7 +18,7 @@ import pytest
 
 from stream_app import __version__
 from stream_app.app.cli.main import main
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.files.plain_object import plain_object
 from tests.support.suite.datadriven import Case, files, run_file
 from tests.support.tables.small_table import TIME_MS, SmallTable, small_table
@@ -53,7 +53,7 @@ def orders(path: str) -> None:
 def followed(path: str) -> None:
     """The same shop; a consumer has taken the first two commits."""
     orders(path)
-    open_table(path).consumers.reset("search", 3)
+    open_file_store_table(path).consumers.reset("search", 3)
     os.utime(Path(path) / "consumer" / "consumer-search", (TIME_MS / 1000, TIME_MS / 1000))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.judges.paimon_java import PaimonJava
@@ -119,7 +119,11 @@ def test_renames_are_followed_and_no_value_is_lost(
     folder = tmp_path / "warehouse/ods.db"
     assert sorted(path.name for path in folder.iterdir()) == sorted((*TABLES, "done"))
     for table in TABLES:
-        assert list(open_table(str(folder / table)).schema.fields.names) == ["id", "remark", "n"]
+        assert list(open_file_store_table(str(folder / table)).schema.fields.names) == [
+            "id",
+            "remark",
+            "n",
+        ]
         assert _rows(paimon_java.read(folder / table)) == _rows_of(source, table)
     for ghost in ("_ghosted_gho", "_ghosted_ghc", "_osc_new"):
         assert last.output.count(f"{NAME}.{ghost} is left out") <= 2  # in the log, and on the page

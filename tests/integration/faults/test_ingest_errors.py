@@ -21,7 +21,7 @@ from kafka.admin import KafkaAdminClient
 
 from stream_app import open_table
 from stream_app.app.cli.main import main
-from stream_app.table.opening import open_table as open_store_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.brokers.kafka_broker import delete_topic, new_topic
 from tests.support.files.small_disk import make_read_only, make_writable, small_disk
@@ -329,7 +329,7 @@ def test_a_disk_that_becomes_full_while_an_epoch_is_written(
     committed = open_table(str(table)).read().read_all().to_pylist()
     assert len(committed) in range(400, 1600, 400)
     assert {row["id"]: row["v"] for row in committed} == dict(list(sent.items())[: len(committed)])
-    assert plan_orphans(open_store_table(str(table)), 10**15).files == ()
+    assert plan_orphans(open_file_store_table(str(table)), 10**15).files == ()
 
     subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)
     harness.run()

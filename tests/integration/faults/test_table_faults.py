@@ -15,7 +15,7 @@ import pytest
 
 from stream_app import open_table
 from stream_app.errors import CorruptFileError
-from stream_app.table.opening import open_table as open_store_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.files.plain_object import plain_object
 from tests.support.jobs.job_harness import JobHarness, change
 
@@ -89,7 +89,7 @@ def test_a_damaged_manifest_stops_the_job_and_publishes_nothing(harness: JobHarn
     snapshot = json.loads((harness.table / "snapshot" / "snapshot-2").read_text())
     listed = harness.table / "manifest" / snapshot["deltaManifestList"]
     # Not that of the changelog, which a commit has no need to read.
-    (meta,) = open_store_table(str(harness.table)).manifests.read_list(listed.name)
+    (meta,) = open_file_store_table(str(harness.table)).manifests.read_list(listed.name)
     manifest = listed.with_name(meta.file_name)
     harness.send(topic, [change(9, "z")])
     for file in (listed, manifest):

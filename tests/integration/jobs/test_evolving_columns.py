@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, job_conf
 from tests.support.jobs.ingest_server import IngestServer
@@ -109,5 +109,5 @@ def test_a_job_follows_its_source_and_is_killed_behind_a_new_schema(
     assert sorted({snapshot["schemaId"] for snapshot in snapshots})[-1] == 2
     changes = [change for plan in paimon_java.changelog(table) for change in plan.changes]
     assert len(changes) == len(rows()), "no row twice"
-    assert open_table(str(table)).schemas.ids() == [0, 1, 2]
-    sound_report(open_table(str(table)))
+    assert open_file_store_table(str(table)).schemas.ids() == [0, 1, 2]
+    sound_report(open_file_store_table(str(table)))

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.planning.schema.schema_changes import AddColumn
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from tests.support.engines.stream_app_source import frame, rows_of, source
 from tests.support.jobs.job_harness import JobHarness, Message
@@ -72,7 +72,7 @@ def test_messages_become_rows_that_paimon_merges_on(
     theirs = {"id": 1, "tags": ["d"], "counts": [("x", 5)], "items": None, "at": None}
     harness.java.write(harness.table, [("+I", theirs)], identifier=1)
     alter_table(
-        open_table(str(harness.table)),
+        open_file_store_table(str(harness.table)),
         [AddColumn(name="more", data_type=parse_data_type("ARRAY<ROW<v INT>>"))],
     )
     harness.send(topic, [delete(1, tags=["a"], counts={"z": 0}, items=[{"sku": 8}], at=None)])
@@ -85,7 +85,7 @@ def test_messages_become_rows_that_paimon_merges_on(
          "at": {"x": 1.0, "y": None}, "more": [{"v": 1}]},
     ]  # fmt: skip
     location = str(harness.table)
-    assert sound_report(open_table(location)).files
+    assert sound_report(open_file_store_table(location)).files
     merged = harness.java.read(location)
     harness.java.compact(harness.table)  # PyPaimon merges, but undoes nothing
     readers = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.tables.expiring_table import files_on_disk, files_that_are_named
 
@@ -33,7 +33,7 @@ def test_old_snapshots_expire_and_the_job_still_knows_what_it_has_committed(
     assert len(snapshots) <= 3  # two, and the job's newest epoch when two compactions came after it
     # Its APPEND, or the COMPACT that was committed with it and tells the same of the job.
     assert {snapshot.split()[1] for snapshot in snapshots} >= {str(epochs - 1)}
-    table = open_table(str(harness.table))
+    table = open_file_store_table(str(harness.table))
     assert files_on_disk(table) == files_that_are_named(table)
 
     harness.send(topic, [change(99, "new")])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.databases.database_harness import DatabaseHarness, database, same
 from tests.support.jobs.ingest_process import IngestProcess, read_events
 from tests.support.judges.normal_rows import normal_rows
@@ -92,7 +92,8 @@ def _first_tables_are_read_by_all(
         ("id", "BIGINT NOT NULL"), ("v", "STRING"), ("n", "INT")
     ]  # fmt: skip
     buckets = {
-        name: open_table(str(database.table(name))).schema.options["bucket"] for name in wanted
+        name: open_file_store_table(str(database.table(name))).schema.options["bucket"]
+        for name in wanted
     }
     assert buckets == {"all_items": "1", "ods_customers": "2", "ods_orders": "2"}
     assert [reason[:12] for reason in database.quarantine()] == ["is not JSON:"]
@@ -107,7 +108,7 @@ def _new_tables_are_taken(database: DatabaseHarness, paimon_java: PaimonJava) ->
     same(database.rows("ods_more"), rows(range(30)))
     same(database.rows("ods_orders"), rows([*range(61), *range(100, 120)]))
     same(paimon_java.read(database.table("ods_late")), rows(range(9)))
-    assert open_table(str(database.table("all_items"))).snapshots.latest_id() == 1
+    assert open_file_store_table(str(database.table("all_items"))).snapshots.latest_id() == 1
     epochs = [event for event in read_events(database.events_file) if event["event"] == "epoch"]
     last = [event["table"] for event in epochs if event["epoch"] == epochs[-1]["epoch"]]
     assert sorted(last) == ["ods_late", "ods_more", "ods_orders"]
@@ -144,7 +145,9 @@ def test_shards_stay_apart_when_they_are_divided(
     for shard in ("eu", "us"):
         same(database.rows(f"{shard}_orders"), rows(range(5), shard))
         same(paimon_java.read(database.table(f"{shard}_orders")), rows(range(5), shard))
-        assert open_table(str(database.table(f"{shard}_orders"))).schema.primary_keys == ("n", "id")
+        assert open_file_store_table(
+            str(database.table(f"{shard}_orders"))
+        ).schema.primary_keys == ("n", "id")
 
 
 def test_a_table_gets_the_column_that_its_source_gets(
@@ -184,8 +187,8 @@ def test_a_table_gets_the_column_that_its_source_gets(
         ("id", "BIGINT NOT NULL"), ("v", "STRING"), ("n", "INT"), ("tens", "BIGINT NOT NULL"),
         ("_table_name", "STRING NOT NULL"), ("note", "STRING"),
     ]  # fmt: skip
-    assert open_table(str(database.table("orders"))).schemas.ids() == [0, 1]
-    assert open_table(str(database.table("others"))).schemas.ids() == [0]
+    assert open_file_store_table(str(database.table("orders"))).schemas.ids() == [0, 1]
+    assert open_file_store_table(str(database.table("others"))).schemas.ids() == [0]
 
 
 def test_killed_between_the_commits_of_two_tables(database: DatabaseHarness) -> None:
@@ -305,7 +308,7 @@ def test_two_jobs_share_the_tables_of_a_database(
     users = defaultdict[str, set[str]](set)
     for name in names:
         same(paimon_java.read(database.table(name)), rows(range(20)))
-        newest = open_table(str(database.table(name))).snapshots.latest()
+        newest = open_file_store_table(str(database.table(name))).snapshots.latest()
         assert newest is not None
         users[newest.commit_user].add(name)
     assert sorted(map(sorted, users.values())) == sorted(map(sorted, tables_of_job))

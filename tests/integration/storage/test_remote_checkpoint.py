@@ -18,7 +18,7 @@ import pytest
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, job_conf
 from tests.support.jobs.ingest_server import IngestServer
@@ -96,7 +96,7 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
     rest = ingest_server.run(conf, "stream.trigger=availableNow")
     assert rest.code == 0, rest.output
 
-    table = open_table(place.table, file_io_options=place.options)
+    table = open_file_store_table(place.table, file_io_options=place.options)
     rows = {row["id"]: row["v"] for row in read_rows(table)}
     assert rows == {number % 50: f"v{number}" for number in range(sent)}
     changes = [row["v"] for epoch in read_changes(table).values() for _, row in epoch]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.row_sum_records import base_sum_record
 from tests.support.jobs.job_harness import JobHarness, change
 
@@ -27,7 +27,7 @@ def test_the_checksum_follows_each_epoch(
     harness.run()
     harness.send(topic, [change(1, "b", "a"), change(2, None, "a"), change(99, "z")])
     harness.run()
-    table = open_table(str(harness.table))
+    table = open_file_store_table(str(harness.table))
     record = base_sum_record(table, table.snapshots.latest())
     assert (record.is_whole, record.total.rows) == (True, len(harness.rows()))
     capsys.readouterr()

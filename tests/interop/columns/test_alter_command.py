@@ -12,7 +12,7 @@ import pytest
 
 import stream_app
 from stream_app.app.cli.main import main
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava
@@ -53,7 +53,7 @@ def filled(path: Path, **options: Any) -> SmallTable:
 
 
 def newest_schema(location: str) -> dict[str, Any]:
-    schemas = open_table(location).schemas
+    schemas = open_file_store_table(location).schemas
     document = json.loads(Path(schemas.path(schemas.ids()[-1])).read_bytes())
     for name in ("timeMillis", "stream_app.digest"):
         document.pop(name, None)
@@ -117,7 +117,7 @@ def test_alter_refuses_what_java_refuses(
         paimon_java.alter(location, change)
     assert alter(location, *words_of(change)) == 2
     assert "to fix:" in capsys.readouterr().err
-    assert open_table(location).schemas.ids() == [0]
+    assert open_file_store_table(location).schemas.ids() == [0]
 
 
 def test_old_and_new_files_are_read_followed_compacted_and_checked(
@@ -132,7 +132,7 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
     )
     for number, words in enumerate(steps, 1):
         assert alter(location, *words) == 0
-        writer = SmallTable(open_table(location))
+        writer = SmallTable(open_file_store_table(location))
         writer.epoch = 10 * number
         names = writer.table.schema.fields.names
         row = {"dt": "a", "k": number, "ts": 10 + number, "d": 7, "n": 2**31 - 1, "w": "w"}
@@ -148,7 +148,7 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
     for rows in (paimon_java.read(location), normal_rows(pypaimon.read(location))):
         assert by_content(rows) == expected
     assert {file["schema_id"] for file in paimon_java.files(location)} == {3}
-    sound_report(open_table(location))
+    sound_report(open_file_store_table(location))
 
 
 @pytest.mark.parametrize(

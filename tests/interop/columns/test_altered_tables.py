@@ -15,7 +15,7 @@ import stream_app
 from stream_app.errors import CommitConflictError, CompactionError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.interop.every_type import a_table
 from tests.support.interop.written_tables import SIGNS
@@ -85,7 +85,7 @@ def test_each_reads_and_compacts_what_the_other_wrote(
     for step in ((), *STEPS):
         if step:
             paimon_java.alter(location, *step)
-        writer = SmallTable(open_table(location))
+        writer = SmallTable(open_file_store_table(location))
         writer.epoch = 100 * writer.table.schema.schema_id
         names = writer.table.schema.fields.names
         types = {column.name: column.data_type for column in writer.table.schema.fields}
@@ -125,7 +125,7 @@ def fitting(row: Mapping[str, Any], types: dict[str, Any]) -> dict[str, Any]:
 def stream_app_compacts(location: str) -> None:
     """Everything is rewritten, whatever its level and size."""
     rewriting = {"compaction.force-rewrite-all-files": "true", "compaction.min.file-num": "2"}
-    table = open_table(location)
+    table = open_file_store_table(location)
     table = table.with_options(rewriting | {"write-only": "false"})
     commit = StreamTableCommit(table, "compactor", CompactInCaller(table), BATCH_COMMIT_IDENTIFIER)
     commit.compact_whole()
@@ -182,7 +182,7 @@ def test_a_job_goes_on_with_files_of_another_format(
     running.write([("+I", {"k": 4, "v": "d"})])
     plan_at_start(a_job(str(path)))
     assert {row["k"]: row["v"] for row in paimon_java.read(path)} == dict(enumerate("abcd", 1))
-    compact_whole(open_table(str(path)).with_options({"write-only": "false"}))
+    compact_whole(open_file_store_table(str(path)).with_options({"write-only": "false"}))
     left = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
     # Without buckets a few small files stay as they are.
     assert left == {".parquet"} or (bucket == "-1" and left == {".parquet", f".{kind}"})
@@ -190,7 +190,7 @@ def test_a_job_goes_on_with_files_of_another_format(
 
 
 def a_job(location: str) -> TableWriter:
-    return TableWriter(open_table(location).with_options({"write-only": "false"}))
+    return TableWriter(open_file_store_table(location).with_options({"write-only": "false"}))
 
 
 def plan_at_start(job: TableWriter) -> None:
@@ -221,7 +221,7 @@ def test_values_without_counterpart_end_the_job_at_once(
     paimon_java.alter(job.table.location, ("type", "s", "INT"))
     with pytest.raises(PaimonError):
         paimon_java.read(job.table.location)
-    job = TableWriter(open_table(job.table.location))
+    job = TableWriter(open_file_store_table(job.table.location))
     job.model.changes.append([])
     for k in (2, 3, 4):
         job.write([("+I", {"k": k, "s": k})])
@@ -236,14 +236,14 @@ def test_a_bucket_key_of_another_type_is_looked_for_everywhere(
 ) -> None:
     """The other type has another hash; Java itself finds half of the rows."""
     location = a_table(tmp_path, "k INT, b INT", (), bucket="4", **{"bucket-key": "b"}).location
-    writer = TableWriter(open_table(location))
+    writer = TableWriter(open_file_store_table(location))
     writer.write([("+I", {"k": k, "b": k}) for k in range(20)])
     paimon_java.alter(location, ("type", "b", "STRING"))
     table = stream_app.open_table(location)
     for k in range(20):
         assert table.read(where=f"b = '{k}'").read_all().column("k").to_pylist() == [k]
-    writer = TableWriter(open_table(location))
+    writer = TableWriter(open_file_store_table(location))
     writer.model.changes.append([])
     writer.write([("+I", {"k": 20, "b": "20"})])
     assert table.read(where="b = '20'", snapshot=2).read_all().num_rows == 1
-    sound_report(open_table(location))
+    sound_report(open_file_store_table(location))

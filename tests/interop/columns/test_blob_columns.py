@@ -12,7 +12,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import CorruptFileError, UnsupportedTableError
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from tests.support.interop.compacted_tables import FAR_FUTURE_MS
 from tests.support.jobs.table_writer import by_content
@@ -101,11 +101,11 @@ def test_blobs_are_read_as_they_were_appended_updated_and_deleted(
     assert by_content(
         row for split in table.splits() for row in normal_rows(table.read_split(split).read_all())
     ) == wanted  # fmt: skip
-    assert found_in(open_table(str(path))) == []
+    assert found_in(open_file_store_table(str(path))) == []
 
 
 def test_each_version_is_read(pypaimon: PyPaimonReader, path: Path, blobs: Any) -> None:
-    snapshots = open_table(str(path)).snapshots.ids()
+    snapshots = open_file_store_table(str(path)).snapshots.ids()
     assert len(snapshots) == 8
     for number in snapshots:
         theirs = pypaimon.read(path, options={"scan.snapshot-id": number})
@@ -125,7 +125,7 @@ def test_upkeep_keeps_the_files_of_blobs(
     pypaimon: PyPaimonReader, path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = appended(pypaimon, path, random.Random(seed))
-    table = open_table(str(path))
+    table = open_file_store_table(str(path))
     before = {file.name for file in path.rglob("*.blob")}
     assert len(before) > 9
     assert main(["create-tag", str(path), "kept", "--snapshot", "1"]) == 0
@@ -246,7 +246,7 @@ def test_java_writes_blobs_too_and_columns_come_and_are_renamed(
     paimon_java.write(path, [("+I", row) for row in more], identifier=50)
     assert by_content(paimon_java.read(path)) == by_content([*older, *more])
     assert by_content(read(path)) == by_content([*older, *more])
-    assert found_in(open_table(str(path))) == []
+    assert found_in(open_file_store_table(str(path))) == []
 
 
 def test_vectors_in_files_of_their_own_are_read(
@@ -269,4 +269,4 @@ def test_vectors_in_files_of_their_own_are_read(
     assert by_content(read(path, where="v[0] > 1")) == by_content(
         row for row in rows if row["v"][0] > 1
     )
-    assert found_in(open_table(str(path))) == []
+    assert found_in(open_file_store_table(str(path))) == []

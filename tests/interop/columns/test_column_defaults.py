@@ -19,7 +19,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.steps.column_defaults import default_values
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
@@ -51,7 +51,7 @@ def defaulted(java: PaimonJava, path: Path, *, keys: bool) -> str:
 
 def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
     """Return the rows that our job decodes from Debezium's messages for this table."""
-    schema = open_table(location).schema
+    schema = open_file_store_table(location).schema
     decode = message_format("debezium-json", FormatSetup(
         columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys, options={}, keep_update_before=False,
@@ -89,7 +89,7 @@ def test_nulls_and_missing_values_become_the_default(
         {"before": None, "after": {"k": 2, **nulls}, "op": "c"},
         {"before": None, "after": {"k": 3, **own_values}, "op": "c"},
     )
-    SmallTable(open_table(ours)).commit(*changes)
+    SmallTable(open_file_store_table(ours)).commit(*changes)
     every: dict[str, Any] = {"p": None, **nulls}
     inserted = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own_values}]
     paimon_java.batch_write(javas, [("+I", row) for row in inserted])

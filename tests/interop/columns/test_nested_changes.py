@@ -13,7 +13,7 @@ import pytest
 
 import stream_app
 from stream_app.app.cli.main import main
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.interop.every_type import a_table
 from tests.support.interop.nested_rows import Rows
@@ -58,7 +58,7 @@ def alter(location: str, step: tuple[tuple[str, ...], ...]) -> None:
 
 
 def newest_schema(location: Path | str) -> dict[str, Any]:
-    schemas = open_table(str(location)).schemas
+    schemas = open_file_store_table(str(location)).schemas
     document = json.loads(Path(schemas.path(schemas.ids()[-1])).read_bytes())
     return {key: document[key] for key in ("fields", "highestFieldId", "options")}
 
@@ -91,7 +91,7 @@ def test_each_reads_and_compacts_what_the_other_altered(
             assert newest_schema(location) == newest_schema(twin)
         elif step:
             paimon_java.alter(location, *step)
-        table = open_table(location)
+        table = open_file_store_table(location)
         rows = Rows(table.schema, ("+I",), rng)
         TableWriter(table, user=f"epoch {number}").write(rows.epoch(9))
         paimon_java.write(location, rows.epoch(3), identifier=100 + number)
@@ -104,11 +104,11 @@ def test_each_reads_and_compacts_what_the_other_altered(
             location, "r.c.d IS NOT NULL")
     ]  # fmt: skip
     shutil.copytree(location, tmp_path / "javas.db" / "t")
-    compact_whole(open_table(location))
+    compact_whole(open_file_store_table(location))
     paimon_java.compact(tmp_path / "javas.db" / "t")
     assert ours(location) == by_content(paimon_java.read(location)) == before
     assert ours(tmp_path / "javas.db" / "t") == before
-    sound_report(open_table(location))
+    sound_report(open_file_store_table(location))
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_alter_refuses_a_change_that_would_break_a_type(
 def assert_refused(location: str, change: tuple[str, ...]) -> None:
     with pytest.raises(AssertionError):
         alter(location, (change,))
-    assert open_table(location).schemas.ids() == [0]
+    assert open_file_store_table(location).schemas.ids() == [0]

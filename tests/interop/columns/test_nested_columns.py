@@ -16,7 +16,7 @@ import pytest
 from stream_app.format.schema_json import field_objects
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
@@ -178,7 +178,7 @@ def test_every_type_at_any_depth_is_read_alike(
     paimon_java.write(theirs, epoch, identifier=1)
     wanted = by_content(paimon_java.read(theirs))
     assert by_content(paimon_java.read(ours)) == by_content(read_rows(table)) == wanted
-    assert by_content(read_rows(open_table(str(theirs)))) == wanted
+    assert by_content(read_rows(open_file_store_table(str(theirs)))) == wanted
     assert by_content(normal_rows(pypaimon.read(ours))) == wanted
     assert stored_columns(ours) == stored_columns(theirs)
     files = [paimon_java.read(f"{path}$files")[0] for path in (ours, theirs)]

@@ -20,7 +20,7 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.texts import variant_texts
 from tests.support.interop.compacted_tables import compact_whole
@@ -110,7 +110,7 @@ def by_key(rows: list[Row]) -> dict[int, Any]:
 
 def ours(location: str | Path) -> dict[int, Any]:
     """The documents of a table by our reader, as its texts."""
-    rows = read_rows(open_table(str(location)))
+    rows = read_rows(open_file_store_table(str(location)))
     column = pa.array([row["doc"] for row in rows], pa.struct([
         pa.field("value", pa.binary(), nullable=False),
         pa.field("metadata", pa.binary(), nullable=False),
@@ -191,10 +191,12 @@ def test_conditions_on_members_of_what_paimon_wrote(
     }
     for _ in range(2):
         for where, keys in conditions.items():
-            rows = PaimonTable(open_table(table.location)).read(columns=["k"], where=where)
+            rows = PaimonTable(open_file_store_table(table.location)).read(
+                columns=["k"], where=where
+            )
             assert sorted(rows.read_all()["k"].to_pylist()) == keys, where
             assert_members_are_read(table.location, where, keys)
-        compact_whole(replace(open_table(table.location), schema=schema()))
+        compact_whole(replace(open_file_store_table(table.location), schema=schema()))
     columns = "k,variant_get(doc, '$.customer.city'), variant_get(doc, '$.n', 'DECIMAL(9, 2)')"
     words = ("--columns", columns, "--where", "k = 0", "--format", "csv")
     assert main(["read", table.location, *words]) == 0
@@ -208,7 +210,10 @@ def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
     """Functions in the place of columns, of versions, of differences and of changes."""
     city, number = "variant_get(doc, '$.customer.city')", "try_variant_get(doc, '$.id', 'BIGINT')"
     wanted = {0: ("Bonn", 17), 1: ("Köln", 3_000_000_000), 3: (None, None)}
-    reader, newest = stream_app.open_table(location), open_table(location).snapshots.latest_id()
+    reader, newest = (
+        stream_app.open_table(location),
+        open_file_store_table(location).snapshots.latest_id(),
+    )
     assert newest is not None
     tables = [
         reader.read(columns=[city, "k", number], where=where).read_all(),
@@ -250,7 +255,7 @@ def test_files_are_described_alike(paimon_java: PaimonJava, tmp_path: Path) -> N
         for path in (mine, javas)
     ]
     assert types[0] == types[1]
-    TableWriter(open_table(str(mine))).write(encoded(epoch_of(ALL)))
+    TableWriter(open_file_store_table(str(mine))).write(encoded(epoch_of(ALL)))
     paimon_java.write(theirs, epoch_of(ALL), identifier=1)
     stored = [
         str(pq.read_metadata(next(path.glob("bucket-0/data-*.parquet"))).schema).splitlines()[2:]

@@ -14,7 +14,7 @@ import stream_app
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.schema.data_type import DataType, parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import TableWriter, by_content
@@ -81,7 +81,7 @@ def test_all_types_in_orc_of_both_writers(
     paimon_java.compact(path, options={"write-only": False})
     assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".orc"}
     assert_same_rows(paimon_java, path)
-    sound_report(open_table(str(path)))
+    sound_report(open_file_store_table(str(path)))
 
 
 def test_a_condition_on_char_in_orc_of_java(paimon_java: PaimonJava, tmp_path: Path) -> None:
@@ -110,10 +110,10 @@ def test_all_types_in_avro_of_both_writers(
         else:
             writer.write(changes.epoch(25))
         assert_same_rows(paimon_java, path)
-    compact_whole(open_table(str(path)).with_options({"write-only": "false"}))
+    compact_whole(open_file_store_table(str(path)).with_options({"write-only": "false"}))
     assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".avro"}
     assert_same_rows(paimon_java, path)
-    sound_report(open_table(str(path)))
+    sound_report(open_file_store_table(str(path)))
 
 
 @pytest.mark.parametrize("codec", ["zstd", "none", "gzip", "snappy"])
@@ -131,8 +131,8 @@ def test_levels_in_avro_and_its_codecs(
     writer = TableWriter(table)
     for _ in range(2):
         writer.write(changes.epoch(9))
-    compact_whole(open_table(str(path)))
-    TableWriter(open_table(str(path)), user="second").write(changes.epoch(9))
+    compact_whole(open_file_store_table(str(path)))
+    TableWriter(open_file_store_table(str(path)), user="second").write(changes.epoch(9))
     suffixes = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
     assert suffixes == {".avro", ".parquet"}
     assert_same_rows(paimon_java, path)
@@ -178,7 +178,7 @@ def test_times_of_orc_do_not_depend_on_the_writers_zone(
     with PaimonJava() as elsewhere:
         elsewhere.write(path, [("+I", row) for row in rows[::2]], identifier=1)
         assert_same_rows(elsewhere, path)
-        TableWriter(open_table(str(path))).write([("+I", row) for row in rows[1::2]])
+        TableWriter(open_file_store_table(str(path))).write([("+I", row) for row in rows[1::2]])
         assert_same_rows(elsewhere, path)
     assert_same_rows(paimon_java, path)
     rows_read = stream_app.open_table(str(path)).read().read_all().sort_by("k").to_pylist()
@@ -215,7 +215,7 @@ def test_times_that_orc_does_not_hold_are_not_written(
         options={"bucket": "1", "file.format": "orc"},
     )  # fmt: skip
     row = ("+I", {"k": 1, "a": dt.datetime.fromisoformat(text)})
-    writer = TableWriter(open_table(str(path)))
+    writer = TableWriter(open_file_store_table(str(path)))
     with pytest.raises(
         UnsupportedTableError, match="ORC cannot hold a time of column 'a' exactly"
     ) as refused:

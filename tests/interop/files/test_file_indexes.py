@@ -25,7 +25,7 @@ from stream_app.planning.schema.schema_changes import (
     SetOption,
 )
 from stream_app.table.conditions.row_filter import row_filter
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
@@ -69,7 +69,7 @@ def schema_of(kind: str, **options: str) -> TableSchema:
 
 def index_of(path: Path) -> bytes:
     """The index of the table's only file, wherever it is."""
-    table = open_table(str(path))
+    table = open_file_store_table(str(path))
     [entry] = FileStoreScan(table).live(table.snapshots.latest())
     if entry.file.embedded_index is not None:
         assert not entry.file.extra_files
@@ -123,7 +123,7 @@ def test_indexes_are_javas(
     rows = rows_of(schema, rng, 300)
     for path in (ours, javas):
         create_or_open(str(path), schema, SteppingClock())
-    TableWriter(open_table(str(ours))).write(rows)
+    TableWriter(open_file_store_table(str(ours))).write(rows)
     paimon_java.write(javas, rows, identifier=1)
     mine, theirs = decode_file_index(index_of(ours)), decode_file_index(index_of(javas))
     assert mine.keys() == theirs.keys()
@@ -173,7 +173,7 @@ def test_files_without_the_value_are_not_opened(
     schema = words_table(path, kind, **{"file-index.in-manifest-threshold": threshold})
     create_or_open(str(path), schema, SteppingClock())
     if writer == "ours":
-        rows = write_words(TableWriter(open_table(str(path))).write, 3)
+        rows = write_words(TableWriter(open_file_store_table(str(path))).write, 3)
     else:
         numbers = count(1)
         rows = write_words(lambda some: paimon_java.write(path, some, identifier=next(numbers)), 3)
@@ -187,7 +187,7 @@ def test_files_without_the_value_are_not_opened(
     assert row in paimon_java.read(path, where={"amount": row["amount"]})
     with pytest.raises(CorruptFileError, match="missing"):
         table.read(where=f"amount <> {row['amount']}").read_all()
-    alter_table(open_table(str(path)), [SetOption("file-index.read.enabled", "false")])
+    alter_table(open_file_store_table(str(path)), [SetOption("file-index.read.enabled", "false")])
     table = stream_app.open_table(str(path))
     with pytest.raises(CorruptFileError, match="missing"):
         table.read(where=f"amount = {row['amount']}").read_all()
@@ -201,7 +201,7 @@ def test_versions_of_a_row_are_skipped_together(
     rng, path = random.Random(f"{seed} {kind}"), tmp_path / "db.db" / "t"
     schema = replace(schema_of(kind), options={**schema_of(kind).options, "write-only": "false"})
     create_or_open(str(path), schema, SteppingClock())
-    writer = TableWriter(open_table(str(path)), CompactInCaller)
+    writer = TableWriter(open_file_store_table(str(path)), CompactInCaller)
     for step in range(6):
         rows = rows_of(schema, rng, 30)
         if step % 3:
@@ -222,7 +222,7 @@ def test_versions_of_a_row_are_skipped_together(
         "NOT (few IN (1, 2))",
     ):
         got = table.read(where=condition).read_all()
-        expected = row_filter(condition, open_table(str(path)).schema).expression
+        expected = row_filter(condition, open_file_store_table(str(path)).schema).expression
         assert normal_rows(got) == normal_rows(everything.filter(expected)), condition
 
 
@@ -232,14 +232,16 @@ def test_a_renamed_column_keeps_its_index_and_a_dropped_one_goes(
     path = tmp_path / "db.db" / "t"
     options = {"file-index.bloom-filter.word.fpp": "0.01"}
     create_or_open(str(path), words_table(path, "bloom-filter", **options), SteppingClock())
-    write_words(TableWriter(open_table(str(path))).write, 2)
-    alter_table(open_table(str(path)), [RenameColumn("word", "noun"), DropColumn("amount")])
-    table = open_table(str(path))
+    write_words(TableWriter(open_file_store_table(str(path))).write, 2)
+    alter_table(
+        open_file_store_table(str(path)), [RenameColumn("word", "noun"), DropColumn("amount")]
+    )
+    table = open_file_store_table(str(path))
     assert table.schema.options["file-index.bloom-filter.columns"] == "noun"
     assert table.schema.options["file-index.bloom-filter.noun.fpp"] == "0.01"
     alter_table(table, [AddColumn(name="amount", data_type=parse_columns("a BIGINT").types[0])])
     rows = [("+I", {"k": 500, "noun": "new", "amount": 1})]
-    TableWriter(open_table(str(path)), user="second").write(rows)
+    TableWriter(open_file_store_table(str(path)), user="second").write(rows)
     paimon_java.write(path, [("+I", {"k": 501, "noun": "newer", "amount": 2})], identifier=9)
     reader = stream_app.open_table(str(path))
     for where, keys in (

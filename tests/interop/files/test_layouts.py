@@ -17,7 +17,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.interop.compacted_tables import FAR_FUTURE_MS
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
@@ -206,7 +206,7 @@ def create(paimon_java: PaimonJava, path: Path, layout: Layout) -> None:
 
 def assert_sound(paimon_java: PaimonJava, path: Path, layout: Layout) -> None:
     """Nothing is wrong, nothing is an orphan, and rows are Paimon's."""
-    table = open_table(str(path))
+    table = open_file_store_table(str(path))
     if " = " in layout.unread:
         assert layout.unread in unchecked_rows(table)
     else:
@@ -244,9 +244,9 @@ def test_a_table_of_paimons_is_treated_rightly(
     assert_sound(paimon_java, path, layout)
     if layout.unwritten:
         with pytest.raises(UnsupportedTableError, match=layout.unwritten):
-            open_for_writing(open_table(str(path)))
+            open_for_writing(open_file_store_table(str(path)))
     else:
-        writer = TableWriter(open_for_writing(open_table(str(path))), CompactInCaller)
+        writer = TableWriter(open_for_writing(open_file_store_table(str(path))), CompactInCaller)
         for epoch in range(20, 26):
             writer.write(rows(epoch, range(epoch, 6 + epoch)))
         writer.commit.compact_due()
@@ -292,11 +292,11 @@ def test_a_table_that_went_back_to_a_tag_of_an_expired_snapshot_is_sound(
     paimon_java.expire(path, retain_max=1, retain_min=1)
     if is_ours:
         assert main(["rollback-to", str(path), "--tag", "keep"]) == 0
-        assert plan_orphans(open_table(str(path)), FAR_FUTURE_MS).files == ()
+        assert plan_orphans(open_file_store_table(str(path)), FAR_FUTURE_MS).files == ()
     else:
         paimon_java.roll_back(path, tag="keep")
-        plan_orphans(open_table(str(path)), FAR_FUTURE_MS)  # its rollback leaves orphans
-    table = open_table(str(path))
+        plan_orphans(open_file_store_table(str(path)), FAR_FUTURE_MS)  # its rollback leaves orphans
+    table = open_file_store_table(str(path))
     assert table.snapshots.ids() == [tag]
     sound_report(table)
     write(7)
@@ -314,11 +314,11 @@ def test_the_folder_of_a_branch_is_the_branch(paimon_java: PaimonJava, tmp_path:
     branch_rows = normal_rows(stream_app.open_table(branch).read().read_all())
     assert by_content(branch_rows) == by_content(paimon_java.read(f"{path}$branch_x"))
     assert by_content(branch_rows) != by_content(paimon_java.read(path))
-    assert sound_report(open_table(branch)).versions == 3  # one is the tag
+    assert sound_report(open_file_store_table(branch)).versions == 3  # one is the tag
     assert stream_app.open_table(branch).location == branch
     assert main(["check", branch]) == main(["inspect", branch, "files"]) == 0
-    writable = open_for_writing(open_table(branch))
+    writable = open_for_writing(open_file_store_table(branch))
     assert (writable.location, writable.branch, writable.version_root) == (str(path), "x", branch)
     assert main(["expire-snapshots", branch]) == 0
     assert main(["remove-orphan-files", branch]) != 0, "the branch's files may be the table's"
-    assert sound_report(open_table(str(path))).branches == 1
+    assert sound_report(open_file_store_table(str(path))).branches == 1

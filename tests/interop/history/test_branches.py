@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.branches import fast_forward, plan_fast_forward
 from stream_app.table.upkeep.orphan_files import plan_orphans
@@ -63,7 +63,9 @@ def java_rows(paimon_java: PaimonJava, path: Path | str) -> list[str]:
 
 
 def writer_of(path: Path | str, user: str) -> TableWriter:
-    return TableWriter(open_for_writing(open_table(str(path))), CompactInCaller, user=user)
+    return TableWriter(
+        open_for_writing(open_file_store_table(str(path))), CompactInCaller, user=user
+    )
 
 
 @pytest.fixture(params=KINDS)
@@ -91,12 +93,12 @@ def test_both_write_and_compact_a_branch(paimon_java: PaimonJava, table: Path) -
             paimon_java.write(side, rows(epoch, range(epoch, epoch + 4)), identifier=epoch)
         assert read(side) == java_rows(paimon_java, side)
     writer.commit.compact_due()
-    compact_whole(open_table(side))
+    compact_whole(open_file_store_table(side))
     assert read(side) == java_rows(paimon_java, side) != before
     paimon_java.compact(side)
     assert read(side) == java_rows(paimon_java, side)
     assert read(table) == java_rows(paimon_java, table) == before
-    assert sound_report(open_table(str(table))).branches == 1
+    assert sound_report(open_file_store_table(str(table))).branches == 1
 
 
 def test_the_main_branch_follows_a_branch(
@@ -104,7 +106,10 @@ def test_the_main_branch_follows_a_branch(
 ) -> None:
     side = branch_of(table, "side")
     writer_of(table, "later").write(rows(5, [77]))
-    alter_table(open_table(side), [AddColumn(name="w", data_type=parse_columns("w INT").types[0])])
+    alter_table(
+        open_file_store_table(side),
+        [AddColumn(name="w", data_type=parse_columns("w INT").types[0])],
+    )
     writer_of(side, "side").write([("+I", {"k": 9, "v": "of side", "w": 1})])
     assert main(["create-tag", str(table), "doomed"]) == 0
     wanted = read(side)
@@ -116,13 +121,13 @@ def test_the_main_branch_follows_a_branch(
     assert main(command) == 0
     assert main(command) == 0, "it may be repeated"
     assert read(table) == java_rows(paimon_java, table) == wanted
-    assert set(open_table(str(table)).tags.names()) == {"begin"}
+    assert set(open_file_store_table(str(table)).tags.names()) == {"begin"}
     writer_of(table, "again").write([("+I", {"k": 10, "v": "of main", "w": 2})])
     paimon_java.write(table, [("+I", {"k": 11, "v": "of Java", "w": 3})], identifier=99)
     assert len(read(table)) == len(wanted) + 2
     assert read(side) == wanted
-    sound_report(open_table(str(table)))
-    assert plan_orphans(open_table(str(table)), FAR_FUTURE_MS).files == ()
+    sound_report(open_file_store_table(str(table)))
+    assert plan_orphans(open_file_store_table(str(table)), FAR_FUTURE_MS).files == ()
 
 
 def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
@@ -133,7 +138,7 @@ def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
     for epoch in range(3, 7):
         writer.write(rows(epoch, range(8)))
     writer.commit.compact_due()
-    compact_whole(open_table(str(table)))
+    compact_whole(open_file_store_table(str(table)))
     assert main(["delete-tag", str(table), "begin"]) == 0
     expire = ["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]
     assert main(expire) == 0
@@ -144,8 +149,8 @@ def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
     assert main(["branch", "delete", str(table), "side"]) == 0
     assert not Path(table, "branch", "branch-side").exists()
     with pytest.raises(TableNotFoundError, match="no branch 'side'"):
-        open_table(side)
-    orphans = plan_orphans(open_table(str(table)), FAR_FUTURE_MS).files
+        open_file_store_table(side)
+    orphans = plan_orphans(open_file_store_table(str(table)), FAR_FUTURE_MS).files
     assert orphans
     assert java_rows(paimon_java, table) == read(table)
 
@@ -157,7 +162,7 @@ def test_a_branch_without_a_tag_begins_without_rows(paimon_java: PaimonJava, tab
     writer_of(empty, "empty").write(rows(1, [1]))
     assert read(empty) == java_rows(paimon_java, empty)
     with pytest.raises(UsageError, match="does not begin at a snapshot"):
-        plan_fast_forward(open_table(str(table)), "empty")
+        plan_fast_forward(open_file_store_table(str(table)), "empty")
 
 
 def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table: Path) -> None:
@@ -170,22 +175,22 @@ def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table
     before = read(side)
     writer.write(rows(99, range(5)))
     writer.commit.compact_due()
-    compact_whole(open_table(side))
+    compact_whole(open_file_store_table(side))
     assert main(["delete-tag", side, "begin"]) == 0
     assert main(["create-tag", side, "later"]) == 0
     assert main(["expire-snapshots", side, "--retain-max", "1", "--retain-min", "1"]) == 0
-    assert len(open_table(side).snapshots.ids()) == 1
+    assert len(open_file_store_table(side).snapshots.ids()) == 1
     assert read(table) == java_rows(paimon_java, table) == of_main
     assert read(side) == java_rows(paimon_java, side)
     assert main(["rollback-to", side, "--tag", "kept"]) == 0
     assert read(side) == java_rows(paimon_java, side) == before
-    assert set(open_table(side).tags.names()) == {"kept"}
+    assert set(open_file_store_table(side).tags.names()) == {"kept"}
     paimon_java.write(side, rows(100, [100]), identifier=1000)
     assert read(side) == java_rows(paimon_java, side) != before
     assert main(["delete-tag", side, "kept"]) == 0
-    sound_report(open_table(str(table)))
+    sound_report(open_file_store_table(str(table)))
     assert main(["remove-orphan-files", side, "--dry-run"]) == 2
-    assert plan_orphans(open_table(str(table)), FAR_FUTURE_MS).files == ()
+    assert plan_orphans(open_file_store_table(str(table)), FAR_FUTURE_MS).files == ()
 
 
 def test_the_main_branch_follows_one_whose_first_snapshots_have_expired(
@@ -206,28 +211,28 @@ def test_the_main_branch_follows_one_whose_first_snapshots_have_expired(
     assert read(table) == java_rows(paimon_java, table) != wanted
     assert main(["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]) == 0
     assert read(side) == java_rows(paimon_java, side) == wanted
-    sound_report(open_table(str(table)))
+    sound_report(open_file_store_table(str(table)))
 
 
 def test_a_branch_is_not_followed_while_its_snapshots_expire(table: Path) -> None:
-    side = open_table(branch_of(table, "side"))
+    side = open_file_store_table(branch_of(table, "side"))
     first = side.snapshots.snapshot(side.snapshots.ids()[0])
     announcement = ExpiryAnnouncement(
         begin=1, end=first.snapshot_id, end_list=first.delta_manifest_list
     )
     announced = side.expiry_announcements.announce(announcement)
-    plan = plan_fast_forward(open_table(str(table)), "side")
+    plan = plan_fast_forward(open_file_store_table(str(table)), "side")
     with pytest.raises(UsageError, match="snapshots of the branch are expiring"):
-        fast_forward(open_table(str(table)), plan)
+        fast_forward(open_file_store_table(str(table)), plan)
     side.expiry_announcements.withdraw(announced)
     assert side.rollback_announcements.announcements() == {}
-    fast_forward(open_table(str(table)), plan)
+    fast_forward(open_file_store_table(str(table)), plan)
 
 
 def test_a_job_keeps_a_branch_small(table: Path) -> None:
     side = branch_of(table, "side")
     options = {"snapshot.num-retained.max": "2", "snapshot.num-retained.min": "1"}
-    of_side = open_for_writing(open_table(side).with_options(options))
+    of_side = open_for_writing(open_file_store_table(side).with_options(options))
     upkeep = TableMaintenance(of_side)
     writer = TableWriter(of_side, CompactInCaller, user="side")
     for epoch in range(9):
@@ -236,4 +241,4 @@ def test_a_job_keeps_a_branch_small(table: Path) -> None:
     upkeep.close()
     assert len(of_side.snapshots.ids()) == 2
     assert upkeep.metrics().failures == 0
-    sound_report(open_table(str(table)))
+    sound_report(open_file_store_table(str(table)))

@@ -19,7 +19,7 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.report import reports_of_property
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.lookup_reader import bucket_lookup
 from tests.support.jobs.compacting_table import wait_for_plan
@@ -110,7 +110,7 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
         ]
 
     assert lost() == []
-    rescaled = open_for_writing(open_table(table.location, table.clock))
+    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
     job = rescaled.with_options({"write-only": "false"})
     compactor = StreamTableCommit(
         job, "c", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER

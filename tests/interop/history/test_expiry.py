@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.paimon_java import PaimonJava, sorted_rows
@@ -73,7 +73,7 @@ def two_copies(path: Path) -> tuple[Path, Path]:
 
 
 def assert_same_left(theirs: Path, ours: Path) -> None:
-    left, right = open_table(str(theirs)), open_table(str(ours))
+    left, right = open_file_store_table(str(theirs)), open_file_store_table(str(ours))
     assert left.snapshots.ids() == right.snapshots.ids()
     assert left.changelogs.ids() == right.changelogs.ids()
     assert files_on_disk(left) == files_on_disk(right)
@@ -91,9 +91,15 @@ def test_of_paimons_table_the_same_stays(
     tagged = paimon_java.read(path, options={"scan.tag-name": "t"})
     theirs, ours = two_copies(path)
     count = paimon_java.expire(theirs, retain_max=retained, retain_min=retained)
-    assert expire(open_table(str(ours)), num_max=retained, num_min=retained, time_ms=0) == count > 2
+    assert (
+        expire(open_file_store_table(str(ours)), num_max=retained, num_min=retained, time_ms=0)
+        == count
+        > 2
+    )
     assert_same_left(theirs, ours)
-    assert files_on_disk(open_table(str(ours))) == files_that_are_named(open_table(str(ours)))
+    assert files_on_disk(open_file_store_table(str(ours))) == files_that_are_named(
+        open_file_store_table(str(ours))
+    )
     assert sorted_rows(paimon_java.read(ours)) == sorted_rows(rows)
     as_tagged = paimon_java.read(ours, options={"scan.tag-name": "t"})
     assert sorted_rows(as_tagged) == sorted_rows(tagged)
@@ -106,14 +112,16 @@ def test_of_our_table_the_same_stays_and_both_go_on(
     writer = our_table(tmp_path / "db.db" / "t", TABLES[kind])
     theirs, ours = two_copies(tmp_path / "db.db" / "t")
     count = paimon_java.expire(theirs, retain_max=3, retain_min=3)
-    assert expire(open_table(str(ours)), num_max=3, num_min=3, time_ms=0) == count > 3
+    assert expire(open_file_store_table(str(ours)), num_max=3, num_min=3, time_ms=0) == count > 3
     assert_same_left(theirs, ours)
     wanted = by_content(writer.model.rows())
     assert by_content(paimon_java.read(ours)) == wanted
-    assert [s["id"] for s in paimon_java.snapshots(ours)] == open_table(str(ours)).snapshots.ids()
+    assert [s["id"] for s in paimon_java.snapshots(ours)] == open_file_store_table(
+        str(ours)
+    ).snapshots.ids()
     # Then each expires what the other has left.
     assert paimon_java.expire(ours, retain_max=1, retain_min=1) == 2
-    assert expire(open_table(str(theirs)), num_max=1, num_min=1, time_ms=0) == 2
+    assert expire(open_file_store_table(str(theirs)), num_max=1, num_min=1, time_ms=0) == 2
     assert_same_left(theirs, ours)
     assert by_content(paimon_java.read(theirs)) == wanted
     paimon_java.write(ours, [("+I", {"k": 10**6, "v": "new"})], identifier=1)
@@ -133,12 +141,12 @@ def test_changelogs_that_outlive_snapshots_are_the_same(
     theirs, ours = two_copies(tmp_path / "db.db" / "t")
     for _ in range(2):
         paimon_java.expire_by_options(theirs, {})
-        expire(open_table(str(ours)))
+        expire(open_file_store_table(str(ours)))
         assert_same_left(theirs, ours)
-    first = open_table(str(ours)).changelogs.ids()[0]
+    first = open_file_store_table(str(ours)).changelogs.ids()[0]
     plans = [paimon_java.changelog(path, from_snapshot=first) for path in (theirs, ours)]
     assert plans[0] == plans[1]
-    assert plans[0][0].snapshot < open_table(str(ours)).snapshots.ids()[0]
+    assert plans[0][0].snapshot < open_file_store_table(str(ours)).snapshots.ids()[0]
 
 
 def test_time_counts_from_when_a_snapshot_was_replaced(
@@ -147,7 +155,7 @@ def test_time_counts_from_when_a_snapshot_was_replaced(
     """Paimon 1.4 counts from when it was made, so it keeps one less; later ones do as we do."""
     our_table(tmp_path / "db.db" / "t", {})
     theirs, ours = two_copies(tmp_path / "db.db" / "t")
-    table = open_table(str(ours))
+    table = open_file_store_table(str(ours))
     times = {number: table.snapshots.snapshot(number).time_ms for number in range(3, 9)}
     # Between the two a minute has passed, and so may between now and the expiries.
     number = next(n for n, time in times.items() if times[n + 1] - time > 50_000)
@@ -156,7 +164,7 @@ def test_time_counts_from_when_a_snapshot_was_replaced(
     paimon_java.expire(theirs, retain_max=99, retain_min=1, time_retained_ms=now - cut)
     expire(table, num_max=99, num_min=1, time_ms=now - cut)
     # That snapshot was made just before the time that is retained, and replaced within it.
-    assert open_table(str(theirs)).snapshots.ids()[0] == number + 1
+    assert open_file_store_table(str(theirs)).snapshots.ids()[0] == number + 1
     assert table.snapshots.ids()[0] == number
 
 

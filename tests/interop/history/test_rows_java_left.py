@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter
 from tests.support.judges.paimon_java import PaimonJava
@@ -36,7 +36,7 @@ def test_a_job_compacts_what_java_has_left(
     rows = [{"k": k, "v": f"v{k}"} for k in range(20)]
     changes = [("+I", row) for row in rows]
     paimon_java.write(path, changes, identifier=1, options={"write-only": True})
-    table = open_for_writing(open_table(str(path)))
+    table = open_for_writing(open_file_store_table(str(path)))
     assert waiting(table) == 20
     skips = kind in ("first-row", "deletion vectors")
     assert len(paimon_java.read(path)) == (0 if skips else 20)

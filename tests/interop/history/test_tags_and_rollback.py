@@ -14,7 +14,7 @@ import pytest
 import stream_app
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
@@ -143,7 +143,7 @@ def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> No
     shutil.copytree(path, theirs)
     go_back(table, snapshot=4)
     paimon_java.roll_back(theirs, snapshot=4)
-    left = open_table(str(theirs))
+    left = open_file_store_table(str(theirs))
     assert table.snapshots.ids() == left.snapshots.ids()
     assert table.tags.names() == left.tags.names() == []
     assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(left))
@@ -182,7 +182,7 @@ def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> 
                 rows = [(kind, {**row, "w": None}) for kind, row in rows]
             paimon_java.write(path, rows, identifier=number)
         paimon_java.expire(path, retain_max=3, retain_min=3)
-        assert found_in(open_table(str(path))) == [], name
+        assert found_in(open_file_store_table(str(path))) == [], name
 
 
 @pytest.mark.parametrize("key", ["k", ""])
@@ -197,7 +197,7 @@ def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, 
         keys = [key] if key else []
         rows = pa.table(columns, schema=schema)
         pypaimon.write(path, rows, primary_keys=keys, options=options)
-    table = open_table(str(path))
+    table = open_file_store_table(str(path))
     assert found_in(table) == []
     assert table.snapshots.ids() == [1, 2, 3]
 

@@ -19,7 +19,7 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn, SetTableComment
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
@@ -128,7 +128,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
     note = AddColumn(name="note", data_type=STRING, comment="of the clerk")
     alter_table(table.table, [note, SetTableComment("what was sold")])
-    altered = SmallTable(open_table(table.path), epoch=1)
+    altered = SmallTable(open_file_store_table(table.path), epoch=1)
     altered.commit(("+U", {**row, "note": "late"}))
     altered.compact()
     assert_same(iceberg.read(metadata_of(altered)), altered)
@@ -169,7 +169,7 @@ def test_publishing_continues_from_a_version_without_hint(
     assert hint.read_text() == "4"
     assert_same(iceberg.read(metadata_of(table)), table)
     hint.unlink()
-    again = SmallTable(open_table(table.path), epoch=3)
+    again = SmallTable(open_file_store_table(table.path), epoch=3)
     again.commit(("+I", {"id": 4}))
     assert hint.read_text() == "5"
     assert_same(iceberg.read(metadata_of(again)), again)
@@ -201,7 +201,7 @@ def test_after_a_rollback_iceberg_s_readers_see_the_rows_that_followed_it(
     plan = plan_rollback(table.table, table.table.snapshots.snapshot(1))
     roll_back(table.table, plan, resets_consumers=False)
     assert_same(iceberg.read(metadata_of(table)), table)
-    again = SmallTable(open_table(table.path))
+    again = SmallTable(open_file_store_table(table.path))
     again.commit(("+I", {"id": 10}))
     assert_same(iceberg.read(metadata_of(again)), again)
     assert iceberg.describe(metadata_of(again))["snapshots"] == [1, 2]
@@ -249,7 +249,7 @@ def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: Ice
     table.commit(("+I", row), ("+I", {"id": 2}))
     table.compact()
     alter_table(table.table, [RenameColumn("home", "address")])
-    altered = SmallTable(open_table(table.path), epoch=1)
+    altered = SmallTable(open_file_store_table(table.path), epoch=1)
     altered.commit(
         ("+I", {**{k: v for k, v in row.items() if k != "home"}, "id": 3, "address": home})
     )

@@ -13,7 +13,7 @@ from stream_app.planning.schema.schema_changes import AddColumn, DropColumn
 from stream_app.table.iceberg.glue_pointer import open_catalog_table
 from stream_app.table.iceberg.pointer import name_in_catalog
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.jobs.killed_commit import kill_after
@@ -74,7 +74,7 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
         table.table,
         [AddColumn(name="note", data_type=STRING, comment="of the clerk"), DropColumn("a")],
     )
-    altered = SmallTable(open_table(table.path).with_options(CLIENT), epoch=3)
+    altered = SmallTable(open_file_store_table(table.path).with_options(CLIENT), epoch=3)
     altered.commit(("+I", {"id": 4, "at": None, "note": "x"}))
     assert_same(catalog, altered)
     database, name = name_in_catalog(altered.table)
@@ -133,7 +133,9 @@ def test_killed_between_our_version_and_glue_s_pointer(
         kill_after(following, table.path, CLIENT, 1)
     assert rows_in(catalog, table).to_pylist() == [{"id": 0}]
     monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", s3.endpoint)
-    TableJob(open_table(table.path).with_options(CLIENT), CompactHere).open("tester")  # a start
+    TableJob(open_file_store_table(table.path).with_options(CLIENT), CompactHere).open(
+        "tester"
+    )  # a start
     assert catalog.load_table(name).metadata_location == str(following)
     assert_same(catalog, table)
 

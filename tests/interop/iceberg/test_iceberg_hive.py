@@ -32,7 +32,7 @@ from stream_app.planning.schema.schema_changes import (
 )
 from stream_app.table.iceberg.hive_pointer import open_catalog_table
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
@@ -164,7 +164,7 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
         DropColumn("a"),
     ]
     alter_table(table.table, changes)
-    altered = SmallTable(open_table(table.path), epoch=1)
+    altered = SmallTable(open_file_store_table(table.path), epoch=1)
     altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
     altered.compact()
     assert_same(catalog, altered)
@@ -181,7 +181,7 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
 
     roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
     assert rows_in(catalog, altered).to_pylist() == [{"a": 0, "id": 1, "v": 10}]
-    again = SmallTable(open_table(table.path), epoch=2)
+    again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
     assert_same(catalog, again)
@@ -200,7 +200,7 @@ def test_a_metastore_that_was_away_catches_up_and_its_version_stays_meanwhile(
     assert "Iceberg's readers do not see snapshot 4" in caplog.text
     assert "no Hive metastore responds" in caplog.text
     assert rows_in(catalog, table).to_pylist() == [{"id": 1}]  # its file is still there
-    back = SmallTable(open_table(table.path), epoch=4)
+    back = SmallTable(open_file_store_table(table.path), epoch=4)
     for number in (5, 6):
         back.commit(("+I", {"id": number}))
         assert_same(catalog, back)
@@ -218,7 +218,7 @@ def test_killed_between_our_version_and_the_metastore_s_pointer(
         silent = {"metadata.iceberg.uri": f"thrift://127.0.0.1:{port}"}
         kill_after(following, table.path, silent, 1)
     assert rows_in(catalog, table).to_pylist() == [{"id": 0}]
-    TableJob(open_table(table.path), CompactHere).open("tester")  # a start
+    TableJob(open_file_store_table(table.path), CompactHere).open("tester")  # a start
     assert catalog.load_table(table.table.label).metadata_location == str(following)
     assert_same(catalog, table)
 
@@ -254,7 +254,7 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
         assert hive.create_table(identifier, schema)
         place = hive.table(identifier)
         assert place is not None
-        table = SmallTable(open_table(place.location))
+        table = SmallTable(open_file_store_table(place.location))
         table.commit(("+I", {"id": 1}))
         assert hive.table(identifier) is not None  # still a Paimon table
         assert ("has another table of this name" in caplog.text) == (not options)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.judges.iceberg_reader import IcebergError, IcebergReader
 from tests.support.judges.iceberg_tree import iceberg_fields
@@ -146,7 +146,7 @@ class Turns:
     def ours(self, changes: Iterable[Change], *, whole: bool) -> None:
         """We commit, and compact a table with a key."""
         self.turn += 1
-        table = SmallTable(open_table(str(self.path)), epoch=self.turn)
+        table = SmallTable(open_file_store_table(str(self.path)), epoch=self.turn)
         table.commit(*changes)
         if self.keys:
             table.committer.compact_whole() if whole else table.compact()
@@ -217,14 +217,14 @@ def test_each_goes_on_with_the_metadata_of_the_other(
 
 
 def newest_of(path: Path) -> int:
-    latest = open_table(str(path)).snapshots.latest()
+    latest = open_file_store_table(str(path)).snapshots.latest()
     assert latest is not None
     return latest.snapshot_id
 
 
 def assert_read(iceberg: IcebergReader, path: Path) -> None:
     """PyIceberg and DuckDB read our reader's rows."""
-    wanted = by_content(read_rows(open_table(str(path))))
+    wanted = by_content(read_rows(open_file_store_table(str(path))))
     for rows in (iceberg.read(path / "metadata"), iceberg.read_by_duckdb(path / "metadata")):
         assert by_content(normal_rows(rows)) == wanted
 

@@ -14,7 +14,7 @@ from stream_app.catalog.jdbc.connections import Connections
 from stream_app.clock import SystemClock
 from stream_app.jdbc import parse_jdbc_url
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from tests.support.jobs.killed_commit import committing, kill_after
 from tests.support.jobs.table_writer import read_rows
@@ -74,12 +74,12 @@ def test_killed_between_our_version_and_the_catalogs(
     killed_at(server.uri, table.path, 1, "POST", "/tables/orders")
     assert (metadata_of(table) / "v2.metadata.json").exists()
     assert ids_of(catalog, table) == [0]
-    TableJob(open_table(table.path), CompactHere).open("tester")  # a start
+    TableJob(open_file_store_table(table.path), CompactHere).open("tester")  # a start
     assert ids_of(catalog, table) == [0, 1]
 
     killed_at(server.uri, table.path, 2, "POST", "/tables/orders")
     assert ids_of(catalog, table) == [0, 1]
-    SmallTable(open_table(table.path), epoch=3).commit(("+I", {"id": 3}))  # a commit
+    SmallTable(open_file_store_table(table.path), epoch=3).commit(("+I", {"id": 3}))  # a commit
     assert ids_of(catalog, table) == [0, 1, 2, 3]
 
 
@@ -90,7 +90,7 @@ def test_killed_between_the_first_file_and_its_register(
     killed_at(server.uri, table.path, 0, "POST", "/register")
     [orphan] = metadata_of(table).glob("00000-*.metadata.json")
     assert not catalog.table_exists(table.table.label)
-    TableJob(open_table(table.path), CompactHere).open("tester")
+    TableJob(open_file_store_table(table.path), CompactHere).open("tester")
     assert ids_of(catalog, table) == [0]
     assert len(list(metadata_of(table).glob("00000-*.metadata.json"))) == 2
     plan = plan_orphans(table.table, SystemClock().now_ms() + 3_600_000)
@@ -115,6 +115,6 @@ def test_killed_before_the_pointer_moves(tmp_path: Path) -> None:
     [[pointer]] = database.rows(query)
     assert pointer.endswith("/v1.metadata.json")
     assert Path(pointer).exists()
-    TableJob(open_table(table.path), CompactHere).open("tester")
+    TableJob(open_file_store_table(table.path), CompactHere).open("tester")
     assert database.rows(query) == [(str(version),)]
     assert len(read_rows(table.table)) == 2

@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
 from stream_app.app.cli.main import main
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.table_writer import read_rows
 from tests.support.servers.catalog_proxy import GuardedCatalog, Logins, SigningKey
 from tests.support.tables.catalog_table import (
@@ -69,7 +69,7 @@ def a_table(folder: Path, uri: str, **settings: str) -> SmallTable:
 
 def with_settings(table: SmallTable, epoch: int, **settings: str) -> SmallTable:
     changed = {REST + key.replace("_", "-"): value for key, value in settings.items()}
-    return SmallTable(open_table(table.path).with_options(changed), epoch=epoch)
+    return SmallTable(open_file_store_table(table.path).with_options(changed), epoch=epoch)
 
 
 def ids_of(catalog: Catalog, table: SmallTable) -> list[int]:

@@ -15,7 +15,7 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
@@ -106,7 +106,9 @@ def test_epochs_and_columns_on_s3_are_seen_by_name(
             assert by_content(normal_rows(rows)) == by_content(read_rows(table))
         if len(table.schema.fields) == 2:
             alter_table(table, [AddColumn(name="note", data_type=STRING)])
-            table = open_table(table.location, SteppingClock(), file_io_options=s3.options)
+            table = open_file_store_table(
+                table.location, SteppingClock(), file_io_options=s3.options
+            )
     loaded = catalog.load_table(name)
     assert loaded.metadata_location.startswith("s3://")
     assert loaded.io.properties["s3.access-key-id"] == ACCESS_KEY  # from the catalog

@@ -18,7 +18,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from stream_app.clock import SystemClock
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn, SetTableComment
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
@@ -116,7 +116,7 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
             SetTableComment("what was sold"),
         ],
     )
-    altered = SmallTable(open_table(table.path), epoch=1)
+    altered = SmallTable(open_file_store_table(table.path), epoch=1)
     altered.commit(("+I", {"id": 2, "value": 20, "note": "x"}))
     altered.compact()
     assert_same(catalog, altered)
@@ -133,7 +133,7 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
     plan = plan_rollback(altered.table, newest)
     roll_back(altered.table, plan, resets_consumers=False)
     assert rows_in(catalog, altered).to_pylist() == [{"id": 1, "v": 10}]  # by its own schema
-    again = SmallTable(open_table(table.path), epoch=2)
+    again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))
     again.compact()
     assert_same(catalog, again)
@@ -149,7 +149,7 @@ def test_after_a_commit_of_paimon_s_java_the_catalog_follows(
     table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
     table.commit(("+I", {"id": 3}))
     paimon_java.write(table.path, [("+I", {"id": 4})], identifier=1)
-    again = SmallTable(open_table(table.path), epoch=2)
+    again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 5}))
     assert_same(catalog, again)
 
@@ -161,7 +161,7 @@ def test_metadata_that_was_lost_comes_back_into_the_catalog(
     table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
     table.commit(("+I", {"id": 3}))
     shutil.rmtree(tmp_path / "wh" / "iceberg")
-    again = SmallTable(open_table(table.path), epoch=2)
+    again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 5}))
     assert_same(catalog, again)
 

@@ -21,7 +21,7 @@ from stream_app.planning.schema.schema_changes import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, new_tag
@@ -110,7 +110,7 @@ class JudgedTable:
 
     def begin_again(self) -> None:
         """A new process, which sees the newest schema."""
-        self.table = open_table(self.table.location, self.table.clock)
+        self.table = open_file_store_table(self.table.location, self.table.clock)
         self._writer = TableWriter(self.table, user=uuid.uuid4().hex)
         has_key = bool(self.table.schema.primary_keys)
         self._changes = RandomChanges(

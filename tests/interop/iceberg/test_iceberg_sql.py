@@ -19,7 +19,7 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.sql_pointer import open_catalog_table
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.jobs.table_writer import by_content, read_rows
@@ -123,7 +123,7 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(
     newest = table.table.snapshots.latest()
     assert newest is not None
     alter_table(table.table, [AddColumn(name="note", data_type=STRING)])
-    altered = SmallTable(open_table(table.path), epoch=3)
+    altered = SmallTable(open_file_store_table(table.path), epoch=3)
     altered.commit(("+I", {"id": 4, "note": "x"}))
     assert_same(iceberg, database, altered)
     roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
@@ -187,7 +187,7 @@ def test_a_database_that_was_away_catches_up(
     assert "Iceberg's readers do not see snapshot 2" in caplog.text
     seen = iceberg.read_by_name("iceberg", database.uri, "shop.orders")
     assert seen.num_rows == 1
-    back = SmallTable(open_table(table.path), epoch=2)
+    back = SmallTable(open_file_store_table(table.path), epoch=2)
     back.commit(("+I", {"id": 3}))
     assert_same(iceberg, database, back)
 
@@ -219,7 +219,7 @@ def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
 def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: Database) -> None:
     table = a_table(tmp_path, database)
     table.commit(("+I", {"id": 1}))
-    opened = open_table(table.path)
+    opened = open_file_store_table(table.path)
     assert iceberg_findings(opened) == []
     nowhere = {"metadata.iceberg.sql.uri": "jdbc:postgresql://127.0.0.1:9/shop"}
     away = table.table.with_options(nowhere)

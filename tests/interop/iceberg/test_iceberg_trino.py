@@ -21,7 +21,7 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.histories.random_changes import RandomChanges
@@ -133,7 +133,7 @@ def test_epochs_alters_and_tags_are_seen(
         assert newest is not None
         assert create_tag(table, new_tag(table, f"round{number}", newest.snapshot_id))
         rows_at_tag = len(read_rows(table))
-        table = open_table(table.location, SteppingClock(), file_io_options=s3.options)
+        table = open_file_store_table(table.location, SteppingClock(), file_io_options=s3.options)
     writer = TableWriter(table, user=uuid.uuid4().hex)
     writer.write(RandomChanges(table.schema, rng, key_count=100).epoch(60))
     writer.commit.compact_whole() if keys else writer.commit.compact_due()

@@ -20,7 +20,7 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,
@@ -61,7 +61,7 @@ def create_append(
     for number, partition in enumerate("aaab"):
         rows = range(100 * number, 100 * number + 100)
         java.batch_write(location, [("+I", {"dt": partition, "k": k, "v": f"v{k}"}) for k in rows])
-    return open_table(str(location))
+    return open_file_store_table(str(location))
 
 
 def live_of(table: FileStoreTable) -> list[ManifestEntry]:
@@ -151,7 +151,7 @@ def test_we_read_the_vectors_of_javas_primary_key_tables(
     changes += [("-D", {"k": k, "v": "old"}) for k in range(1, 200, 11)]
     paimon_java.write(location, changes, identifier=2)
 
-    table = open_table(str(location))
+    table = open_file_store_table(str(location))
     vectors = deletion_vectors(table, latest_of(table))
     assert {bucket for _, bucket in vectors} == {0, 1}
     assert {vector.is_64 for bucket in vectors.values() for vector in bucket.values()} == {is_64}
@@ -189,7 +189,9 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
         assert sorted_rows(narrow) == sorted_rows(
             [{"v": row["v"]} for row in wanted if row["n"] >= 300 and row["k"] < 200]
         )
-        vectors += len(deletion_vectors(open_table(str(location)), latest_of(table.table)))
+        vectors += len(
+            deletion_vectors(open_file_store_table(str(location)), latest_of(table.table))
+        )
     assert vectors
     assert sound_report(table.table).replayed[0].startswith("snapshots 1 to")
     paimon_java.expire(location, retain_max=4, retain_min=4)

@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
@@ -63,7 +63,7 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": -2, "postpone.default-bucket-num": 3, **options},
     )  # fmt: skip
-    table = open_for_writing(open_table(str(location)))
+    table = open_for_writing(open_file_store_table(str(location)))
 
     def check(wanted: list[dict[str, Any]]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(wanted)
@@ -108,7 +108,7 @@ def test_batches_of_each_go_to_the_buckets_of_the_other(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": -2, "postpone.target-row-num-per-bucket": 10},
     )  # fmt: skip
-    table = open_for_writing(open_table(str(location)))
+    table = open_for_writing(open_file_store_table(str(location)))
     rows: Rows = {}
 
     def batch(day: str, numbers: range, mark: str) -> pa.Table:

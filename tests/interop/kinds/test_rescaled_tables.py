@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.model.bucket_id import POSTPONED
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.rescale.postponed_move import move_postponed
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
@@ -70,7 +70,7 @@ def test_engines_continue_after_each_others_rescale(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": 2, **options},
     )  # fmt: skip
-    table = open_for_writing(open_table(str(location)))
+    table = open_for_writing(open_file_store_table(str(location)))
 
     def check(wanted: dict[str, int]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(as_rows(rows))
@@ -84,7 +84,7 @@ def test_engines_continue_after_each_others_rescale(
         paimon_java.compact(location)
 
     def we_write(mark: str, user: str) -> None:
-        writer = TableWriter(open_table(str(location)), user=user)
+        writer = TableWriter(open_file_store_table(str(location)), user=user)
         writer.write(changes(noise, rows, mark))
         writer.commit.compact_whole()
 
@@ -124,7 +124,7 @@ def test_postponed_rows_wait_while_their_partition_is_rescaled(
         location, COLUMNS, primary_keys=["dt", "id"], partition_keys=["dt"],
         options={"bucket": -2, "postpone.default-bucket-num": 2},
     )  # fmt: skip
-    table = open_for_writing(open_table(str(location)))
+    table = open_for_writing(open_file_store_table(str(location)))
 
     def check(wanted: list[dict[str, Any]]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(wanted)
@@ -149,7 +149,7 @@ def test_postponed_rows_wait_while_their_partition_is_rescaled(
     )  # fmt: skip
     paimon_java.compact(location, options={"bucket": 1})
     check(as_rows(rows))
-    assert open_table(str(location)).options.bucket == POSTPONED
+    assert open_file_store_table(str(location)).options.bucket == POSTPONED
     assert found_in(table) == []
 
 
@@ -178,14 +178,14 @@ def test_rows_without_a_key_keep_their_order(
 
     def check(wanted: dict[str, int]) -> None:
         assert by_content(normal_rows(pypaimon.read(location))) == by_content(rows)
-        for read in (paimon_java.read(location), read_rows(open_table(str(location)))):
+        for read in (paimon_java.read(location), read_rows(open_file_store_table(str(location)))):
             assert by_content(read) == by_content(rows)
             for day, number in {(row["dt"], row["id"]) for row in rows}:
                 values = [row["v"] for row in read if (row["dt"], row["id"]) == (day, number)]
                 assert values == sorted(values), "in the order in which they were written"
         assert totals(paimon_java, location) == {*wanted.items()}
 
-    writer = TableWriter(open_table(str(location)), user="a")
+    writer = TableWriter(open_file_store_table(str(location)), user="a")
     for number, (partition, buckets) in enumerate([("dt=d0", 6), ("dt=d1", 3), ("dt=d0", 1)]):
         for _ in range(4):
             writer.write(more())
@@ -197,6 +197,6 @@ def test_rows_without_a_key_keep_their_order(
     paimon_java.write(location, more(), identifier=9, commit_user="b")
     paimon_java.compact(location)
     check({"d0": 2, "d1": 2})
-    TableWriter(open_table(str(location)), user="c").write(more())
+    TableWriter(open_file_store_table(str(location)), user="c").write(more())
     check({"d0": 2, "d1": 2})
-    assert found_in(open_table(str(location))) == []
+    assert found_in(open_file_store_table(str(location))) == []

@@ -21,7 +21,7 @@ from stream_app.table.compact.append.row_sorting import RowSorting
 from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.read.split_scan import SplitScan
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
@@ -81,14 +81,14 @@ def test_rows_stay_and_conditions_open_fewer_files(
 ) -> None:
     path = tmp_path / "db.db" / "t"
     rows = a_table(path, random.Random(seed), **{"write-buffer-size": memory})
-    table, wanted = open_table(str(path)), by_content(row for _, row in rows)
+    table, wanted = open_file_store_table(str(path)), by_content(row for _, row in rows)
     conditions = ["a = 7"] if strategy is OrderStrategy.ORDER else ["a = 7", "b = 150"]
     assert all(
         files_with(table, condition) == files_with(table, "c > ''") for condition in conditions
     )
     lines = sorted_by(table, RowOrder(strategy, ("a", "b")))
     assert len(lines) == 3, lines
-    table = open_table(str(path))
+    table = open_file_store_table(str(path))
     whole = files_with(table, "c > ''")
     for condition in conditions:
         assert files_with(table, condition) <= whole * 0.75, (condition, whole)
@@ -105,7 +105,7 @@ def test_a_partition_alone_is_sorted_and_later_rows_stay(
 ) -> None:
     path = tmp_path / "db.db" / "t"
     rows = a_table(path, random.Random(seed))
-    table = open_table(str(path))
+    table = open_file_store_table(str(path))
     paimon_java.write(path, [("+I", {"p": "x", "a": 1, "b": 2, "c": "later"})], identifier=99)
     [line, _] = sorted_by(table, RowOrder(OrderStrategy.ORDER, ("c",)), "p=x")
     assert line.startswith("p=x: ")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import stream_app
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.interop.compacted_tables import FAR_FUTURE_MS
 from tests.support.judges.normal_rows import Row, normal_value
@@ -124,7 +124,7 @@ def statistics_files(table: Path) -> set[str]:
 
 
 def commit_ours(table: Path) -> None:
-    epoch_commit = SmallTable(open_table(str(table)))
+    epoch_commit = SmallTable(open_file_store_table(str(table)))
     epoch_commit.commit(("+I", {"k": 9, "number": 1}))
 
 
@@ -194,12 +194,12 @@ def test_an_expiry_deletes_the_files_that_no_version_names(
     names = named(paimon_java, table)
     assert statistics_files(table) == {names[2], names[4], names[6]}
     if whose == "ours":
-        assert expire(open_table(str(table)), num_max=1, num_min=1, time_ms=0) == 7
+        assert expire(open_file_store_table(str(table)), num_max=1, num_min=1, time_ms=0) == 7
     else:
         assert paimon_java.expire(table) == 7
     assert statistics_files(table) == {names[4], names[6]}
     assert paimon_java.statistics(table)["rows"] == 5
     (table / "statistics" / "stat-x-0").write_text("{}")
-    plan = plan_orphans(open_table(str(table)), FAR_FUTURE_MS)
+    plan = plan_orphans(open_file_store_table(str(table)), FAR_FUTURE_MS)
     orphans = [Path(file.path) for file in plan.files]
     assert [path.name for path in orphans if path.parent.name == "statistics"] == ["stat-x-0"]

@@ -258,7 +258,7 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
     """Another engine adds a column while `compact --follow` runs."""
     from stream_app.errors import StreamAppError
     from stream_app.model.schema.data_type import parse_columns
-    from stream_app.table.opening import open_table
+    from stream_app.table.opening import open_file_store_table
 
     table = a_table(tmp_path, write_only="true")
     writer = TableWriter(table)
@@ -275,7 +275,7 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
     assert table.schemas.create(
         replace(table.schema, schema_id=1, fields=fields, highest_field_id=3)
     )
-    TableWriter(open_table(table.location, table.clock), user="other").write(
+    TableWriter(open_file_store_table(table.location, table.clock), user="other").write(
         [("+I", {"k": 1, "v": "x", "dt": "a", "w": 2})]
     )
     with pytest.raises(StreamAppError) as raised:

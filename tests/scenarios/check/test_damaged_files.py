@@ -12,7 +12,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.expiring_table import give_tag, make_branch
@@ -42,7 +42,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def table(sound: Path, tmp_path: Path) -> FileStoreTable:
-    return open_table(str(shutil.copytree(sound, tmp_path / "a shop.db" / "t")))
+    return open_file_store_table(str(shutil.copytree(sound, tmp_path / "a shop.db" / "t")))
 
 
 def added(table: FileStoreTable, number: int) -> list[Path]:

@@ -19,7 +19,7 @@ import pytest
 import stream_app
 from stream_app.errors import StreamAppError
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.tables.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -132,7 +132,7 @@ def flipped(file: Path, bit: int) -> Iterator[None]:
 def findings(path: Path) -> list[str]:
     """Return the findings of the check, or its error if it cannot open the table."""
     try:
-        table = open_table(str(path))
+        table = open_file_store_table(str(path))
         return [str(finding) for finding in TableCheck(table, False, lambda *_: None).findings()]
     except StreamAppError as error:
         return [str(error)]

@@ -19,7 +19,7 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
@@ -227,11 +227,11 @@ def test_a_replay_begins_where_the_producer_was_changed(
     table = a_table(tmp_path, changelog_producer=before).table
     options = {**table.schema.options, "changelog-producer": after}
     assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
-    writer = SmallTable(open_table(table.location, table.clock), epoch=4)
+    writer = SmallTable(open_file_store_table(table.location, table.clock), epoch=4)
     for epoch in range(10, 13):
         writer.commit(*rows(epoch))
     writer.compact()
-    changed = open_table(table.location)
+    changed = open_file_store_table(table.location)
     report = sound_report(changed)
     assert [text.split(" to ")[0] for text in report.replayed] == ["snapshots 8"]
 

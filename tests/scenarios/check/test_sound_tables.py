@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.histories.random_shapes import SHAPES, a_table
 from tests.support.jobs.table_writer import TableWriter
@@ -44,4 +44,4 @@ def test_our_tables_are_sound(tmp_path: Path, seed: int, name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(JAVA_TABLES.iterdir()), ids=lambda path: path.name)
 def test_javas_tables_are_sound(path: Path) -> None:
-    assert sound_report(open_table(str(path))).replayed
+    assert sound_report(open_file_store_table(str(path))).replayed

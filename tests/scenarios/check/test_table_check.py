@@ -16,7 +16,7 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.finding import FindingKind
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.damaged_table import Damage, Entries, set_value
 from tests.support.tables.small_table import small_table
@@ -33,7 +33,9 @@ def sound_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def shop(tmp_path: Path, sound_shop: Path) -> Damage:
     """A copy to be damaged."""
-    return Damage(open_table(str(shutil.copytree(sound_shop, tmp_path / "shop.db" / "orders"))))
+    return Damage(
+        open_file_store_table(str(shutil.copytree(sound_shop, tmp_path / "shop.db" / "orders")))
+    )
 
 
 def made_shop(folder: Path) -> Path:

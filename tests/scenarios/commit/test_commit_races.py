@@ -18,7 +18,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.files.raced_file_io import RacedFileIO
 from tests.support.jobs.table_writer import CompactLater, TableWriter, by_content, read_rows
 from tests.support.tables.small_table import Change, SteppingClock, small_table, write_changes
@@ -246,14 +246,14 @@ def test_columns_and_harmless_options_may_change_under_way(tmp_path: Path) -> No
     writer.write(rows("mon", value="b"))
     assert [snapshot.schema_id for snapshot in check_chain(table)] == [0, 1]
     wanted = [{**row, "c": None} for _, row in rows("mon", value="b")]
-    assert by_content(read_rows(open_table(table.location))) == by_content(wanted)
+    assert by_content(read_rows(open_file_store_table(table.location))) == by_content(wanted)
 
 
 def test_a_schema_that_is_gone_stops_the_job(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     later = replace(table.schema, schema_id=1)
     assert table.schemas.create(later)
-    writer = TableWriter(open_table(table.location), user="us")
+    writer = TableWriter(open_file_store_table(table.location), user="us")
     Path(table.location, "schema", "schema-1").unlink()
     with pytest.raises(CommitConflictError, match="schema 1, by which it writes, is gone"):
         writer.write([])

@@ -12,7 +12,7 @@ import pytest
 from stream_app.errors import CheckpointError, UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, RowType, parse_data_type
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.overtaken_file_io import OvertakenFileIO
 from tests.support.jobs.table_writer import CompactLater, TableWriter, by_content, read_rows
@@ -187,12 +187,12 @@ def test_a_column_that_others_add_is_not_compacted_away(tmp_path: Path) -> None:
     writer.write([row(0, "a")])
     options = {**table.schema.options, "snapshot.num-retained.max": "99"}
     assert table.schemas.create(replace(table.schema, schema_id=1, options=options))
-    TableWriter(open_table(table.location), user="other").write([row(0, "b")])
+    TableWriter(open_file_store_table(table.location), user="other").write([row(0, "b")])
     writer.write([row(0, "c")])
     added = DataField(field_id=9, name="c", data_type=parse_data_type("STRING"))
     fields = RowType((*table.schema.fields, added))
     assert table.schemas.create(replace(table.schema, schema_id=2, fields=fields))
-    wider = TableWriter(open_table(table.location), user="third")
+    wider = TableWriter(open_file_store_table(table.location), user="third")
     wider.write([("+U", {"k": 0, "v": "d", "c": "new"})])
     with pytest.raises(UnsupportedTableError, match="changed the columns") as raised:
         writer.write([row(1, "e")])
@@ -209,7 +209,7 @@ def test_a_partition_with_another_number_of_buckets_is_written_by_it(tmp_path: P
     TableWriter(table).write([("+I", old)])
     altered = replace(table.schema, schema_id=1, options={"bucket": "3"})
     assert table.schemas.create(altered)
-    writer = TableWriter(open_table(str(path)), user="later")
+    writer = TableWriter(open_file_store_table(str(path)), user="later")
     writer.write([("+U", {**old, "v": "c"}), ("+I", new)])
     assert by_content(read_rows(writer.table)) == by_content([{**old, "v": "c"}, new])
     totals = {

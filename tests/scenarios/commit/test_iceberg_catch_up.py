@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
 from tests.support.tables.expire_now import expire
@@ -43,7 +43,7 @@ class Published:
 
     def job(self) -> TableJob:
         """A job of the table, which has no epoch yet."""
-        return TableJob(open_table(self.small.path, self.clock), CompactHere)
+        return TableJob(open_file_store_table(self.small.path, self.clock), CompactHere)
 
 
 @pytest.fixture

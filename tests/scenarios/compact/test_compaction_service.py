@@ -30,7 +30,7 @@ from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import IdleReport, TableJob
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import a_table, rows
@@ -95,7 +95,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_table(table.location, table.clock))
+    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
     a_compactor(rescaled).compact_whole()
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     lost = []
@@ -112,7 +112,7 @@ def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
     table = a_table(tmp_path, write_only="true", num_sorted_run__compaction_trigger=2)
     follower = Follower(table, CompactionChoice())
     for epoch in range(3):
-        newest = open_table(table.location, table.clock)
+        newest = open_file_store_table(table.location, table.clock)
         writer = SmallTable(newest)
         writer.epoch = epoch
         writer.commit(*rows(epoch))
@@ -319,7 +319,7 @@ def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool
         writer.write([("+I", {"dt": "a", "k": k, "v": str(epoch)}) for k in range(20)])
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_table(table.location, table.clock))
+    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
     if compacts:
         a_compactor(rescaled).compact_whole()
     again = TableWriter(rescaled, user="another")
@@ -343,7 +343,7 @@ def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) 
         options={**table.schema.options, "bucket": "4", "full-compaction.delta-commits": "1"},
     )
     assert table.schemas.create(altered)
-    rescaled = open_for_writing(open_table(table.location, table.clock))
+    rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
     TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     totals = {(rescaled.paths.partition(e.partition), e.total_buckets) for e in entries}

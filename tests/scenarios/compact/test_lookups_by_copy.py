@@ -26,7 +26,7 @@ from stream_app.planning.schema.schema_changes import (
     SchemaChange,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.jobs.table_writer import by_content, read_changes, read_rows
@@ -161,8 +161,8 @@ def test_a_changed_column_has_no_values_of_the_copy_before(
         small.compact()
         small.commit(*epoch_changes[1])
         for changes in alters:
-            alter_table(open_table(small.path), changes)
-        small = SmallTable(open_table(small.path), epoch=2)
+            alter_table(open_file_store_table(small.path), changes)
+        small = SmallTable(open_file_store_table(small.path), epoch=2)
         small.commit(("+U", row(7, "new", 1)))
         all_changes = [change for epoch in read_changes(small.table).values() for change in epoch]
         old = None if characters is None else epoch_changes[0][7][1]["v"][:characters]

@@ -9,14 +9,14 @@ from bench.commit.scaling import PARTITION, EndsAtOnce, MadeFiles, build
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.files.counting_file_io import CountingFileIO
 
 BUCKETS = 8
 
 
 def _job(location: str, user: str, generator: MadeFiles) -> StreamTableCommit:
-    opened = open_table(location)
+    opened = open_file_store_table(location)
     table = FileStoreTable(opened.location, opened.schema, CountingFileIO(), opened.clock)
     return StreamTableCommit(table, user, EndsAtOnce(generator))
 

@@ -17,7 +17,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.judges.normal_rows import json_value, normal_rows, sorted_rows
 from tests.support.tables.make_java_tables import TABLES
@@ -41,7 +41,7 @@ def where(table: FileStoreTable, text: str, columns: tuple[str, ...] | None = No
 def test_rows_of_a_java_table(name: str) -> None:
     """The tables have levels, deletes, all scalar types, odd partition names and composite keys."""
     expected = json.loads((TABLES / f"{name}.json").read_text())["rows"]
-    rows = rows_of(MergeRead(open_table(str(TABLES / "java.db" / name))))
+    rows = rows_of(MergeRead(open_file_store_table(str(TABLES / "java.db" / name))))
     assert sorted_rows(_json(row) for row in rows) == sorted_rows(expected)
 
 
@@ -52,7 +52,7 @@ def _json(row: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_some_columns_of_a_java_table(name: str) -> None:
     """The columns lack the key: the reader reads it for the merge and then drops it."""
-    table = open_table(str(TABLES / "java.db" / name))
+    table = open_file_store_table(str(TABLES / "java.db" / name))
     last = table.schema.fields.names[-1]
     expected = json.loads((TABLES / f"{name}.json").read_text())["rows"]
     rows = [_json(row) for row in rows_of(MergeRead(table, (last,)))]
@@ -60,7 +60,7 @@ def test_some_columns_of_a_java_table(name: str) -> None:
 
 
 def test_the_changelog_of_a_java_table() -> None:
-    table = PaimonTable(open_table(str(TABLES / "java.db" / "changelog_input")))
+    table = PaimonTable(open_file_store_table(str(TABLES / "java.db" / "changelog_input")))
     expected = json.loads((TABLES / "changelog_input.json").read_text())["changelog"]
     changes = []
     for batch in table.changelog(snapshot=1):
@@ -85,11 +85,11 @@ def test_sequence_fields_of_a_java_table(paimon_java: Any, tmp_path: Path) -> No
     ]
     for number, commit in enumerate(commits, 1):
         paimon_java.write(path, commit, identifier=number, options={"write-only": True})
-        assert rows_of(MergeRead(open_table(str(path)))) == paimon_java.read(path)
+        assert rows_of(MergeRead(open_file_store_table(str(path)))) == paimon_java.read(path)
         if number == 2:
             paimon_java.compact(path)
-            assert rows_of(MergeRead(open_table(str(path)))) == paimon_java.read(path)
-    assert [row["v"] for row in rows_of(MergeRead(open_table(str(path)), ("v",)))] == [
+            assert rows_of(MergeRead(open_file_store_table(str(path)))) == paimon_java.read(path)
+    assert [row["v"] for row in rows_of(MergeRead(open_file_store_table(str(path)), ("v",)))] == [
         "first", "newer", "first", "first",
     ]  # fmt: skip
 
@@ -176,7 +176,7 @@ def test_conditions_leave_buckets_unread(tmp_path: Path) -> None:
 def test_pruning_of_every_type_of_key() -> None:
     """Java wrote the table; the reader finds the row, and reads one bucket."""
     files = NotingFileIO()
-    table = replace(open_table(str(TABLES / "java.db" / "composite_key")), file_io=files)
+    table = replace(open_file_store_table(str(TABLES / "java.db" / "composite_key")), file_io=files)
     for row in rows_of(MergeRead(table)):
         text = " AND ".join(f"{key} = '{row[key]}'" for key in ("country", "code"))
         files.opened.clear()

@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
-from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.jobs.table_writer import (
@@ -128,17 +128,17 @@ def test_problems_of_a_store_are_errors_when_a_table_is_opened(
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     bucket = s3.new_bucket()
     with pytest.raises(TableNotFoundError):
-        open_table(f"s3://{bucket}/none", file_io_options=s3.options)
+        open_file_store_table(f"s3://{bucket}/none", file_io_options=s3.options)
     closed = s3.options | {"s3.endpoint": "http://127.0.0.1:9"}
     with pytest.raises(StorageError, match=r"refused(?s:.*)s3://(?s:.*)s3.endpoint"):
-        open_table(f"s3://{bucket}/t", file_io_options=closed)
+        open_file_store_table(f"s3://{bucket}/t", file_io_options=closed)
     with pytest.raises(UsageError, match=r"did you mean 's3\.endpoint'"):
-        open_table(f"s3://{bucket}/t", file_io_options={"s3.endpiont": "x"})
+        open_file_store_table(f"s3://{bucket}/t", file_io_options={"s3.endpiont": "x"})
     for location in ("s3://", f"s3://{bucket}", f"s3://{bucket}/"):
         with pytest.raises(UsageError, match="names no folder of a bucket"):
-            open_table(location)
+            open_file_store_table(location)
     with pytest.raises(UsageError, match="Google Cloud Storage"):
-        open_table("gs://bucket/t")
+        open_file_store_table("gs://bucket/t")
 
 
 def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Server) -> None:
@@ -150,7 +150,7 @@ def test_a_table_is_not_made_or_written_where_races_have_two_winners(s3: S3Serve
     assert [entry.name for entry in table.file_io.list_status(f"s3://{bucket}")] == ["made"]
     with pytest.raises(StorageError, match="does not write to this file system"):
         open_for_writing(table)
-    assert open_table(table.location, file_io_options=s3.options).schema == KEYED
+    assert open_file_store_table(table.location, file_io_options=s3.options).schema == KEYED
 
 
 def test_a_put_that_is_late(s3: S3Server) -> None:

@@ -17,7 +17,7 @@ from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import create_or_open, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.upkeep.file_deletion import FileCollector
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -110,9 +110,9 @@ def test_a_folder_of_the_whole_file_system_is_not_looked_for_in_the_tables(
 def test_a_table_may_be_named_as_branches_are(tmp_path: Path) -> None:
     table = a_table(tmp_path / "branch" / "branch-x", {})
     moved = Path(table.location).rename(tmp_path / "branch" / "branch-t")
-    assert open_table(str(moved)).branch == ""
+    assert open_file_store_table(str(moved)).branch == ""
     with pytest.raises(TableNotFoundError, match="no schema") as error:
-        open_table(str(tmp_path / "branch" / "branch-x"))
+        open_file_store_table(str(tmp_path / "branch" / "branch-x"))
     assert error.value.where.endswith("/branch/branch-x")
 
 

@@ -18,7 +18,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.kinds.table_kind_registry import table_write
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.tables.small_table import Change, SmallTable, small_table
@@ -74,7 +74,7 @@ def test_an_update_that_cannot_be_undone_has_ways_out(tmp_path: Path, option: st
         small.commit(*UPDATE)
     assert f"{option} = true" in raised.value.fix
     assert main(["alter", small.path, "--set", f"{option}=true"]) == 0
-    fixed = SmallTable(open_table(small.path))
+    fixed = SmallTable(open_file_store_table(small.path))
     fixed.commit(*UPDATE)
     fixed.compact()
     assert rows(fixed) == [{"k": 1, "v": 9}]
@@ -90,7 +90,7 @@ def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> 
     assert "k = 2" in raised.value.problem
     advised = raised.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
     assert main(advised.split()) == 0
-    fixed = SmallTable(open_table(small.path))
+    fixed = SmallTable(open_file_store_table(small.path))
     fixed.commit(*changes)
     assert rows(fixed) == [{"k": 1, "n": "x"}, {"k": 2, "n": None}]
 

@@ -18,7 +18,7 @@ from stream_app.planning.buckets.rescale_plan import planned_rescales
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -304,7 +304,7 @@ def test_an_altered_table_is_rescaled_partition_by_partition(
     assert totals(table) == {"dt=mon": {2}, "dt=tue": {2}}
     assert main(["alter", table.location, "--set", "bucket=3"]) == 0
     assert main(["rescale", table.location, "--partition", "dt=mon"]) == 0
-    writer.table = open_table(table.location, table.clock)
+    writer.table = open_file_store_table(table.location, table.clock)
     writer.restart()
     writer.write([*rows(1), *rows(1, "tue"), *rows(1, "wed")])
     assert totals(table) == {"dt=mon": {3}, "dt=tue": {2}, "dt=wed": {3}}
@@ -323,7 +323,7 @@ def test_the_whole_table_gets_a_number_of_its_size(tmp_path: Path) -> None:
     writer = TableWriter(table)
     writer.write([("+I", {"k": k, "v": "a"}) for k in range(40)])
     assert main(["rescale", table.location, "--buckets", "auto"]) == 0
-    now = open_table(table.location)
+    now = open_file_store_table(table.location)
     assert (now.options.bucket, totals(now)) == (1, {"": {1}})
     assert now.snapshots.snapshot(2).commit_kind is CommitKind.OVERWRITE
     assert by_content(read_rows(now)) == by_content(writer.model.rows())

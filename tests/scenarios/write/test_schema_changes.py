@@ -14,7 +14,7 @@ from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.model.source.source_table import SourceTable
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.evolving_job import Job, a_job, alter
@@ -54,7 +54,7 @@ def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
     job.run(committer, plain({"k": 3, "w": 10, "n": 11}))
     assert job.rows() == by_content([{"k": 1, "w": 7}, {"k": 2, "w": 8}, {"k": 3, "w": 10}])
     assert [snapshot.schema_id for snapshot in _snapshots(job)] == [0, 1, 2]
-    sound_report(open_table(job.table.location))
+    sound_report(open_file_store_table(job.table.location))
 
 
 def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path
         committer.while_idle()
     committer.compact_due()
     rows = [{"k": 1, "r": [{"a": 1}]}, {"k": 2, "r": [{"a": None}]}, {"k": 3, "r": [{"a": None}]}]
-    assert read_rows(open_table(job.table.location)) == rows
+    assert read_rows(open_file_store_table(job.table.location)) == rows
     assert {snapshot.schema_id for snapshot in _snapshots(job)} == {0, 1}
     assert any(snapshot.commit_kind.value == "COMPACT" for snapshot in _snapshots(job))
-    sound_report(open_table(job.table.location))
+    sound_report(open_file_store_table(job.table.location))
 
 
 def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_an_alter_inside_of_a_column_is_adopted_at_the_next_epoch(tmp_path: Path
         {"k": 2, "r": [{"c": 2**40, "d": 3}], "m": [("q", 2**40)]},
         {"k": 3, "r": None, "m": None},
     ]
-    assert read_rows(open_table(job.table.location)) == rows
+    assert read_rows(open_file_store_table(job.table.location)) == rows
     assert any(snapshot.commit_kind.value == "COMPACT" for snapshot in _snapshots(job))
-    sound_report(open_table(job.table.location))
+    sound_report(open_file_store_table(job.table.location))
 
 
 def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) -> None:
@@ -130,16 +130,16 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
     for number in range(4):
         job.run(committer, plain({"k": number, "v": "old"}))
         alter(job, "--add-column", f"n{number} INT")
-        other = SmallTable(open_table(job.table.location))
+        other = SmallTable(open_file_store_table(job.table.location))
         other.epoch = number
         other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
         committer.while_idle()
     job.run(committer, plain({"k": 1, "v": "new", "n3": 3}))
     committer.compact_due()
-    rows = {row["k"]: row for row in read_rows(open_table(job.table.location))}
+    rows = {row["k"]: row for row in read_rows(open_file_store_table(job.table.location))}
     assert sorted(rows) == [0, 1, 2, 3, 10, 11, 12, 13]
     assert (rows[1]["v"], rows[1]["n3"], rows[12]["n2"]) == ("new", 3, 2)
-    sound_report(open_table(job.table.location))
+    sound_report(open_file_store_table(job.table.location))
 
 
 def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Path) -> None:
@@ -157,15 +157,17 @@ def test_a_compaction_under_way_is_published_before_a_newer_schema(tmp_path: Pat
         job.run(committer, plain({"k": number, "v": "old"}))
     assert len(executors[0].requests) == 1
     alter(job, "--add-column", "n INT")
-    SmallTable(open_table(job.table.location)).commit(("+I", {"k": 10, "v": "x", "n": 5}))
+    SmallTable(open_file_store_table(job.table.location)).commit(
+        ("+I", {"k": 10, "v": "x", "n": 5})
+    )
     job.run(committer, plain({"k": 2, "v": "new", "n": 1}))
     kinds = [(snapshot.commit_kind.value, snapshot.schema_id) for snapshot in _snapshots(job)]
     assert kinds[:4] == [("APPEND", 0), ("APPEND", 0), ("APPEND", 1), ("COMPACT", 1)]
     committer.compact_due()
-    rows = {row["k"]: row["n"] for row in read_rows(open_table(job.table.location))}
+    rows = {row["k"]: row["n"] for row in read_rows(open_file_store_table(job.table.location))}
     assert rows == {0: None, 1: None, 2: 1, 10: 5}
     assert [len(executor.requests) > 0 for executor in executors] == [True, True]
-    sound_report(open_table(job.table.location))
+    sound_report(open_file_store_table(job.table.location))
 
 
 def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
     )
     assert [snapshot.schema_id for snapshot in _snapshots(job)] == [0, 1]
     assert len(_data_files(tmp_path)) == 2, "what the outdated round has written is deleted"
-    sound_report(open_table(job.table.location))
+    sound_report(open_file_store_table(job.table.location))
     # Rows before the new columns do not lack them; later ones do.
     job.run(committer, plain({"k": 5, "v": "e", "note": "x"}))
     assert [sorted(report.counts.drift) for report in reports(committer, 0)[1:]] == [
@@ -280,7 +282,7 @@ def test_a_replayed_epoch_finds_its_schema(tmp_path: Path, dies: str) -> None:
     assert job.rows() == by_content(
         [{"k": 1, "v": "c", "note": None}, {"k": 2, "v": "b", "note": "new"}]
     )
-    assert open_table(job.table.location).schemas.ids() == [0, 1]
+    assert open_file_store_table(job.table.location).schemas.ids() == [0, 1]
     assert len(_snapshots(job)) == 2
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import write_conf
@@ -78,7 +78,7 @@ class DatabaseHarness:
         return sorted(path.name for path in (self.folder / "warehouse" / "ods.db").iterdir())
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        table = open_table(str(self.table(name)))
+        table = open_file_store_table(str(self.table(name)))
         check_chain(table)
         return read_rows(table)
 

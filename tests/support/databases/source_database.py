@@ -21,7 +21,7 @@ from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.two_table_job import Reports
@@ -63,7 +63,7 @@ class Database:
         return [feed.name for feed in self.database_tables.create(table_of(messages)).feeds]
 
     def table(self, name: str) -> FileStoreTable:
-        return open_table(self.sync.path(name))
+        return open_file_store_table(self.sync.path(name))
 
     def columns(self, name: str) -> list[str]:
         return [f"{column.name} {column.data_type}" for column in self.table(name).schema.fields]

@@ -17,7 +17,7 @@ from stream_app.clock import Clock
 from stream_app.model.schema.data_type import TypeRoot
 from stream_app.spark.read.data_source import NAME, BatchReader, PaimonDataSource, register
 from stream_app.spark.read.stream_reader import StreamReader
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.judges.normal_rows import Row, normal_rows
 
 
@@ -37,7 +37,7 @@ def rows_of(frame: DataFrame, location: str) -> list[Row]:
     """All rows in the normal form; a TIME is one again."""
     times = {
         field.name
-        for field in open_table(location).schema.fields
+        for field in open_file_store_table(location).schema.fields
         if field.data_type.root is TypeRoot.TIME
     }
     table = frame.toArrow()

@@ -35,7 +35,7 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
@@ -250,7 +250,9 @@ class IcebergHistory:
 
     def _begin_again(self, epoch: int) -> None:
         """A new process, which sees the newest schema."""
-        self._small = SmallTable(open_table(self._small.path, self._small.table.clock), epoch=epoch)
+        self._small = SmallTable(
+            open_file_store_table(self._small.path, self._small.table.clock), epoch=epoch
+        )
         self._changes = RandomChanges(self.table.schema, self.rng, key_count=60, partitions=3)
         if self.kind == "append":
             self._changes = RandomChanges(self.table.schema, self.rng, key_count=1, deletes=False)

@@ -35,7 +35,7 @@ from stream_app.spark.ingest.epoch_tables import HoldingTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.jobs.table_writer import read_rows
 from tests.support.jobs.two_table_job import Reports
@@ -162,7 +162,7 @@ class DatabaseJob:
         yield self.messages(begin, end)
 
     def table(self, name: str) -> FileStoreTable:
-        return open_table(self.sync.path(name))
+        return open_file_store_table(self.sync.path(name))
 
     def rows(self, name: str) -> dict[int, Any]:
         """The column ``v`` by ``id``."""

@@ -28,7 +28,7 @@ from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import EvolutionRules
 from tests.support.engines.begun_epoch import Ends, begin_epoch
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
@@ -50,7 +50,7 @@ class Job:
     def started(
         self, ends_at: int | None = None, *, overlaps: bool = False
     ) -> EpochCommitter[Parts]:
-        table = open_table(self.table.location, self.table.clock)
+        table = open_file_store_table(self.table.location, self.table.clock)
         feed = TableFeed(
             name="t",
             table_job=TableJob(table, self.executor_of),
@@ -120,11 +120,11 @@ class Job:
             raise committer.failure from None
 
     def columns(self) -> list[str]:
-        schema = open_table(self.table.location).schema
+        schema = open_file_store_table(self.table.location).schema
         return [f"{column.name} {column.data_type}" for column in schema.fields]
 
     def rows(self) -> list[str]:
-        return by_content(read_rows(open_table(self.table.location)))
+        return by_content(read_rows(open_file_store_table(self.table.location)))
 
 
 def _ends(epochs: Sequence[Sequence[bytes]]) -> Ends:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 _PROGRAM = """
 import json, sys
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.tables.small_table import SmallTable
 path, options, epoch = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
-SmallTable(open_table(path).with_options(options), epoch=epoch).commit(("+I", {"id": epoch}))
+table = open_file_store_table(path).with_options(options)
+SmallTable(table, epoch=epoch).commit(("+I", {"id": epoch}))
 """
 
 

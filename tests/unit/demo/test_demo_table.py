@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stream_app.demo.progress_panel import TableProgress, messages_before
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.tables.small_table import small_table
 
 
@@ -24,7 +24,7 @@ def test_snapshots_record_how_far_the_table_is(tmp_path: Path) -> None:
     table.commit(("+I", {"k": 1, "v": "a"}))
     progress.read_snapshots()
     assert (progress.read, progress.latest) == (0, 1), "another writer's tells of no source"
-    snapshots = open_table(str(place)).snapshots
+    snapshots = open_file_store_table(str(place)).snapshots
     snapshot = snapshots.snapshot(1)
     for number in (2, 3):
         end = json.dumps({"shop": {"0": number * 10, "1": 5}})

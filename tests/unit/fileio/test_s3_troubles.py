@@ -21,7 +21,7 @@ from stream_app.fileio.s3 import s3_file_io
 from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
 from tests.support.brokers.secure_kafka import make_authority, make_certificate
 from tests.support.servers.s3_server import S3Server
 
@@ -42,7 +42,7 @@ QUICK = 30.0
 def error_of(location: str, options: dict[str, str]) -> StorageError:
     began = time.monotonic()
     with pytest.raises(StorageError) as caught:
-        open_table(location, file_io_options=options)
+        open_file_store_table(location, file_io_options=options)
     assert time.monotonic() - began < QUICK
     assert isinstance(caught.value.__cause__, OSError)
     assert caught.value.where.startswith(location)
@@ -154,7 +154,7 @@ def test_an_untrusted_certificate(
     assert create_or_open(location, SCHEMA, file_io_options=options).schema == SCHEMA
     monkeypatch.setenv("AWS_CA_BUNDLE", f"{authority}x")
     with pytest.raises(UsageError, match=r"certificates in .* cannot be read"):
-        open_table(location, file_io_options=options)
+        open_file_store_table(location, file_io_options=options)
 
 
 def test_tls_where_there_is_none_and_the_other_way_round(
@@ -173,7 +173,7 @@ def test_an_identity_that_may_only_read_gets_an_error_that_says_so(s3: S3Server)
     location = f"s3://{s3.new_bucket()}/t"
     table = create_or_open(location, SCHEMA, file_io_options=s3.options)
     s3.error, s3.error_at = (403, "AccessDenied"), "/.probe"
-    assert open_table(location, file_io_options=s3.options).schema == SCHEMA
+    assert open_file_store_table(location, file_io_options=s3.options).schema == SCHEMA
     with pytest.raises(StorageError, match="AccessDenied") as caught:
         open_for_writing(table)
     assert caught.value.where.startswith(f"{location}/.probe")
@@ -203,7 +203,7 @@ def test_a_store_that_knows_no_conditions_is_reported(
 )
 def test_other_locations(location: str, problem: str) -> None:
     with pytest.raises(UsageError) as caught:
-        open_table(location)
+        open_file_store_table(location)
     assert re.search(problem, str(caught.value), re.S)
     assert "hushhush" not in str(caught.value)
 

@@ -11,7 +11,7 @@ from stream_app.errors import CorruptFileError, StreamAppError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.merge_read import MergeRead
 from tests.support.tables.small_table import small_table
@@ -165,7 +165,7 @@ def test_damaged_snapshots_and_schemas_name_their_file(table: FileStoreTable, ho
     path = Path(table.location, "schema", "schema-0")
     damage(path, how)
     with pytest.raises(StreamAppError) as schema_error:
-        open_table(table.location)
+        open_file_store_table(table.location)
     assert schema_error.value.where == str(path)
 
 

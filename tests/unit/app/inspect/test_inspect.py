@@ -20,7 +20,7 @@ from stream_app.app.inspect.bucket_trees import (
 )
 from stream_app.app.inspect.table_listings import listing, option_rows
 from stream_app.app.text.listing import size_text, time_text
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.files.plain_object import plain_object
 from tests.support.tables.small_table import small_table
 
@@ -93,7 +93,7 @@ def test_a_table_that_stream_app_does_not_compact(tmp_path: Path) -> None:
     document = plain_object(schema.read_text())
     document["options"]["merge-engine"] = "newest"
     schema.write_text(json.dumps(document))
-    table = open_table(small.path)
+    table = open_file_store_table(small.path)
     planned = next_compactions(table, table.snapshots.latest())
     assert planned.of_bucket(("", 0), 1).startswith("not compacted by stream_app: ")
 

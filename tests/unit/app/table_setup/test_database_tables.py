@@ -27,7 +27,7 @@ from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.databases.source_database import Database, table_of
 from tests.support.messages.database_topic import HEARTBEAT, Message, change, creates
 from tests.support.tables.small_table import TIME_MS, CompactHere, StandingClock
@@ -259,7 +259,7 @@ def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> N
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
     truncate = table_of([(None, emptied)]).to_batches()[0]
     formats = {
-        name: job_pipeline(database.tables, open_table(database.sync.path(name)))
+        name: job_pipeline(database.tables, open_file_store_table(database.sync.path(name)))
         for name in ("orders", "items")
     }
     assert formats["orders"].decode(truncate).truncated == 0

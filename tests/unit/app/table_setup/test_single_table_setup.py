@@ -25,7 +25,7 @@ from stream_app.errors import (
 from stream_app.model.kind_traits import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import with_newest_schema
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.examined_job import examination_of
 
 TEXT = """
@@ -58,7 +58,7 @@ def test_a_table_without_a_chosen_number_of_buckets_has_what_its_keys_need(tmp_p
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
     assert table_of(left_open).kind is DYNAMIC_KEYED
-    assert "bucket" not in open_table(left_open.tables.location).schema.options
+    assert "bucket" not in open_file_store_table(left_open.tables.location).schema.options
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
     assert table_of(chosen).options.bucket == 7
     again = conf(tmp_path, warehouse + "2")

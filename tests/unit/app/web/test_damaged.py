@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.pages.web_server import Warehouse, rows, served, versions
 
@@ -98,7 +98,7 @@ def test_a_table_that_is_dropped_and_made_again(warehouse: Warehouse) -> None:
 
 
 def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
-    table = open_table(str(warehouse.path / "shop.db" / "orders"))
+    table = open_file_store_table(str(warehouse.path / "shop.db" / "orders"))
     before = table.snapshots.latest_id()
     assert f"newest: snapshot {before}," in warehouse.words(PAGE)
     plan = plan_rollback(table, table.snapshots.snapshot(2))

@@ -15,7 +15,7 @@ from stream_app.app.web.table_list import ListChoice, state_counts
 from stream_app.errors import CorruptFileError, TableNotFoundError
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.pages.web_server import Warehouse, rows, served
@@ -100,7 +100,7 @@ class Watched:
 
     def open(self, path: str) -> FileStoreTable:
         self.opened += 1
-        return replace(open_table(path), file_io=self.files)
+        return replace(open_file_store_table(path), file_io=self.files)
 
     def look(self) -> tuple[int | None, list[str]]:
         """The snapshot, and what was asked of the file system."""
@@ -132,7 +132,7 @@ def test_a_rollback_is_news(orders: SmallTable) -> None:
         orders.commit(*rows(key))
     watched = Watched(orders)
     assert watched.look()[0] == 3
-    table = open_table(orders.path)
+    table = open_file_store_table(orders.path)
     plan = plan_rollback(table, table.snapshots.snapshot(1))
     roll_back(table, plan, resets_consumers=False)
     assert watched.look()[0] == 1

@@ -22,7 +22,7 @@ from stream_app.planning.schema.schema_changes import AddColumn, SetOption
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.quarantine.quarantine_folder import open_quarantine
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import create_tag, new_tag
@@ -58,7 +58,7 @@ def test_what_expires_next_is_what_the_expiry_would_delete(warehouse: Warehouse)
     )  # fmt: skip
     for key in range(6):
         orders.commit(*rows(key))
-    table = open_table(orders.path, CLOCK)
+    table = open_file_store_table(orders.path, CLOCK)
     plan = ExpireSnapshots(table).plan(expire_config(table.options))
     assert plan.numbers == (1, 2, 3)
     words = warehouse.words(PAGE)
@@ -103,7 +103,7 @@ def test_each_schema_says_what_it_changed(warehouse: Warehouse) -> None:
     orders.commit(*rows(1))
     assert "Schema versions" not in warehouse.words(PAGE)
     alter_table(orders.table, [AddColumn(name="n", data_type=parse_data_type("INT"))])
-    alter_table(open_table(orders.path), [SetOption("num-levels", "4")])
+    alter_table(open_file_store_table(orders.path), [SetOption("num-levels", "4")])
     words = warehouse.words(PAGE)
     assert re.search(
         r"schema 2 [\d: -]+ option 'num-levels' was none and is '4' "
