@@ -101,16 +101,16 @@ def test_a_full_merge_leaves_large_manifests_alone_that_lose_nothing(tmp_path: P
 def test_manifests_reach_their_size_but_not_much_more(tmp_path: Path) -> None:
     table = new_table(tmp_path, {"manifest.target-file-size": "100 kb"})
     load = CommitLoad(table, compacts=False, rng=random.Random(2))
-    messages = [message for epoch in range(700) for message in load.epoch(epoch)[0].changes]
+    changes = [change for epoch in range(700) for change in load.epoch(epoch)[0].changes]
     entries = [
         ManifestEntry(
             kind=FileKind.ADD,
-            partition=message.partition,
-            bucket=message.bucket,
+            partition=change.partition,
+            bucket=change.bucket,
             total_buckets=4,
-            file=message.added[0],
+            file=change.added[0],
         )
-        for message in messages
+        for change in changes
     ]
     metas = table.manifests.write_manifests(iter(entries))
     assert len(metas) > 3

@@ -99,12 +99,12 @@ class RandomHistory:
         is_whole = len(days) == len(DAYS) and self.rng.random() < 0.5
         self._forget(days)
         changes = self._changes(days)
-        messages = [
-            replace(message, changelog=())
-            for message in (write_changes(self.table, changes, 0) if changes else [])
+        bucket_changes = [
+            replace(change, changelog=())
+            for change in (write_changes(self.table, changes, 0) if changes else [])
         ]
         committable = ManifestCommittable(
-            identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(messages), watermark=7
+            identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(bucket_changes), watermark=7
         )
         partitions = None if is_whole else [self._partition(day) for day in days]
         self._batch().overwrite(committable, partitions)
