@@ -117,8 +117,8 @@ class SourceConfig:
     snapshot_table: str | None = config_key(
         values.text,
         None,
-        meaning="The database's table for `[table]`, as `TABLE` or `SCHEMA.TABLE`; absent: "
-        "the name of the table.",
+        meaning="The table of the database for a job of one table, as `TABLE` or "
+        "`SCHEMA.TABLE`; absent: the name of the job's table.",
     )
     snapshot_rows: int = config_key(
         values.integer(1),
