@@ -112,8 +112,7 @@ class MergeTreeWriter:
             for drained in self._windows():
                 window = drained
                 if changelog is not None:
-                    # The copy for the data file reads memory in order if it is merged from sorted
-                    # rows.
+                    # Merged from sorted rows, the data file's copy reads memory in order.
                     rows = self.layout.rows_at(window.batch, window.order)
                     changelog.write(rows)
                     window = MergeWindow(rows, None, window.last)
