@@ -2,7 +2,7 @@
 
     python -m bench.compact.compaction_simulation [--flushes N] [--set KEY=VALUE …]
 
-The job's own `CompactCoordinator` decides, from a table's real options; its real `CompactTask` runs
+The job's own `BucketCoordinator` decides, from a table's real options; its real `CompactTask` runs
 over real metadata. Sizes come from a model of the keys, and time is simulated: epochs come at a
 fixed pace, a compaction takes as long as its input at a given rate, and epochs wait as in the job.
 """

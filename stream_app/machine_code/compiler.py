@@ -124,7 +124,7 @@ length_at: Callable[[int], int] = _load(types.int64, 32)
 """The four bytes at an address, as a little-endian number."""
 put_number: Callable[[int, int, int], None] = _store(64)
 """Set an element of a table of int64: the table's address, the index, the value."""
-put_length: Callable[[int, int, int], None] = _store(32)
+put_int32: Callable[[int, int, int], None] = _store(32)
 """Set an element of a table of int32."""
 put_byte: Callable[[int, int, int], None] = _store(8)
 """Set an element of a table of bytes."""

@@ -20,7 +20,7 @@ SMALL = ord("a") ^ ord("A")
 """The bit that a small letter has and its large one lacks."""
 
 NULL_BEGIN, TRUE_BEGIN, FALSE_BEGIN = ord("n"), ord("t"), ord("f")
-"""How each word begins; nothing else does."""
+"""The first letters of `null`, `true` and `false`; no other token begins with them."""
 
 ESCAPED_BACKSPACE, ESCAPED_FORM_FEED = ord("b"), ord("f")
 ESCAPED_LINE_FEED, ESCAPED_RETURN, ESCAPED_TAB = ord("n"), ord("r"), ord("t")
@@ -28,10 +28,10 @@ ESCAPED_LINE_FEED, ESCAPED_RETURN, ESCAPED_TAB = ord("n"), ord("r"), ord("t")
 ESCAPED_CODE = ord("u")
 """Behind a backslash: four hexadecimal digits follow."""
 BACKSPACE, TAB, LINE_FEED, FORM_FEED, RETURN = b"\b\t\n\f\r"
-"""What they mean."""
+"""The bytes that these letters stand for."""
 SPACE = ord(" ")
 
 CONTINUATION_MASK, CONTINUATION = 0xC0, 0x80
 """The upper two bits of each byte of UTF-8 behind the first one of its character."""
 ASCII_END = 0x80
-"""The least byte that is not a character itself."""
+"""The first byte outside ASCII."""

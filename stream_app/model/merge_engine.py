@@ -39,7 +39,7 @@ class EngineTraits:
         keeps_first: whether the merged row is the first one, so that no row is replaced.
         fills_columns: whether a row sets the columns in which it has a value, so that a retraction
             needs rules of the columns.
-        existing: see `OlderRowRule`.
+        older_row_rule: see `OlderRowRule`.
         default_function: the aggregate function of a column that names none; None: the engine's own
             rule is not a function.
     """
@@ -50,7 +50,7 @@ class EngineTraits:
     keeps_newest: bool = False
     keeps_first: bool = False
     fills_columns: bool = False
-    existing: OlderRowRule = OlderRowRule.STAYS
+    older_row_rule: OlderRowRule = OlderRowRule.STAYS
     default_function: str | None = None
 
 
@@ -61,7 +61,7 @@ MERGE_ENGINES: Mapping[str, EngineTraits] = {
         keeps_deletes=True,
         needs_lookup=False,
         keeps_newest=True,
-        existing=OlderRowRule.MOVES,
+        older_row_rule=OlderRowRule.MOVES,
     ),
     "partial-update": replace(_FOLDING, fills_columns=True),
     "aggregation": replace(_FOLDING, default_function="last_non_null_value"),
@@ -70,7 +70,7 @@ MERGE_ENGINES: Mapping[str, EngineTraits] = {
         keeps_deletes=True,
         needs_lookup=True,
         keeps_first=True,
-        existing=OlderRowRule.SKIPS,
+        older_row_rule=OlderRowRule.SKIPS,
     ),
 }
 """The merge engines by the value of ``merge-engine``, in lower case."""

@@ -145,7 +145,7 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
         return fitted
     if root in (TypeRoot.DATE, TypeRoot.TIME) or root in TIMESTAMP_ROOTS:
         return _temporal(literal, data_type)
-    raise _wanted(data_type)
+    raise _wrong_kind_error(data_type)
 
 
 def wanted_text(data_type: DataType) -> str:
@@ -165,7 +165,7 @@ def wanted_text(data_type: DataType) -> str:
     return "a number"
 
 
-def _wanted(data_type: DataType) -> ValueError:
+def _wrong_kind_error(data_type: DataType) -> ValueError:
     return ValueError(f"{wanted_text(data_type)} for a column of type {data_type.as_nullable()}")
 
 
@@ -217,7 +217,7 @@ def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     # A DATE means the midnight at its start; plain text is read as the column's type.
     kind = expected_kind if literal.kind is LiteralKind.TEXT else literal.kind
     if kind not in _PATTERNS or (kind is LiteralKind.TIME) != (expected_kind is LiteralKind.TIME):
-        raise _wanted(data_type)
+        raise _wrong_kind_error(data_type)
     match = _PATTERNS[kind].fullmatch(literal.text)
     if not match:
         raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")

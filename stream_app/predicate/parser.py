@@ -40,7 +40,6 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.predicate.functions import ConditionFunction
 from stream_app.predicate.literal import (
     Literal,
     LiteralKind,
@@ -63,6 +62,7 @@ from stream_app.predicate.predicate import (
     Predicate,
     Step,
 )
+from stream_app.predicate.predicate_functions import ConditionFunction
 from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, TokenKind, tokens_of
 
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}

@@ -198,7 +198,7 @@ def _called(call: Call) -> pc.Expression:
         return compute(values, *literals)
 
     if name not in pc.function_registry().list_functions():
-        summary = {"summary": call.function, "description": "see stream_app.predicate.functions"}
+        summary = {"summary": call.function, "description": "see predicate_functions"}
         arguments = {f"argument {number}": data_type for number, data_type in enumerate(types)}
         with contextlib.suppress(pa.ArrowKeyError):  # another thread has registered it
             pc.register_scalar_function(evaluate, name, summary, arguments, result)

@@ -25,8 +25,8 @@ from stream_app.mergetree.key_value_batch import (
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
 from stream_app.mergetree.merge_engines.aggregates.collected import collect_elements
 from stream_app.mergetree.merge_engines.aggregates.combined_values import combined
+from stream_app.mergetree.merge_engines.aggregates.listagg import join_texts
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
-from stream_app.mergetree.merge_engines.aggregates.texts import join_texts
 from stream_app.mergetree.merge_engines.key_segments import KeySegments
 from stream_app.mergetree.merge_engines.partial_update import grouped_changes
 from stream_app.mergetree.sort_merge_reader import merge_windows

@@ -20,12 +20,12 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.job.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.loading import JobLoad, begin_or_resume_load
 from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reading import (

@@ -125,7 +125,7 @@ def _required_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     `NamedPartitions` checks those.
     """
     rule = index_rule(schema)
-    if rule is None or rule.existing is not OlderRowRule.MOVES:
+    if rule is None or rule.older_row_rule is not OlderRowRule.MOVES:
         return schema.fields, schema.primary_keys
     columns = RowType(
         tuple(

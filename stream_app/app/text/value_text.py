@@ -16,7 +16,7 @@ TIMESTAMP           2024-02-29T12:34:56.789, with as many   the same, as a text
 TIMESTAMP_LTZ       the same in UTC, with Z at the end      the same, as a text
 ARRAY, VECTOR       its JSON                                an array
 MAP, ROW            its JSON                                an object; a MAP's keys are texts
-VARIANT             its JSON                                any, see `variants.texts`
+VARIANT             its JSON                                any, see `variants.json_texts`
 null                null                                    null
 ==================  ======================================  ===================================
 """
@@ -35,8 +35,8 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import DataType
 from stream_app.variants.binary import MalformedVariantError
+from stream_app.variants.json_texts import variant_texts
 from stream_app.variants.layout import is_variant
-from stream_app.variants.texts import variant_texts
 
 _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 

@@ -20,7 +20,7 @@ from stream_app.machine_code.compiler import (
     compiled,
     number_at,
     put_byte,
-    put_length,
+    put_int32,
     put_number,
 )
 from stream_app.machine_code.json_tokens import DECLINED
@@ -151,7 +151,7 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     elif reads == BYTES:
         length, value = _byte_span(position, end, argument)
         if column >= 0:
-            put_length(tables.lengths, slot, length)
+            put_int32(tables.lengths, slot, length)
         position = value + length if value >= 0 else DECLINED
     elif reads in (DECIMAL, WIDE):
         length, position = _byte_span(position, end, argument)

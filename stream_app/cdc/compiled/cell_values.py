@@ -24,7 +24,7 @@ from stream_app.machine_code.compiler import (
     compiled,
     number_at,
     put_byte,
-    put_length,
+    put_int32,
     put_number,
     word_at,
     word_of,
@@ -160,7 +160,7 @@ def parse_cell(  # noqa: C901 - a branch for each kind
             end = word_end(position)
     else:
         value, end = position, number_end(position)
-        put_length(tables.text_lengths, slot, end - position)
+        put_int32(tables.text_lengths, slot, end - position)
     put_number(tables.numbers, slot, value)
     return end
 
@@ -172,7 +172,7 @@ def _parse_text(position: int, tables: ImageTables, slot: int) -> int:
     position += 1
     end, escaped = string_end(position)
     put_number(tables.numbers, slot, ~position if escaped else position)
-    put_length(tables.text_lengths, slot, end - position - escaped)
+    put_int32(tables.text_lengths, slot, end - position - escaped)
     return end + 1 if end > 0 else DECLINED
 
 

@@ -27,7 +27,12 @@ from stream_app.cdc.change_batch import (
     replace_columns,
     with_all_columns,
 )
-from stream_app.cdc.computed.functions import STRING, AppliedFunction, ArrowTypeOf, applied_function
+from stream_app.cdc.computed.column_functions import (
+    STRING,
+    AppliedFunction,
+    ArrowTypeOf,
+    applied_function,
+)
 from stream_app.cdc.computed.made_columns import MadeColumns
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import FormatSetup, SourceFacts

@@ -16,8 +16,8 @@ from stream_app.cdc.columns.nested_columns import cast_cells
 from stream_app.cdc.columns.time_columns import Casted
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
+from stream_app.variants.json_texts import variant_json
 from stream_app.variants.paths import VariantPath, at_path
-from stream_app.variants.texts import variant_json
 
 
 def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> Casted:

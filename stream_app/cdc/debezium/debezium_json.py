@@ -148,7 +148,7 @@ class DebeziumJson:
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.questions, strict=True))
         return self._keys.uncertain_reasons(outcome.messages, index, questions)
 
-    def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
+    def _readings_for(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
         options = self._options
         return apply_schema(
             self._readings,
@@ -160,7 +160,7 @@ class DebeziumJson:
 
     def _group(self, prefix: bytes) -> FramedGroup:
         if prefix not in self._groups:
-            readings = self._read_by(self._schemas.get(prefix, self._fields))
+            readings = self._readings_for(self._schemas.get(prefix, self._fields))
             fingerprint = hashlib.sha256(prefix).hexdigest()
             layouts = compiled_layouts(self._options.decoder)
             self._groups[prefix] = FramedGroup(
@@ -185,7 +185,7 @@ class DebeziumJson:
         result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.add_result(result, placed.index)
         for position, wrapped in result.wrapped:
-            readings = self._read_by(connect_fields(wrapped.schema))
+            readings = self._readings_for(connect_fields(wrapped.schema))
             payload = pa.array([wrapped.payload], pa.binary())
             inner = decode_one_by_one(payload, readings, self._settings)
             if inner.wrapped:

@@ -18,7 +18,7 @@ from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.plain.key_options import check_key_columns
 from stream_app.cdc.plain.plain_json import PLAIN_ROWS
-from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrap_events
+from stream_app.cdc.wire.event_data import EventFormat, EventSource, unwrap_events
 
 _NAME = "cloudevents"
 

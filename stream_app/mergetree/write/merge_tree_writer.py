@@ -51,7 +51,7 @@ class MergeTreeWriter:
             input``).
         ignored_kinds: the row kinds that are dropped first (``ignore-delete``,
             ``ignore-update-before``).
-        refused_rows: the rows that no merge accepts, and which must not be committed.
+        refusal_rules: the rows that no merge accepts, and which must not be committed.
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
         history: derives the versions of rows; None: a key has only one version.
         hidden: the bucket's hidden changes; see `history_windows`.
@@ -65,14 +65,14 @@ class MergeTreeWriter:
     next_sequence_number: int
     writes_changelog: bool
     ignored_kinds: frozenset[RowKind] = frozenset()
-    refused_rows: tuple[RefusedRows, ...] = ()
+    refusal_rules: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
     history: HistoryRule | None = None
     hidden: HiddenChanges | None = None
     old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
-    _refused: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _refused_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Add rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
@@ -85,7 +85,7 @@ class MergeTreeWriter:
             rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
-        check_mergeable(rows, self.refused_rows, self.layout.key_names)
+        check_mergeable(rows, self.refusal_rules, self.layout.key_names)
         if UNCHANGED in rows.schema.names and not self._omits_values:
             self._widen(rows.schema)
         first = self.next_sequence_number
@@ -112,8 +112,7 @@ class MergeTreeWriter:
             for drained in self._windows():
                 window = drained
                 if changelog is not None:
-                    # The copy for the data file reads memory in order if it is merged from sorted
-                    # rows.
+                    # Merged from sorted rows, the data file's copy reads memory in order.
                     rows = self.layout.rows_at(window.batch, window.order)
                     changelog.write(rows)
                     window = MergeWindow(rows, None, window.last)
@@ -133,11 +132,11 @@ class MergeTreeWriter:
         result = WrittenFiles(
             tuple(self._new_files),
             tuple(self._changelog_files),
-            tuple(self._refused),
+            tuple(self._refused_batches),
             index=() if self.hidden is None else self.hidden.finish(),
             late_changes=0 if self.hidden is None else self.hidden.late_changes,
         )
-        self._new_files, self._changelog_files, self._refused = [], [], []
+        self._new_files, self._changelog_files, self._refused_batches = [], [], []
         return result
 
     def abort(self) -> None:
@@ -167,7 +166,7 @@ class MergeTreeWriter:
         find, newer = self.old_rows.find, self._new_files
         for restored in self._complete_rows(lambda keys, names: find(keys, names, newer)):
             if restored.refused is not None and restored.refused.num_rows:
-                self._refused.append(restored.refused)
+                self._refused_batches.append(restored.refused)
             yield restored.window
 
     def _complete_rows(self, find: FindsRows) -> Iterator[RestoredRows]:

@@ -241,7 +241,7 @@ def index_problems(
     moved_rows = "a row that moves to another partition"
     if core[SEQUENCE_FIELD]:
         yield f"sequence.field cannot order the versions of {moved_rows}: leave it out"
-    if traits_of(core.merge_engine).existing is not OlderRowRule.MOVES:
+    if traits_of(core.merge_engine).older_row_rule is not OlderRowRule.MOVES:
         return
     if core[IGNORE_DELETE]:
         yield f"{IGNORE_DELETE.key} keeps the older version of {moved_rows}: leave it out"
@@ -267,9 +267,11 @@ def _lookup_problems(
             f"{key} needs a fixed number of buckets: give option 'bucket' ≥ 1, or leave the "
             "partition columns out of the primary key"
         )
-    if traits_of(core.merge_engine).existing is not OlderRowRule.MOVES:
+    if traits_of(core.merge_engine).older_row_rule is not OlderRowRule.MOVES:
         moving = [
-            name for name, traits in MERGE_ENGINES.items() if traits.existing is OlderRowRule.MOVES
+            name
+            for name, traits in MERGE_ENGINES.items()
+            if traits.older_row_rule is OlderRowRule.MOVES
         ]
         yield f"{key} moves rows to other partitions: merge-engine must be {' or '.join(moving)}"
 

@@ -1,7 +1,7 @@
 """Decides which manifests a commit rewrites: those that lose a file, and small ones.
 
-Removing a file rewrites its manifest. So manifests stay short and grow with the table: removing a
-file costs about a hundredth of all entries.
+Removing a file rewrites its manifest. So a full manifest has a hundredth of the table's entries,
+but at least 100 and at most 10,000.
 
 Source: Paimon `iceberg/IcebergCommitCallback.java#compactMetadataIfNeeded`.
 """
@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 from stream_app.model.iceberg_metadata import EntryStatus, IcebergEntry, IcebergManifest
 
-_ENTRIES_LEAST, _ENTRIES_MOST = 100, 10_000
+_ENTRIES_MIN, _ENTRIES_MAX = 100, 10_000
 _FULL_MANIFESTS = 100
 
 
-def entries_of_manifest(live_files: int) -> int:
+def full_manifest_entries(live_files: int) -> int:
     """Return the entries of a full manifest in a table with this number of live files."""
-    return min(max(_ENTRIES_LEAST, live_files // _FULL_MANIFESTS), _ENTRIES_MOST)
+    return min(max(_ENTRIES_MIN, live_files // _FULL_MANIFESTS), _ENTRIES_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeRule:
+class ManifestMergeLimits:
     """The limits at which small manifests are merged.
 
     Attributes:
@@ -37,21 +37,21 @@ class MergeRule:
 
 
 def manifests_to_merge(
-    manifests: Iterable[IcebergManifest], rule: MergeRule, full: int
+    manifests: Iterable[IcebergManifest], limits: ManifestMergeLimits, full_entries: int
 ) -> Sequence[IcebergManifest]:
     """Return the small manifests if they are many, or fill one together; else none.
 
     Args:
-        full: the result of `entries_of_manifest`; a half full manifest is not small.
+        full_entries: the result of `full_manifest_entries`; a half full manifest is not small.
     """
     small = [
         manifest
         for manifest in manifests
-        if manifest.length < rule.target_size * 2 // 3 and manifest.live_files < full // 2
+        if manifest.length < limits.target_size * 2 // 3 and manifest.live_files < full_entries // 2
     ]
     total = sum(manifest.length for manifest in small)
-    is_due = len(small) >= rule.max_count or total >= rule.target_size
-    return small if is_due and len(small) >= rule.min_count else ()
+    is_due = len(small) >= limits.max_count or total >= limits.target_size
+    return small if is_due and len(small) >= limits.min_count else ()
 
 
 def carried_entries(

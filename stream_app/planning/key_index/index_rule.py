@@ -38,7 +38,7 @@ class IndexRule:
     keys: tuple[str, ...]
     shares: int
     fills_buckets: bool
-    existing: OlderRowRule
+    older_row_rule: OlderRowRule
     deletes_end: bool
 
     def may_have(self, share: int, bucket: int, *, by_rule: bool, has_keys: bool) -> bool:
@@ -69,7 +69,7 @@ def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
         # Each key share fills its own buckets.
         shares=min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
         fills_buckets=True,
-        existing=engine.existing,
+        older_row_rule=engine.older_row_rule,
         deletes_end=engine.keeps_newest or schema.merge_rules.removes_on_delete,
     )
 
@@ -79,7 +79,7 @@ def _rule_of_fixed_buckets(schema: TableSchema) -> IndexRule:
         keys=schema.trimmed_primary_keys,
         shares=schema.core_options.bucket,
         fills_buckets=False,
-        existing=OlderRowRule.MOVES,
+        older_row_rule=OlderRowRule.MOVES,
         deletes_end=True,
     )
 

@@ -186,11 +186,15 @@ class PaimonTable(ChangeableTable):
         where: Where | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> Generator[ChangelogBatch, None, None]:
-        """Stream the changes of each snapshot with their row kinds, until the reader is closed.
+        """Stream the changes of each snapshot with their row kinds.
+
+        The stream ends behind `end`. Without an end it follows until the caller closes it.
 
         Args:
             start: a `StartMode` such as ``latest-full``. Without it, the stream starts from
                 `snapshot` or `timestamp`, or as the table's ``scan.mode`` says.
+            snapshot: the snapshot at which the stream starts.
+            timestamp: the time at which the stream starts, as `read`.
             end: the last snapshot; None: the latest one at the call, or no end with `follow`.
             follow: wait for further snapshots.
             consumer_id: a Paimon consumer, which stores the next snapshot for at-least-once reads;
@@ -198,6 +202,7 @@ class PaimonTable(ChangeableTable):
             ignore_progress: begin at the start, even if the consumer has progress.
             columns: as `read`.
             where: as `read`; it sees every row, also old ones.
+            poll_seconds: the pause between two looks for a further snapshot, in seconds.
 
         Raises:
             UsageError: the start does not exist, or the next snapshot expires during the read.

@@ -1,6 +1,6 @@
 """Adapts the compaction rules of each bucket to its size, for `compaction-policy = "auto"`.
 
-`CompactCoordinator` notes flushes here, and applies the rules before it picks files.
+`BucketCoordinator` notes flushes here, and applies the rules before it picks files.
 `planning.compact.compaction_policy` decides. A bucket without flushes keeps the rules of the
 table's options. The policy changes only which files this job picks, but no file, schema or option.
 """

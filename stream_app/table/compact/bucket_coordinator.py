@@ -42,7 +42,7 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactMan
 
 
 @dataclass(slots=True)
-class CompactCoordinator:
+class BucketCoordinator:
     """The managers of the job's buckets, one for each. Implements `Compactions`.
 
     Attributes:

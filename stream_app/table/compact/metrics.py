@@ -1,6 +1,6 @@
 """Counts a job's open and finished compactions, and their cost.
 
-`CompactCoordinator.metrics` gives the current work, and `CompactionTally` sums the committed work.
+`BucketCoordinator.metrics` gives the current work, and `CompactionTally` sums the committed work.
 Counts begin with the process.
 
 Source: Paimon `operation/metrics/CompactionMetrics.java`, whose names are in the docstrings.

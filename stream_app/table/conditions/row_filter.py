@@ -20,9 +20,9 @@ from stream_app.format.binary_row import encode_row
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
+from stream_app.predicate.predicate_functions import FUNCTIONS
 
 _KEYS_MAX = 1000
 """The number of keys beyond which most buckets hold one of them, so that pruning is useless."""

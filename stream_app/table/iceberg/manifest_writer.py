@@ -15,9 +15,9 @@ from stream_app.model.iceberg_metadata import (
     ManifestContent,
 )
 from stream_app.planning.iceberg.manifest_merge import (
-    MergeRule,
+    ManifestMergeLimits,
     carried_entries,
-    entries_of_manifest,
+    full_manifest_entries,
     manifests_to_merge,
 )
 
@@ -64,7 +64,7 @@ class ManifestWriter:
     files: IcebergFiles
     keys: LiveKeys
     manifest_kind: ManifestKind
-    rule: MergeRule
+    limits: ManifestMergeLimits
     snapshot_id: int
     sequence_number: int
     first_row_id: int | None
@@ -92,8 +92,8 @@ class ManifestWriter:
             if removed and not removed.isdisjoint(self.keys.keys(manifest))
         ]
         others = [manifest for manifest in live if manifest not in touched]
-        full = entries_of_manifest(sum(manifest.live_files for manifest in live))
-        merged = manifests_to_merge(others, self.rule, full)
+        full = full_manifest_entries(sum(manifest.live_files for manifest in live))
+        merged = manifests_to_merge(others, self.limits, full)
         entries = [
             IcebergEntry(
                 status=EntryStatus.ADDED,

@@ -42,7 +42,7 @@ from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.iceberg.kept_history import next_version
-from stream_app.planning.iceberg.manifest_merge import MergeRule
+from stream_app.planning.iceberg.manifest_merge import ManifestMergeLimits
 from stream_app.planning.iceberg.visible_files import (
     IcebergLevels,
     iceberg_levels,
@@ -252,7 +252,7 @@ class IcebergPublisher:
             files=self.files,
             keys=self._keys,
             manifest_kind=_manifest_kind(schema, self._format_version),
-            rule=_merge_rule(self.table.options),
+            limits=_merge_limits(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
             first_row_id=next_row_id if has_lineage else None,
@@ -353,8 +353,8 @@ def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
     return tuple((field.name, field.field_id) for field in schema.partition_type)
 
 
-def _merge_rule(options: CoreOptions) -> MergeRule:
-    return MergeRule(
+def _merge_limits(options: CoreOptions) -> ManifestMergeLimits:
+    return ManifestMergeLimits(
         target_size=options[MANIFEST_TARGET_FILE_SIZE],
         min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
         max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],

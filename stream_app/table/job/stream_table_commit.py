@@ -98,7 +98,7 @@ class StreamTableCommit:
         self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.compactions, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
-        self._while_waiting: list[Snapshot | None] = []
+        self._snapshots_while_waiting: list[Snapshot | None] = []
         self._idle_checks = IdleChecks(state)
         if state.last_identifier is not None:  # else they could not be committed before an epoch
             state.load_waiting()
@@ -189,8 +189,8 @@ class StreamTableCommit:
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(committable, finished)
         self.compactions.trigger()
-        snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
-        self._while_waiting.clear()
+        snapshots = [*filter(None, (*self._snapshots_while_waiting, emptied, append, compact))]
+        self._snapshots_while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):  # step 4
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
@@ -211,11 +211,11 @@ class StreamTableCommit:
         """
         self.state.constraints.accept_all_files()
         while self.last_identifier is not None and not self.compactions.is_idle():
-            self._while_waiting.append(self._wait_and_publish())
+            self._snapshots_while_waiting.append(self._wait_and_publish())
 
     def take_over(self, earlier: StreamTableCommit) -> None:
         """Continue with the snapshots and reports of a settled committer."""
-        self._while_waiting += earlier._while_waiting
+        self._snapshots_while_waiting += earlier._snapshots_while_waiting
         self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
@@ -228,7 +228,7 @@ class StreamTableCommit:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
         if self.last_identifier is None or not self.compactions.finished():
             return None
-        # This shows whether other writers have overtaken the compactions.
+        # The newest snapshots show whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, self.compactions.finished())
@@ -305,7 +305,7 @@ class StreamTableCommit:
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             began = self.table.clock.steady_seconds()
-            self._while_waiting.append(self._wait_and_publish())
+            self._snapshots_while_waiting.append(self._wait_and_publish())
             self._publisher.tally.add_wait(self.table.clock.steady_seconds() - began)
 
     def _wait_and_publish(self) -> Snapshot | None:

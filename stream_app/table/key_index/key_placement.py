@@ -190,11 +190,11 @@ class _PlacedRows:
             ends=self._ends(kinds),
             before=before,
         )
-        placed = place_changes(changes, self.rule.existing)
+        placed = place_changes(changes, self.rule.older_row_rule)
         return _DecidedChanges(changes, placed, keys, bucket_codes)
 
     def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
-        if self.rule.existing is OlderRowRule.MOVES:
+        if self.rule.older_row_rule is OlderRowRule.MOVES:
             return are_retracts(kinds)
         return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_end)
 

@@ -52,7 +52,7 @@ class PlacedChanges:
     after: Int64s
 
 
-def place_changes(changes: KeyChanges, existing: OlderRowRule) -> PlacedChanges:
+def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedChanges:
     """Compute in columns where changes take effect. The changes of a key are in the order of the
     source, and each meets the row that its predecessor left. Three changes of a key whose row is in
     partition 7::
@@ -73,8 +73,8 @@ def place_changes(changes: KeyChanges, existing: OlderRowRule) -> PlacedChanges:
         ends=changes.ends[order],
         before=changes.before,
     )
-    placing = _move_to_newer if existing is OlderRowRule.MOVES else _keep_older
-    source, partition, deletes_older, after = placing(ordered, existing)
+    placing = _move_to_newer if older_row_rule is OlderRowRule.MOVES else _keep_older
+    source, partition, deletes_older, after = placing(ordered, older_row_rule)
     source = order[source]
     back = np.lexsort((~deletes_older, source))
     return PlacedChanges(source[back], partition[back], deletes_older[back], after)
@@ -101,7 +101,7 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
 
 
 def _keep_older(
-    changes: KeyChanges, existing: OlderRowRule
+    changes: KeyChanges, older_row_rule: OlderRowRule
 ) -> tuple[Int64s, Int64s, Bools, Int64s]:
     """Keep the older row's partition; newer rows are merged into it or ignored.
 
@@ -127,7 +127,7 @@ def _keep_older(
     lacks = begins & changes.ends  # the change ends a row that does not exist
     lacks[starts] &= earlier == NOWHERE
     takes_effect = ~lacks
-    if existing is OlderRowRule.SKIPS:
+    if older_row_rule is OlderRowRule.SKIPS:
         takes_effect &= changes.partition == settled
     source = np.flatnonzero(takes_effect)
     after = changes.before.copy()

@@ -16,7 +16,7 @@ from stream_app.table.compact.append.bucketed_append import (
     bucketed_append_manager,
     neighbour_requests,
 )
-from stream_app.table.compact.bucket_coordinator import CompactCoordinator
+from stream_app.table.compact.bucket_coordinator import BucketCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
@@ -57,9 +57,7 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
-    compactions=lambda table, executor: CompactCoordinator(
-        table, executor, bucketed_append_manager
-    ),
+    compactions=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),
     planned_compactions=neighbour_requests,
     rewrite=compact_append,
 )

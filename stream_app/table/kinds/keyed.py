@@ -28,7 +28,7 @@ from stream_app.model.options.write_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.bucket_coordinator import CompactCoordinator, files_by_bucket
+from stream_app.table.compact.bucket_coordinator import BucketCoordinator, files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed_compaction import rewrite_keyed
 from stream_app.table.kinds.keyed_manager import keyed_manager
@@ -74,7 +74,7 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
-        refused_rows=table.schema.refused_rows,
+        refusal_rules=table.schema.refused_rows,
         kind_column=options[ROWKIND_FIELD],
         history=None
         if history is None
@@ -103,7 +103,7 @@ KEYED_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=write_of_counts(_bucket_writer),
-    compactions=lambda table, executor: CompactCoordinator(table, executor, keyed_manager),
+    compactions=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
 )

@@ -18,9 +18,9 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.parser import parse_call
 from stream_app.predicate.predicate import Call, InnerField
+from stream_app.predicate.predicate_functions import FUNCTIONS
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
 

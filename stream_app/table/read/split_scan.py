@@ -46,7 +46,7 @@ from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.read_refusals import warn_of
+from stream_app.table.versions.read_refusals import warn_of_unknown_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class SplitScan:
         ]
         if snapshot is None or not live:
             return []
-        warn_of(self.table, "fields of its snapshots", snapshot.unknown_fields)
+        warn_of_unknown_parts(self.table, "fields of its snapshots", snapshot.unknown_fields)
         unknown_fields = {name for entry in live for name in entry.file.unknown_fields}
-        warn_of(self.table, "fields of its manifests", sorted(unknown_fields))
+        warn_of_unknown_parts(self.table, "fields of its manifests", sorted(unknown_fields))
         vectors = self._index_files(snapshot)
         splits = []
         for bucket, files in by_bucket(live).items():

@@ -153,7 +153,7 @@ def evolve(
     schema = alter_by(table, changes_of)
     added = set(schema.fields.names).difference(table.schema.fields.names)
     remarks = remarks_of_added(column for column in source_table.columns if column.name in added)
-    # It lacks the options of this process.
+    # The schema in the table's folder lacks the options of this process.
     stored_schema = table.schemas.schema(table.schema.schema_id)
     differences = tuple(schema_differences(stored_schema, schema))
     return EvolutionOutcome(schema, differences, kept_columns, remarks)

@@ -77,7 +77,7 @@ class LookupHints:
 def finds_rows(schema: TableSchema) -> bool:
     """Return whether a change finds its older row in any partition."""
     rule = index_rule(schema)
-    return rule is not None and rule.existing is OlderRowRule.MOVES
+    return rule is not None and rule.older_row_rule is OlderRowRule.MOVES
 
 
 def named_partitions(schema: TableSchema) -> NamedPartitions | None:

@@ -60,11 +60,11 @@ def check_changes_readable(table: FileStoreTable) -> None:
 
 def warn_of_unknown(table: FileStoreTable) -> None:
     """Log the unknown parts of a table's schema, if there are any."""
-    warn_of(table, "options", unknown_options(table.schema.options))
-    warn_of(table, "fields of its schema", table.schema.unknown_fields)
+    warn_of_unknown_parts(table, "options", unknown_options(table.schema.options))
+    warn_of_unknown_parts(table, "fields of its schema", table.schema.unknown_fields)
 
 
-def warn_of(table: FileStoreTable, parts: str, unknown: Collection[str]) -> None:
+def warn_of_unknown_parts(table: FileStoreTable, parts: str, unknown: Collection[str]) -> None:
     """Log unknown parts of a table by name, if there are any."""
     if unknown:
         _LOG.warning(

@@ -13,7 +13,7 @@ from stream_app.machine_code.compiler import (
     compiled,
     number_at,
     put_byte,
-    put_length,
+    put_int32,
     put_number,
 )
 from stream_app.machine_code.json_bytes import MINUS, POINT, SMALL, SMALL_E, ZERO
@@ -136,7 +136,7 @@ def _put_integer(number: int, cursor: int) -> int:
         put_byte(cursor - 3, 0, INT2 << 2)
         return cursor - 3
     if -_HALF <= number < _HALF:
-        put_length(cursor - 4, 0, number)
+        put_int32(cursor - 4, 0, number)
         put_byte(cursor - 5, 0, INT4 << 2)
         return cursor - 5
     put_number(cursor - 8, 0, number)
@@ -147,7 +147,7 @@ def _put_integer(number: int, cursor: int) -> int:
 @compiled
 def _put_decimal(number: int, digits: int, scale: int, cursor: int) -> int:
     if scale <= _SHORT_DIGITS and digits <= _SHORT_DIGITS:
-        put_length(cursor - 4, 0, number)
+        put_int32(cursor - 4, 0, number)
         return _put_head(DECIMAL4, scale, cursor - 4)
     if scale <= _MIDDLE_DIGITS:
         put_number(cursor - 8, 0, number)

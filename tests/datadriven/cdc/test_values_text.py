@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.variants.json_texts import variant_texts
 from stream_app.variants.layout import is_variant
-from stream_app.variants.texts import variant_texts
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of
 from tests.support.suite.datadriven import Case, files, run_file
 

@@ -21,8 +21,8 @@ from stream_app.planning.iceberg.kept_history import (
     operation,
 )
 from stream_app.planning.iceberg.manifest_merge import (
-    MergeRule,
-    entries_of_manifest,
+    ManifestMergeLimits,
+    full_manifest_entries,
     manifests_to_merge,
 )
 from stream_app.planning.iceberg.visible_files import (
@@ -84,7 +84,7 @@ def run(case: Case) -> str:
         case "unseen":
             return unseen(case)
         case "full":
-            return "\n".join(str(entries_of_manifest(int(line))) for line in case.input_lines)
+            return "\n".join(str(full_manifest_entries(int(line))) for line in case.input_lines)
         case "merge":
             return merge(case)
         case "kept":
@@ -137,7 +137,7 @@ def visible(case: Case) -> str:
 
 
 def merge(case: Case) -> str:
-    rule = MergeRule(
+    rule = ManifestMergeLimits(
         target_size=_KILOBYTE * _KILOBYTE,
         min_count=int(case.args["min"]),
         max_count=int(case.args["max"]),

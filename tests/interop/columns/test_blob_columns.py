@@ -20,7 +20,7 @@ from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.pages.web_server import served
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 BLOBS = pa.schema(
@@ -101,7 +101,7 @@ def test_blobs_are_read_as_they_were_appended_updated_and_deleted(
     assert by_content(
         row for split in table.splits() for row in normal_rows(table.read_split(split).read_all())
     ) == wanted  # fmt: skip
-    assert found_in(open_file_store_table(str(path))) == []
+    assert findings_of(open_file_store_table(str(path))) == []
 
 
 def test_each_version_is_read(pypaimon: PyPaimonReader, path: Path, blobs: Any) -> None:
@@ -137,7 +137,7 @@ def test_upkeep_keeps_the_files_of_blobs(
         assert by_content(read(path, **version)) == by_content(rows[:count])
     assert len(read(Path(f"{path}$branch_b"))) == 20
     assert by_content(normal_rows(pypaimon.read(path))) == by_content(rows)
-    assert found_in(table) == []
+    assert findings_of(table) == []
     orphan = next(path.rglob("*.blob")).with_name("data-nobody-0.blob")
     orphan.write_bytes(b"left by a writer that was killed")
     delete_orphans(table, plan_orphans(table, FAR_FUTURE_MS))
@@ -246,7 +246,7 @@ def test_java_writes_blobs_too_and_columns_come_and_are_renamed(
     paimon_java.write(path, [("+I", row) for row in more], identifier=50)
     assert by_content(paimon_java.read(path)) == by_content([*older, *more])
     assert by_content(read(path)) == by_content([*older, *more])
-    assert found_in(open_file_store_table(str(path))) == []
+    assert findings_of(open_file_store_table(str(path))) == []
 
 
 def test_vectors_in_files_of_their_own_are_read(
@@ -269,4 +269,4 @@ def test_vectors_in_files_of_their_own_are_read(
     assert by_content(read(path, where="v[0] > 1")) == by_content(
         row for row in rows if row["v"][0] > 1
     )
-    assert found_in(open_file_store_table(str(path))) == []
+    assert findings_of(open_file_store_table(str(path))) == []

@@ -22,7 +22,7 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.variants.json_column import variants_of
-from stream_app.variants.texts import variant_texts
+from stream_app.variants.json_texts import variant_texts
 from tests.support.interop.compacted_tables import compact_whole
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows

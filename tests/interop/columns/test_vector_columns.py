@@ -22,7 +22,7 @@ from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.tables.small_table import TIME_MS, SteppingClock
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COLUMNS = "k INT, v VECTOR<FLOAT, 3>, b VECTOR<BOOLEAN, 2>, n BIGINT, r ROW<d VECTOR<DOUBLE, 1>>"
@@ -93,7 +93,7 @@ def test_merged_and_compacted_vectors_are_read_by_others(
         if (row["v"] and row["b"] and row["v"][0] > 5)
         or (row["r"] and row["r"]["d"] and row["r"]["d"][0] < 0.5)
     )
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_a_table_of_pypaimon_is_continued(pypaimon: PyPaimonReader, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -60,6 +60,6 @@ def test_paimon_reads_and_continues_an_overwritten_partition(
     elif is_keyed:
         of_day = day("d0", "java again", 9)
     check([*of_day, *day("d1", "java", 12)])
-    assert found_in(table.table) == []
+    assert findings_of(table.table) == []
     table.overwrite(pa.Table.from_pylist([], schema), partition={"dt": "d1"})
     check(of_day)

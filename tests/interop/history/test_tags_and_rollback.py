@@ -26,7 +26,7 @@ from tests.support.judges.paimon_java import PaimonJava, sorted_rows
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.tables.expiring_table import files_on_disk, files_that_are_named
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -65,7 +65,7 @@ def test_paimon_reads_our_tags_and_keeps_them(tmp_path: Path, paimon_java: Paimo
     assert tags["timed"]["snapshot_id"] == 3
     assert tags["timed"]["time_retained"] == "PT24H0.5S"
     assert tags["plain"]["time_retained"] is None
-    assert found_in(table) == []
+    assert findings_of(table) == []
     delete_tags(table, plan_tag_deletion(table, ["plain", "timed"]))
     assert files_on_disk(table) == files_that_are_named(table)
     assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
@@ -91,7 +91,7 @@ def test_paimon_goes_on_where_quiet_days_were_tagged(
     paimon_java.write(path, [("+I", {"k": 2, "v": "y"})], identifier=99)
     # It looks for the newest, and takes the oldest away; two tags of one snapshot would stop it.
     assert table.table.tags.names()[:-1] == ours[1:]
-    assert found_in(table.table) == []
+    assert findings_of(table.table) == []
 
 
 def test_paimon_leaves_what_a_protected_reader_reads(
@@ -132,7 +132,7 @@ def test_paimon_goes_on_where_we_have_gone_back(tmp_path: Path, paimon_java: Pai
     assert sorted_rows(paimon_java.read(path)) == sorted_rows(read_rows(table))
     written = [{"k": key, "v": "java 2"} for key in range(20)]
     assert all(row in read_rows(table) for row in written)
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> None:
@@ -147,7 +147,7 @@ def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> No
     assert table.snapshots.ids() == left.snapshots.ids()
     assert table.tags.names() == left.tags.names() == []
     assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(left))
-    assert found_in(left) == []
+    assert findings_of(left) == []
     # What Paimon leaves behind is what we call orphans, and of ours none is.
     assert plan_orphans(table, 10**15).files == ()
     named = files_that_are_named(left)
@@ -182,7 +182,7 @@ def test_tables_of_paimon_are_sound(tmp_path: Path, paimon_java: PaimonJava) -> 
                 rows = [(kind, {**row, "w": None}) for kind, row in rows]
             paimon_java.write(path, rows, identifier=number)
         paimon_java.expire(path, retain_max=3, retain_min=3)
-        assert found_in(open_file_store_table(str(path))) == [], name
+        assert findings_of(open_file_store_table(str(path))) == [], name
 
 
 @pytest.mark.parametrize("key", ["k", ""])
@@ -198,7 +198,7 @@ def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, 
         rows = pa.table(columns, schema=schema)
         pypaimon.write(path, rows, primary_keys=keys, options=options)
     table = open_file_store_table(str(path))
-    assert found_in(table) == []
+    assert findings_of(table) == []
     assert table.snapshots.ids() == [1, 2, 3]
 
 

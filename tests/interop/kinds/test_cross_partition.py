@@ -13,7 +13,7 @@ from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_part
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.small_table import Change
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -73,7 +73,7 @@ def test_rows_are_those_of_paimon_in_turns_with_it(
         assert _changelog_of(paimon_java, ours.location) == _changelog_of(
             paimon_java, theirs.location
         )
-    assert found_in(ours) == []
+    assert findings_of(ours) == []
 
 
 def _changelog_of(paimon_java: PaimonJava, location: str) -> list[list[str]]:

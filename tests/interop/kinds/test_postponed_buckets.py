@@ -23,7 +23,7 @@ from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.tables.small_table import Change
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -96,7 +96,7 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
     check(as_rows(rows))
     live = FileStoreScan(table).live(table.snapshots.latest())
     assert {entry.total_buckets for entry in live} == {3}
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_batches_of_each_go_to_the_buckets_of_the_other(
@@ -145,4 +145,4 @@ def test_batches_of_each_go_to_the_buckets_of_the_other(
     rows["d1", 3] = "waits"
     assert move_postponed(table) is not None
     check({"dt=d0": 4, "dt=d1": 4})
-    assert found_in(table) == []
+    assert findings_of(table) == []

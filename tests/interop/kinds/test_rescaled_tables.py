@@ -18,7 +18,7 @@ from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.tables.small_table import Change
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -112,7 +112,7 @@ def test_engines_continue_after_each_others_rescale(
     java_writes(4)
     we_write("ours 4", "d")
     check({"d0": 5, "d1": 5})
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_postponed_rows_wait_while_their_partition_is_rescaled(
@@ -150,7 +150,7 @@ def test_postponed_rows_wait_while_their_partition_is_rescaled(
     paimon_java.compact(location, options={"bucket": 1})
     check(as_rows(rows))
     assert open_file_store_table(str(location)).options.bucket == POSTPONED
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 @pytest.mark.parametrize("checksum", [{}, {"stream-app.row-checksum": True}], ids=["", "summed"])
@@ -199,4 +199,4 @@ def test_rows_without_a_key_keep_their_order(
     check({"d0": 2, "d1": 2})
     TableWriter(open_file_store_table(str(location)), user="c").write(more())
     check({"d0": 2, "d1": 2})
-    assert found_in(open_file_store_table(str(location))) == []
+    assert findings_of(open_file_store_table(str(location))) == []

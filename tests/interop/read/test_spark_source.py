@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import stream_app
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, parse_data_type
-from stream_app.predicate.functions import FUNCTIONS
 from stream_app.predicate.literal import Literal, LiteralKind
+from stream_app.predicate.predicate_functions import FUNCTIONS
 from stream_app.spark.read.data_source import NAME
 from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
 from stream_app.variants.json_column import variants_of

@@ -17,7 +17,7 @@ from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.expiring_table import give_tag, make_branch
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -127,14 +127,14 @@ def test_check_names_the_versions_that_need_a_damaged_file(
 ) -> None:
     path = damaged(table)
     path.write_bytes(path.read_bytes()[:-9])
-    finding = next(finding for finding in found_in(table) if finding.where == str(path))
+    finding = next(finding for finding in findings_of(table) if finding.where == str(path))
     assert finding.needed_by == NEEDED[damaged]
     if finding.needed_by != "snapshot 7":
         assert finding.fix.endswith("stream-app expire-snapshots, delete-tag")
         return
     assert main(rollback_of(finding.fix)) == 0
     delete_orphans(table, plan_orphans(table, LONG_AFTER_MS))
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def rollback_of(fix: str) -> list[str]:
@@ -144,18 +144,18 @@ def rollback_of(fix: str) -> list[str]:
 
 def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
     data_of_fourth(table).unlink()
-    assert "the newest version does not need it" in found_in(table)[0].fix
+    assert "the newest version does not need it" in findings_of(table)[0].fix
     changelog_of_fourth(table).unlink()
-    assert any("no row depends on it" in finding.fix for finding in found_in(table))
+    assert any("no row depends on it" in finding.fix for finding in findings_of(table))
     data_of_last(table).unlink()
-    assert any("the newest version needs it" in finding.fix for finding in found_in(table))
+    assert any("the newest version needs it" in finding.fix for finding in findings_of(table))
 
 
 def test_check_proposes_no_rollback_to_a_damaged_version(table: FileStoreTable) -> None:
     for number in (5, 6, 7):
         for path in added(table, number):
             path.unlink(missing_ok=True)
-    fixes = {finding.where: finding.fix for finding in found_in(table)}
+    fixes = {finding.where: finding.fix for finding in findings_of(table)}
     assert "rollback-to" in fixes[str(data_of_last(table))]
     assert "--snapshot 4" in fixes[str(data_of_last(table))]
 
@@ -165,7 +165,7 @@ def test_where_no_version_is_whole_a_backup_alone_helps(table: FileStoreTable) -
         for path in added(table, number):
             path.unlink(missing_ok=True)
     fix = next(
-        finding.fix for finding in found_in(table) if finding.where == str(data_of_last(table))
+        finding.fix for finding in findings_of(table) if finding.where == str(data_of_last(table))
     )
     assert "no other version is whole" in fix
     assert "stream-app" not in fix
@@ -175,7 +175,7 @@ def test_a_branch_that_needs_a_file_is_named(table: FileStoreTable) -> None:
     make_branch(table, "dev", 2)
     path = data_of_first(table)
     path.unlink()
-    finding = next(finding for finding in found_in(table) if finding.where == str(path))
+    finding = next(finding for finding in findings_of(table) if finding.where == str(path))
     assert finding.needed_by == "snapshots 1 to 2, tag 'first'; snapshot 2 of branch 'dev'"
 
 
@@ -185,7 +185,7 @@ def test_a_tag_of_a_snapshot_whose_file_is_damaged_is_none_to_go_back_to(
     give_tag(table, "last", 7)
     last_snapshot(table).write_bytes(b"")
     finding = next(
-        finding for finding in found_in(table) if finding.where == str(last_snapshot(table))
+        finding for finding in findings_of(table) if finding.where == str(last_snapshot(table))
     )
     assert "rollback-to" in finding.fix
     assert finding.fix.endswith("--snapshot 6")

@@ -15,7 +15,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
 from tests.support.tables.damaged_table import Damage, set_value
 from tests.support.tables.small_table import SmallTable, small_table
-from tests.support.tables.sound_table import found_in, sound_report
+from tests.support.tables.sound_table import findings_of, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -37,7 +37,7 @@ def test_rows_whose_vectors_are_lost_are_double(tmp_path: Path, sequence: str) -
     sound_report(small.table)
     Damage(small.table).index([])
     [finding] = (
-        finding for finding in found_in(small.table) if finding.kind is FindingKind.DOUBLE_KEYS
+        finding for finding in findings_of(small.table) if finding.kind is FindingKind.DOUBLE_KEYS
     )
     assert "2 keys have more than one row above level 0, such as k = 8;" in finding.problem
     assert finding.where.endswith("bucket-0")
@@ -59,7 +59,7 @@ def test_first_rows_on_two_levels_are_double(tmp_path: Path) -> None:
         ]
     )
     [finding] = (
-        finding for finding in found_in(small.table) if finding.kind is FindingKind.DOUBLE_KEYS
+        finding for finding in findings_of(small.table) if finding.kind is FindingKind.DOUBLE_KEYS
     )
     assert "1 keys have more than one row above level 0, such as k = 8;" in finding.problem
 
@@ -87,7 +87,7 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     at = 0 if not options else 1
     job.write_into(at, *(("+I", {"id": key, "p": "b", "v": 4}) for key in (3, 4)))
     [finding] = (
-        finding for finding in found_in(job.table) if finding.kind is FindingKind.DOUBLE_KEYS
+        finding for finding in findings_of(job.table) if finding.kind is FindingKind.DOUBLE_KEYS
     )
     latest = job.table.snapshots.latest()
     assert latest is not None

@@ -13,7 +13,7 @@ from stream_app.model.finding import FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in, kinds_in, sound_report
+from tests.support.tables.sound_table import findings_of, kinds_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -51,7 +51,7 @@ def test_a_hash_in_two_buckets(tmp_path: Path) -> None:
     first, second = (path_of(table, entry) for entry in files_of(table))
     hashes = np.frombuffer(first.read_bytes(), ">i4")
     second.write_bytes(first.read_bytes()[:4] + second.read_bytes()[4:])
-    [repeated, lacking] = found_in(table)
+    [repeated, lacking] = findings_of(table)
     assert repeated.kind is lacking.kind is FindingKind.HASH_INDEX
     assert repeated.problem == (
         f"the index has 1 hashes of keys twice, such as {hashes[0]} of bucket 0 and 1"
@@ -80,5 +80,5 @@ def test_a_table_that_lost_its_index(tmp_path: Path) -> None:
     assert latest is not None
     without = replace(latest, snapshot_id=latest.snapshot_id + 1, index_manifest=None)
     assert table.snapshots.publish(without)
-    findings = [finding for finding in found_in(table) if finding.kind is FindingKind.HASH_INDEX]
+    findings = [finding for finding in findings_of(table) if finding.kind is FindingKind.HASH_INDEX]
     assert [finding.problem[:6] for finding in findings] == ["4 rows", "4 rows"]

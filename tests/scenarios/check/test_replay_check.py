@@ -36,7 +36,7 @@ from tests.support.tables.small_table import (
     small_table,
     write_changes,
 )
-from tests.support.tables.sound_table import found_in, kinds_in, sound_report
+from tests.support.tables.sound_table import findings_of, kinds_in, sound_report
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KEEPS_CHANGELOGS = {"changelog_producer": "input", "changelog__num_retained__max": 50}
@@ -94,7 +94,7 @@ def rewrite_compacted(table: FileStoreTable, change: Callable[[pa.Table], pa.Tab
 
 
 def of_replay(table: FileStoreTable) -> list[Finding]:
-    return [finding for finding in found_in(table) if finding.kind is FindingKind.CHANGELOG]
+    return [finding for finding in findings_of(table) if finding.kind is FindingKind.CHANGELOG]
 
 
 def test_a_compaction_that_alters_a_row_is_found_without_a_changelog(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_a_branch_is_checked_as_a_table_of_its_own(tmp_path: Path) -> None:
     assert (report.branches, report.versions) == (1, 2)
     files = [entry.file.file_name for entry in FileStoreScan(branch.table).live(branch.latest)]
     branch.file_of(FileStoreScan(branch.table).live(branch.latest)[0]).unlink()
-    (finding,) = found_in(table, quick=True)
+    (finding,) = findings_of(table, quick=True)
     assert finding.kind is FindingKind.FILE_MISSING
     assert finding.where.endswith(files[0])
 
@@ -340,7 +340,7 @@ def test_files_that_a_branch_shares_with_the_table_are_checked_and_reported_once
     damage = Damage(small.table)
     live = FileStoreScan(small.table).live(small.table.snapshots.snapshot(3))
     damage.file_of(live[0]).unlink()
-    assert len(found_in(small.table, quick=True)) == 1
+    assert len(findings_of(small.table, quick=True)) == 1
 
 
 def test_branches_without_a_schema_or_with_a_cut_one_are_reported(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_branches_without_a_schema_or_with_a_cut_one_are_reported(tmp_path: Path
     schema.write_text("{")
     assert kinds_in(table) == {FindingKind.SCHEMA}
     schema.unlink()
-    (finding,) = found_in(table)
+    (finding,) = findings_of(table)
     assert finding.problem == "branch 'b' has no schema"
     assert "delete the branch" in finding.fix
 
@@ -357,7 +357,7 @@ def test_branches_without_a_schema_or_with_a_cut_one_are_reported(tmp_path: Path
 def test_consumers_and_tags_of_a_branch_are_its_own(tmp_path: Path) -> None:
     table, branch = with_a_branch(tmp_path)
     branch.table.consumers.reset("search", 9)
-    (finding,) = found_in(table)
+    (finding,) = findings_of(table)
     assert finding.kind is FindingKind.CONSUMER
     assert finding.where.endswith("branch/branch-b/consumer/consumer-search")
 
@@ -369,4 +369,4 @@ def test_a_consumer_that_is_silent_for_too_long_goes_by_itself(tmp_path: Path) -
     now = replace(table, clock=SteppingClock(last_seen))
     assert kinds_in(now) == {FindingKind.CONSUMER}
     later = replace(table, clock=SteppingClock(last_seen + 3_700_000))
-    assert found_in(later) == []
+    assert findings_of(later) == []

@@ -20,7 +20,7 @@ from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.damaged_table import Damage, Entries, set_value
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in, kinds_in
+from tests.support.tables.sound_table import findings_of, kinds_in
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -359,7 +359,7 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
     tag.parent.mkdir()
     shop.path("snapshot/snapshot-1").rename(tag)
     shop.path("snapshot/EARLIEST").write_text("2")
-    assert found_in(shop.table) == []
+    assert findings_of(shop.table) == []
     tagged = shop.table.tags.tags()[0].snapshot
     shop.file_of(FileStoreScan(shop.table).delta(tagged)[0]).unlink()
     assert kinds_in(shop.table, quick=True) == {FindingKind.FILE_MISSING}

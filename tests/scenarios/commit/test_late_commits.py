@@ -26,7 +26,7 @@ from tests.support.files.file_operation_turns import Actor
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.tables.memory_table import copy_of, memory_table
 from tests.support.tables.small_table import Change, small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1"}
 Changes = list[Change]
@@ -103,7 +103,7 @@ def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> No
         others_go_on(table, keep=keep, user="b")
         actor.finish()
         assert actor.error is None or isinstance(actor.error, CheckpointError), actor.error
-        assert found_in(table) == []
+        assert findings_of(table) == []
         stopped += actor.error is not None
         is_there = [] if actor.error else [50]
         assert keys_of(table) == [*range(epochs), *is_there, 100, 101, 102, 103]
@@ -131,11 +131,11 @@ def test_a_late_committer_dies_before_its_check(is_append: bool) -> None:
     assert newest is not None
     assert table.snapshots.ids() == [4, newest - 1, newest]
     assert keys_of(table) == [0, 1, 2, 100, 101, 102, 103]
-    assert "missing between 4 and" in found_in(table)[0].problem
+    assert "missing between 4 and" in findings_of(table)[0].problem
     write_epoch(3, row(50, "late"))(table)
     expire(table, 2)
     assert keys_of(table) == [0, 1, 2, 50, 100, 101, 102, 103]
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_a_stale_hint_is_moved_from_an_expired_snapshot() -> None:
@@ -144,7 +144,7 @@ def test_a_stale_hint_is_moved_from_an_expired_snapshot() -> None:
     table.snapshots.write_latest_hint(2)  # as a crash behind snapshots 3 and 4 leaves it
     expire(table, 1)
     assert table.snapshots.hints() == (4, 4)
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_a_twin_commits_and_expires() -> None:
@@ -157,7 +157,7 @@ def test_a_twin_commits_and_expires() -> None:
         actor.run_to(stop)
         others_go_on(table, keep=2, user="a")
         actor.finish()
-        assert found_in(table) == []
+        assert findings_of(table) == []
         if actor.error is None:
             assert actor.result or 50 in keys_of(table)
         else:
@@ -180,7 +180,7 @@ def test_the_table_goes_back_meanwhile() -> None:
         actor.run_to(stop)
         go_back(table)
         actor.finish()
-        assert found_in(table) == []
+        assert findings_of(table) == []
         assert actor.error is None or isinstance(actor.error, CheckpointError), actor.error
         assert keys_of(table) in ([0], [0, 50][: 1 if actor.error else 2])
 
@@ -194,7 +194,7 @@ def test_an_epoch_comes_while_the_table_goes_back() -> None:
         writer = Actor(table, write_epoch(3, row(50, "late")))
         writer.finish()
         actor.finish()
-        assert found_in(table) == []
+        assert findings_of(table) == []
         if isinstance(actor.error, UsageError):  # the epoch was first, and nothing went
             assert keys_of(table) == [0, 1, 2, 50]
             continue

@@ -11,7 +11,7 @@ import pytest
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.bucket_coordinator import CompactCoordinator
+from stream_app.table.compact.bucket_coordinator import BucketCoordinator
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -126,7 +126,7 @@ def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
     clock = StandingClock()
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=2), CompactLater)
     assert isinstance(writer.executor, CompactLater)
-    assert isinstance(writer.commit.compactions, CompactCoordinator)
+    assert isinstance(writer.commit.compactions, BucketCoordinator)
     writer.commit.compactions.age_clock = clock
     for epoch in range(2):
         writer.write(rows(epoch))

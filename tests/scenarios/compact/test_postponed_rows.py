@@ -21,7 +21,7 @@ from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.jobs.two_table_job import TwoTables
 from tests.support.tables.small_table import Change, SmallTable, small_table
 from tests.support.tables.snapshot_chain import files_on_disk, files_that_snapshots_name
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -76,7 +76,7 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
     writer.commit.compact_whole()
     assert by_content(read_rows(table)) == by_content(writer.model.rows())
     assert move_postponed(table) is None
-    assert found_in(table) == []
+    assert findings_of(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
     if producer != "none":
         replayed = dict[tuple[str, int], str]()
@@ -167,4 +167,4 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
     committer.compact_due()
     assert committer.failure is None
     assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
-    assert found_in(table) == []
+    assert findings_of(table) == []

@@ -21,7 +21,7 @@ from bench.compact.compaction_simulation import (
     simulated_bucket,
 )
 from bench.compact.loads import ASCENDING, INSERTS, LOADS, MB, UPDATES, Load
-from stream_app.table.compact.bucket_coordinator import CompactCoordinator
+from stream_app.table.compact.bucket_coordinator import BucketCoordinator
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 STOP_ABOVE_TRIGGER = 3
@@ -53,7 +53,7 @@ def test_ten_thousand_flushes_cost_no_more_than_promised(tmp_path: Path, name: s
 
 def check_levels(bucket: Simulation) -> None:
     """Levels and table agree; the higher the level, the older the rows; no level overlaps."""
-    assert isinstance(bucket.compactions, CompactCoordinator)
+    assert isinstance(bucket.compactions, BucketCoordinator)
     (levels,) = (manager.levels for manager in bucket.compactions._managers.values())
     assert {file.file_name: file for file in levels.all_files()} == bucket.live
     ages = [

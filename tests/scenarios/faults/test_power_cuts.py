@@ -22,7 +22,7 @@ from tests.support.jobs.table_writer import TableWriter
 from tests.support.tables.expire_now import expire
 from tests.support.tables.expiring_table import rows_of, versions
 from tests.support.tables.memory_table import copy_of, memory_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 OPTIONS = {
     "bucket": "1",
@@ -107,7 +107,7 @@ def go_on(table: FileStoreTable) -> None:
     expire(table, num_max=1, num_min=1)
     for name in table.tags.names():
         take_away(table, name)
-    assert found_in(table, quick=True) == []
+    assert findings_of(table, quick=True) == []
     assert len(rows_of(table, versions(table)[str(table.snapshots.latest_id())])) == 3
 
 
@@ -143,7 +143,7 @@ def sound_after_cuts_everywhere(
                 assert is_whole(left, number) or is_announced(left, number), (case, name)
         work(left)
         assert set(versions(left)) == expected, case
-        assert found_in(left, quick=True) == [], case
+        assert findings_of(left, quick=True) == [], case
         if way == "snapshots":
             go_on(left)
 

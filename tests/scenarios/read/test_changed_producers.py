@@ -17,7 +17,7 @@ from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.histories.version_history import History, a_history
 from tests.support.tables.expire_now import expire
 from tests.support.tables.small_table import SteppingClock
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KINDS = {"none": "changes kept", "input": "changelog files kept"}
@@ -60,7 +60,7 @@ def test_nothing_that_is_followed_goes_and_nothing_is_left_over(
     for _ in range(3):
         epochs(history, 2)
         expire(table, num_max=2, num_min=2)
-        assert found_in(table) == []
+        assert findings_of(table) == []
         if after == "input":
             assert {number for number in followed(table) if number > last}
             assert not {number for number in followed(table) if number <= last}

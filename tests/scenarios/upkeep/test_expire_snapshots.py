@@ -43,7 +43,7 @@ from tests.support.tables.expiring_table import (
     versions,
 )
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -61,7 +61,7 @@ def test_what_stays_reads_as_ever_and_nothing_is_left_over(
             history.settle()
             gone += expire(history.table, **history.config())
             history.check()
-    assert found_in(history.table) == []
+    assert findings_of(history.table) == []
     history.table.consumers.delete("c")
     history.settle()
     gone += expire(history.table, num_max=1, num_min=1)
@@ -209,7 +209,7 @@ def test_branches_expire_side_by_side_and_share_files(tmp_path: Path, seed: int,
         expire(side.table, num_max=1, num_min=1)
     history.check()
     branch.check()
-    assert found_in(history.table) == []
+    assert findings_of(history.table) == []
 
 
 def test_a_tag_keeps_its_metadata_when_changelogs_of_an_older_producer_expire(

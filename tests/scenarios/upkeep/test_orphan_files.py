@@ -31,7 +31,7 @@ from tests.support.tables.expiring_table import (
     versions,
 )
 from tests.support.tables.small_table import SteppingClock, small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -178,7 +178,7 @@ def test_a_branch_need_not_have_its_changelog(tmp_path: Path, in_part: bool) -> 
     branch = table.open_branch("b")
     assert branch is not None
     assert rows_of(branch, branch.snapshots.snapshot(2)) == rows
-    assert in_part or found_in(table) == []
+    assert in_part or findings_of(table) == []
     Path(table.paths.manifest(branch.snapshots.snapshot(2).delta_manifest_list)).unlink()
     table.tags.delete("b")
     with pytest.raises(CorruptFileError, match="nothing is deleted"):

@@ -26,7 +26,7 @@ from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.files.file_operation_turns import Actor, GatedFileIO
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.tables.memory_table import copy_of, memory_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 OPTIONS = {"bucket": "1", "file-operation.thread-num": "1", "write-only": "true"}
 TARGET = 3
@@ -96,7 +96,7 @@ def test_a_job_commits_and_expires_while_the_table_goes_back(story: FileStoreTab
             assert set(keys_of(table)) >= {0, 1, 2}
         commit_as("another", table)
         expire(table, 1)
-        assert found_in(table) == []
+        assert findings_of(table) == []
 
 
 def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileStoreTable) -> None:
@@ -116,7 +116,7 @@ def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileSto
         assert isinstance(held.error, UNREADABLE | CheckpointError | CommitConflictError | None), (
             held.error
         )
-        assert found_in(table) == []
+        assert findings_of(table) == []
         # He was done before the table went back, or comes behind the others, or not at all.
         assert set(keys_of(table)) == set(keys_before)
         commit_as("newer", table)

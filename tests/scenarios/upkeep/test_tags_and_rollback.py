@@ -30,7 +30,7 @@ from tests.support.tables.expiring_table import (
     versions,
 )
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -71,7 +71,7 @@ def test_random_histories_leave_what_is_named_and_no_more(
     if history.table.tags.names():
         take_away(history.table, *history.table.tags.names())
     history.check()
-    assert found_in(history.table, quick=True) == []
+    assert findings_of(history.table, quick=True) == []
 
 
 def check_crashes(
@@ -102,7 +102,7 @@ def check_crashes(
         with contextlib.suppress(UsageError) if again else contextlib.nullcontext():
             work(left)
         assert set(versions(left)) == expected
-        assert found_in(left, quick=True) == []
+        assert findings_of(left, quick=True) == []
         shutil.rmtree(copied)
 
 

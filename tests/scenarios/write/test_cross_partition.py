@@ -22,7 +22,7 @@ from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_part
 from tests.support.jobs.evolving_job import Job
 from tests.support.jobs.table_writer import read_rows
 from tests.support.tables.snapshot_chain import check_chain
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 WHOLE = {"replica-identity": "full", "truncate": "apply"}
@@ -176,4 +176,4 @@ def test_key_columns_may_have_any_names(tmp_path: Path) -> None:
     job.write(("+U", {**key, "p": "b", "v": 3}), ("-D", {**key, "age": 2, "p": "a", "v": 2}))
     CrossPartitionJob(table, user="next").write(("+U", {**key, "p": "c", "v": 4}))
     assert [(row["p"], row["v"]) for row in read_rows(table)] == [("c", 4)]
-    assert found_in(table) == []
+    assert findings_of(table) == []

@@ -19,7 +19,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.tables.small_table import small_table
 from tests.support.tables.snapshot_chain import files_on_disk, files_that_snapshots_name
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -93,7 +93,7 @@ def test_the_partitions_of_the_rows_are_replaced(tmp_path: Path, kind: str) -> N
     elif kind == "first row":
         wanted = day("mon", "new", 4)
     assert by_content(of_monday) == by_content(wanted)
-    assert found_in(table) == []
+    assert findings_of(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
 
 
@@ -131,7 +131,7 @@ def test_a_rescaled_partition_gets_the_number_of_the_option(tmp_path: Path) -> N
     live = FileStoreScan(table).live(table.snapshots.latest())
     totals = {(table.paths.partition(entry.partition), entry.total_buckets) for entry in live}
     assert totals == {("dt=mon", 2), ("dt=tue", 3)}
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_postponed_partition_gets_its_number_from_the_rows(
     move_postponed(table)
     newer = [*day("mon", "newer", 2), *day("mon", "new")[2:], *day("tue", "new", 3)]
     assert rows_of(table) == by_content(newer)
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 @pytest.mark.parametrize(("upgrade", "level"), [("true", 5), ("false", 0)])

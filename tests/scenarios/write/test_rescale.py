@@ -33,7 +33,7 @@ from tests.support.jobs.table_writer import (
 from tests.support.jobs.two_table_job import TwoTables
 from tests.support.tables.small_table import Change, small_table, write_changes
 from tests.support.tables.snapshot_chain import files_on_disk, files_that_snapshots_name
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -74,7 +74,7 @@ def check_sound(writer: TableWriter) -> None:
     """All versions are sound, and no file is left that none names."""
     writer.commit.compact_due()
     table = writer.table
-    assert found_in(table) == []
+    assert findings_of(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
 
 
@@ -221,7 +221,7 @@ def test_a_rescale_beside_a_move_of_postponed_rows(tmp_path: Path, is_first: str
     assert overtaken.before == []
     assert totals(table) == {"dt=mon": {3}}
     assert by_content(read_rows(table)) == by_content(writer.model.rows())
-    assert found_in(table) == []
+    assert findings_of(table) == []
 
 
 def test_rows_that_were_routed_before_are_not_committed(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) ->
         committer.compact_due()
         assert committer.failure is None
         assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
-        assert found_in(table) == []
+        assert findings_of(table) == []
         if not rival.has_struck:
             break
     assert at > 40

@@ -42,7 +42,7 @@ from tests.simulation.scenario import Change
 from tests.support.jobs.table_writer import KIND_TEXTS
 from tests.support.tables.merge_read import MergeRead
 from tests.support.tables.snapshot_chain import check_chain
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Oracle:
         if self.is_checked:
             findings = [
                 finding
-                for finding in found_in(table)
+                for finding in findings_of(table)
                 # Nobody compacts a branch.
                 if finding.kind is not FindingKind.WAITING_ROWS or "/branch/" not in finding.where
             ]

@@ -7,7 +7,7 @@ from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def found_in(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
+def findings_of(table: FileStoreTable, *, quick: bool = False) -> list[Finding]:
     """All findings."""
     return list(_check(table, quick=quick).findings())
 
@@ -17,7 +17,7 @@ def kinds_in(table: FileStoreTable, *, quick: bool = False) -> set[FindingKind]:
 
     Nothing is wrong with rows that wait for a compaction.
     """
-    findings = found_in(table, quick=quick)
+    findings = findings_of(table, quick=quick)
     assert all(finding.fix and finding.where for finding in findings)
     return {finding.kind for finding in findings} - {FindingKind.WAITING_ROWS}
 

@@ -67,6 +67,12 @@ section and key and stand for a dot, one stands for a hyphen.
 In any value `${env:NAME}` is a variable, and `${file:PATH}` the text of a file. `--set` takes a
 secret in no other way ([stores.md](stores.md#secrets)).
 """
+_EVERY_FORMAT = """\
+## Options of every format
+
+Every format takes these options, beside its own ones below and in the same section, such as
+`source.debezium`.
+"""
 _FORMAT = """\
 ## Options of `{name}`
 
@@ -99,6 +105,7 @@ def options_page() -> str:
     for section, keys in KEYS.items():
         table = _options_table(CATALOG_OPTIONS.values()) if section == "catalog" else ""
         parts += [f"### `[{section}]`\n", table or _section_table(section, keys)]
+    parts += [_EVERY_FORMAT, _format_table(_options_of_every_format())]
     for declaration in FORMATS.values():
         parts += _format_parts(declaration)
     parts += [_TABLE, _options_table(OPTIONS.values())]
@@ -167,18 +174,28 @@ def _format_parts(declaration: FormatDeclaration) -> list[str]:
     introduction = _FORMAT.format(
         name=declaration.name, section=declaration.section, introduction=declaration.introduction
     )
+    shared = _options_of_every_format()
+    return [
+        _wrapped(introduction),
+        _format_table(option for option in declaration.options if option not in shared),
+    ]
+
+
+def _options_of_every_format() -> list[Option[Any]]:
+    first, *others = (declaration.options for declaration in FORMATS.values())
+    return [option for option in first if all(option in options for options in others)]
+
+
+def _format_table(options: Iterable[Option[Any]]) -> str:
     rows = [
         [
             f"`{option.key}`",
             " ".join(f"`{value}`" for value in option.only) or option.kind.name,
             option.meaning,
         ]
-        for option in declaration.options
+        for option in options
     ]
-    return [
-        _wrapped(introduction),
-        _table(["option", "values, the default first", "meaning"], rows),
-    ]
+    return _table(["option", "values, the default first", "meaning"], rows)
 
 
 def _options_table(options: Iterable[Option[Any]]) -> str:

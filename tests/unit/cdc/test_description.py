@@ -13,7 +13,7 @@ from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import TypeRoot
 from stream_app.model.source.mapping_options import JsonColumns, parse_mapping_options
 from stream_app.model.source.source_table import SourceTable
-from stream_app.variants.texts import variant_texts
+from stream_app.variants.json_texts import variant_texts
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,

@@ -60,7 +60,7 @@ def made_copy(copies: LookupCopies, path: str) -> LookupCopy | None:
     return copies.make(file_at(path), rows(250), hashes_of)
 
 
-def found_in(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
+def findings_of(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
     wanted = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
     rows = []
     for batch, positions in copy.rows_of(hashes_of(wanted), ["v"]):
@@ -76,10 +76,10 @@ def folders(copies: LookupCopies) -> list[Path]:
 def test_rows_of_a_hash_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     copy = made_copy(copies_in(tmp_path), "a")
     assert copy is not None
-    assert found_in(copy, 249, 7, 130, 131) == [
+    assert findings_of(copy, 249, 7, 130, 131) == [
         (6, "v6"), (7, "v7"), (130, "v130"), (131, "v131"), (248, "v248"), (249, "v249"),
     ]  # fmt: skip
-    assert found_in(copy, 250, 999) == []
+    assert findings_of(copy, 250, 999) == []
 
 
 def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
 
     copy = ours.make(file_at("a"), rows_beside_another_task(), hashes_of)
     assert copy is not None
-    assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
+    assert findings_of(copy, 8) == [(8, "v8"), (9, "v9")]
     assert len(folders(ours)) == 1
     other_columns = SCHEMA.append(pa.field("w", pa.string()))
     assert ours.find(file_at("a", other_columns)) is None
@@ -120,7 +120,7 @@ def test_a_damaged_copy_is_deleted_and_made_anew(tmp_path: Path, name: str, dama
     assert copies.find(file_at("a")) is None
     copy = made_copy(copies, "a")
     assert copy is not None
-    assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
+    assert findings_of(copy, 8) == [(8, "v8"), (9, "v9")]
 
 
 def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     made_copy(copies, "e")
     assert copies.find(file_at("b")) is None
     assert mapped is not None
-    assert found_in(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
+    assert findings_of(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
 
 
 def test_a_file_that_does_not_fit_is_not_copied(

@@ -20,8 +20,8 @@ from stream_app.format.data_files.parquet_files import ParquetSink
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.variants.json_column import variants_of
+from stream_app.variants.json_texts import variant_texts
 from stream_app.variants.layout import NESTING_MAX
-from stream_app.variants.texts import variant_texts
 
 DOCUMENTS = [
     '{"customer":{"city":"Bonn","name":"Ä \\"B\\""},"id":17,"rate":12.50,"tags":["a","b",null]}',

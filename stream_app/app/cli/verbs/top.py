@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from stream_app.app.cli.arguments.site import add_site, site_of
+from stream_app.app.cli.arguments.shown_site import add_site, site_of
 from stream_app.app.cli.output.screen import (
     ListView,
     detail_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from stream_app.app.cli.arguments.site import add_site, site_of
+from stream_app.app.cli.arguments.shown_site import add_site, site_of
 from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.site import LOCAL_HOST

@@ -29,7 +29,7 @@ from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sightin
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.compiled_messages import IMAGES, AvroRead, CompiledAvro
+from stream_app.cdc.debezium.avro.compiled_avro import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES

@@ -30,7 +30,7 @@ _KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
     ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
     ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
-    # Behind the numbers: a date may have one.
+    # A date stands behind the numbers, because a date may hold `$numberLong`.
     ('"$date"', r'\{\s*"\$date"\s*:\s*(0|-?[1-9][0-9]{0,17})\s*\}'),
 )
 """Kind by kind: a mark of its texts, and an expression whose group replaces the match."""

@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.wire.cloud_events import EventFormat, EventSource, unwrap_events
+from stream_app.cdc.wire.event_data import EventFormat, EventSource, unwrap_events
 
 _NAME = "debezium-cloudevents"
 _PREFIX = "iodebezium"

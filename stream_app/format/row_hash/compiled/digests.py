@@ -13,7 +13,7 @@ from stream_app.machine_code.compiler import (
     compiled,
     length_at,
     number_at,
-    put_length,
+    put_int32,
     put_number,
 )
 
@@ -69,13 +69,13 @@ def _begin_text(lane: int, text: int, begins: int, count: int, lanes: LaneTables
     put_number(lanes.cursors, lane, number_at(begin))
     put_number(lanes.ends, lane, number_at(begin + 8))
     put_number(lanes.texts, lane, text)
-    put_length(lanes.state, lane, _FIRST)
-    put_length(lanes.state, LANES + lane, _SECOND)
-    put_length(lanes.state, 2 * LANES + lane, _THIRD)
-    put_length(lanes.state, 3 * LANES + lane, _FOURTH)
+    put_int32(lanes.state, lane, _FIRST)
+    put_int32(lanes.state, LANES + lane, _SECOND)
+    put_int32(lanes.state, 2 * LANES + lane, _THIRD)
+    put_int32(lanes.state, 3 * LANES + lane, _FOURTH)
 
 
 @compiled
 def _put_digest(digest: int, state: int) -> None:
     for word in range(4):
-        put_length(digest, word, length_at(state + 4 * LANES * word))
+        put_int32(digest, word, length_at(state + 4 * LANES * word))

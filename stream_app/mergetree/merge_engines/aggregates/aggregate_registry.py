@@ -29,13 +29,13 @@ from stream_app.mergetree.merge_engines.aggregates.collected import (
     update_rows_partially,
 )
 from stream_app.mergetree.merge_engines.aggregates.limited_elements import merge_maps_by_time
+from stream_app.mergetree.merge_engines.aggregates.listagg import join_texts
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ANY_COLUMN,
     Folded,
     SegmentChanges,
 )
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
-from stream_app.mergetree.merge_engines.aggregates.texts import join_texts
 from stream_app.mergetree.merge_engines.aggregates.unions import union_of
 from stream_app.model.schema.merge_rules import ColumnAggregate
 

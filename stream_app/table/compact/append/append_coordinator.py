@@ -26,8 +26,8 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
-from stream_app.table.compact.append.append_rounds import AppendRounds
 from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.compact.append.planner_runs import PlannerRuns
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compactions import FullBounds
@@ -75,7 +75,7 @@ class AppendCompactCoordinator:
         self.dropped = DroppedCompactions()
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
-        self.rounds = AppendRounds(table)
+        self.rounds = PlannerRuns(table)
         self._running: dict[str, _Running] = {}
         self._partitions: frozenset[bytes] | None = None
         self._changed_at = 0

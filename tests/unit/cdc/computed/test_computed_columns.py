@@ -17,8 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.cdc.computed.change_filter import KnownColumns, filter_changes
+from stream_app.cdc.computed.column_functions import (
+    FUNCTIONS,
+    STRING,
+    AppliedFunction,
+    applied_function,
+)
 from stream_app.cdc.computed.definition import parse_definition
-from stream_app.cdc.computed.functions import FUNCTIONS, STRING, AppliedFunction, applied_function
 from stream_app.cdc.debezium.origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.source.likely_format import likely_format
-from stream_app.cdc.wire.cloud_events import EventFormat
+from stream_app.cdc.wire.event_data import EventFormat
 from stream_app.message_format_registry import source_facts
 from stream_app.model.source.mapping_options import MappingOptions
 from tests.support.messages.debezium_messages import (

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.jobs.table_writer import read_changes, read_rows
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import found_in
+from tests.support.tables.sound_table import findings_of
 
 NAMES = ("_FILE", "_POSITION", "_NUMBER", "_SIDE", "_ROW", "_OFFSET", "_UNCHANGED", "_MESSAGE")
 COLUMNS = "k INT, " + ", ".join(f"{name} INT" for name in NAMES)
@@ -43,4 +43,4 @@ def test_a_looked_up_changelog_has_the_rows_of_a_table_with_odd_names(
         ],
         key=str,
     )
-    assert found_in(small.table) == []
+    assert findings_of(small.table) == []

@@ -21,7 +21,7 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger(__name__)
 
 
-class AppendRounds:
+class PlannerRuns:
     """The rounds of one table's planner, one at a time.
 
     Attributes:

@@ -35,8 +35,8 @@ from stream_app.predicate.literal import Literal, LiteralKind, fitted_literal
 from stream_app.predicate.predicate import Call
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
+from stream_app.variants.json_texts import variant_json
 from stream_app.variants.paths import at_path, parse_path
-from stream_app.variants.texts import variant_json
 
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
 _DIGITS_MAX = 76
