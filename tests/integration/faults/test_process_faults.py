@@ -83,16 +83,16 @@ class Watched:
         settings = ("stream.trigger=availableNow", f"source.max-offsets-per-trigger={self.sent}")
         done = server.run(self.job.conf, *settings)
         assert done.code == 0, done.output
-        self.check()
+        self.assert_rows()
 
-    def end_of_one_run(self) -> None:
+    def assert_one_run_has_all_rows(self) -> None:
         """Wait for all rows, stop the job, which was never started again, and look at its table."""
         self.wait_until_all_is_in()
         assert self.job.runs == 1
         assert self.job.stop() == 0, self.job.log()
-        self.check()
+        self.assert_rows()
 
-    def check(self) -> None:
+    def assert_rows(self) -> None:
         table = open_table(str(self.table))
         assert sorted(table.read().read_all().to_pylist(), key=lambda row: row["id"]) == [
             {"id": number, "v": f"v{number}"} for number in range(self.sent)
@@ -151,7 +151,7 @@ def test_a_worker_that_is_killed_is_replaced_and_one_without_a_second_try_ends_t
         _kill_a_worker_at_work(job)
     watched.wait_until_all_is_in()
     assert job.stop() == 0, job.log()
-    watched.check()
+    watched.assert_rows()
 
     watched.send(12 * PER_EPOCH)
     job.start("--set", "spark.spark.master=local[2,1]")
@@ -185,7 +185,7 @@ def test_the_job_goes_on_when_a_killed_broker_is_back(
         time.sleep(2)
         own_broker.start()
         watched.send(5 * PER_EPOCH)
-        watched.end_of_one_run()
+        watched.assert_one_run_has_all_rows()
     finally:
         _end(job)
 
@@ -206,7 +206,7 @@ def test_a_job_of_two_clusters_waits_for_the_one_that_was_killed(
         watched.sent += 1
         own_broker.start()
         watched.send(4 * PER_EPOCH)
-        watched.end_of_one_run()
+        watched.assert_one_run_has_all_rows()
     finally:
         _end(job)
 
