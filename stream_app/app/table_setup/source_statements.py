@@ -14,9 +14,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.table_setup.format_setup import takes_aliases
 from stream_app.app.table_setup.table_pipeline import row_settings
-from stream_app.cdc.ddl_messages import ddl_messages
-from stream_app.cdc.ddl_parser import parse_statements
-from stream_app.cdc.ddl_text import DdlOf
+from stream_app.cdc.ddl.ddl_messages import ddl_messages
+from stream_app.cdc.ddl.ddl_parser import parse_statements
+from stream_app.cdc.message_format import DdlOf
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.model.renames.source_renames import (
     RenameReaction,

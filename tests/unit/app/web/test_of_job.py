@@ -16,7 +16,7 @@ from stream_app.app.config.settings import catalog_options, file_io_options, fil
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.submit.ingest_program import page_of_job
+from stream_app.app.submit.ingest_main import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
