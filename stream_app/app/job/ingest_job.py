@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.database_record import DatabaseRecord
@@ -36,6 +35,7 @@ from stream_app.app.job.source_reading import (
 )
 from stream_app.app.job.table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
+from stream_app.app.load.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.app.table_setup.database_tables import DatabaseTables
@@ -130,7 +130,12 @@ class _IngestJob:
             self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
             prepared = prepare_tables(self.checked, feeds, self.clock)
             load = begin_or_resume_load(
-                self.job_tables, prepared, self.checked, self.clock, self._tasks
+                self.job_tables,
+                prepared,
+                self.checked.state_file,
+                self.checked.reader,
+                self.clock,
+                self._tasks,
             )
             reading: SourceReading[Any] = reading_of(
                 self.job_tables.source,

@@ -1,6 +1,6 @@
 """Opens the tables of a whole database's job at the start, and creates more as they appear.
 
-Implements `table_feed.Newcomers`. `planning.sync` decides which source tables the job stores and
+Implements `newcomers.Newcomers`. `planning.sync` decides which source tables the job stores and
 where, and the format describes their columns. The job's state has the target of each source table,
 so that a restarted job opens all its tables before it reads a message.
 
@@ -34,8 +34,8 @@ from stream_app.app.table_setup.source_statements import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.source_tables import of_each_origin
-from stream_app.checkpoint.held_table import is_temporary
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
+from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
@@ -56,7 +56,8 @@ from stream_app.planning.sync.target_tables import (
     decide_target,
 )
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
+from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration
 from stream_app.table.schema.alter import alter_table, next_schema

@@ -19,7 +19,8 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
+from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.table_feed import TableFeed
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows
