@@ -148,7 +148,7 @@ class NativeReading:
         """Return what ends epochs between transactions, or None if nothing does."""
         if not settings.job_tables.keeps_transactions:
             return None
-        transactions_of = settings.job_tables.source_facts.transactions
+        transactions_of = settings.job_tables.source.facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(

@@ -120,7 +120,7 @@ class DatabaseTables:
         uncreated: dict[Origin, str] = {}
         renames = renames_with(
             self.state_file.state.renames,
-            self.tables.source_facts.ddl_of,
+            self.tables.source.facts.ddl_of,
             messages,
             self.clock.now_ms(),
         )
@@ -195,10 +195,10 @@ class DatabaseTables:
         )
         share = self.tables.share
         return OriginSplitter(
-            self.tables.source_facts.origins,
+            self.tables.source.facts.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            passes_statements=self.tables.source_facts.ddl_of is not None,
+            passes_statements=self.tables.source.facts.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:
@@ -213,7 +213,7 @@ class DatabaseTables:
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unreadable`."""
-        parts = of_each_origin(self.tables.source_facts.origins, messages)
+        parts = of_each_origin(self.tables.source.facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
         self.quarantine(epoch, messages)
@@ -221,7 +221,7 @@ class DatabaseTables:
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
+        for origin, part in of_each_origin(self.tables.source.facts.origins, messages):
             decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")

@@ -47,9 +47,8 @@ def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitt
 def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     parts = tables.messages(epoch).combine_chunks().to_batches()
-    runner.topics = [
-        batch for number in range(epoch + 1) for batch in tables.messages(number).to_batches()
-    ]
+    messages = map(tables.messages, range(epoch + 1))
+    runner.topics = [batch for table in messages for batch in table.to_batches()]
     try:
         committer(parts, epoch)
     except RuntimeError:

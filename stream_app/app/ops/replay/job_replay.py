@@ -169,7 +169,7 @@ class _DatabaseReplays:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.tables.source_facts.origins(as_messages(records))
+        origins = self.tables.source.facts.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             name = self.origins.get(origin)
