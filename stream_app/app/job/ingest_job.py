@@ -27,11 +27,11 @@ from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
-from stream_app.app.job.source_reading import (
-    SourceReading,
+from stream_app.app.job.source_reader import (
+    SourceReader,
     StreamSettings,
     pace_of,
-    reading_of,
+    source_reader_of,
 )
 from stream_app.app.job.table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
@@ -137,7 +137,7 @@ class _IngestJob:
                 self.clock,
                 self._tasks,
             )
-            reading: SourceReading[Any] = reading_of(
+            reading: SourceReader[Any] = source_reader_of(
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
@@ -149,7 +149,7 @@ class _IngestJob:
 
     def _read(
         self,
-        reading: SourceReading[Messages],
+        reading: SourceReader[Messages],
         prepared: CheckedTable | DatabaseTables,
         feeds: JobFeeds,
         load: JobLoad | None,
@@ -215,7 +215,7 @@ class _IngestJob:
         self,
         committer: EpochCommitter[Messages],
         feeds: JobFeeds,
-        reading: SourceReading[Messages],
+        reading: SourceReader[Messages],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events

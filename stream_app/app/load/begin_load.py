@@ -1,7 +1,7 @@
 """Begins a job's first load from its database, or resumes it.
 
 `first_load` splits the tables into parts, and the checkpoint keeps the plan.
-`app.job.source_reading` runs the load's epochs before those of the topics.
+`app.job.source_reader` runs the load's epochs before those of the topics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.load.first_load import (
     LOAD_KEY,
     ChosenTables,
-    DatabaseReading,
+    LoadedDatabase,
     database_of,
     load_format,
 )
@@ -124,7 +124,7 @@ class JobLoad:
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
         with open_database(url) as connection:
-            reading = DatabaseReading(connection, url, self.job_tables)
+            reading = LoadedDatabase(connection, url, self.job_tables)
             relations = {
                 name: reading.relation(table.name, table.schema, reading.read(name))
                 for name, table in tables.items()
@@ -212,7 +212,7 @@ class _Planning:
         with open_database(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _end_offsets(source, self.reader)
-            reading = DatabaseReading(connection, url, self.job_tables)
+            reading = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = reading.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {

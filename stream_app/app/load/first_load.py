@@ -82,7 +82,7 @@ class ChosenTables:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseReading:
+class LoadedDatabase:
     """The database of a first load, with an open connection."""
 
     connection: Any

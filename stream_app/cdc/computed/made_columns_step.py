@@ -102,9 +102,9 @@ class _MadeValues:
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get the values of its message."""
-        index = pa.array(self._changes.message_index)
+        message_index = pa.array(self._changes.message_index)
         for name, key in self._step.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._step.facts).take(index))
+            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""

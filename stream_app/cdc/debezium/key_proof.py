@@ -185,18 +185,18 @@ class KeyCheck:
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain_reasons(
-        self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
+        self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32], questions: Questions
     ) -> dict[int, str]:
         """Return position → reason, for the messages whose keys do not identify their row.
 
         Args:
             messages: a batch; without a column `key` no message has a key.
-            index: the positions of the messages to check.
+            message_index: the positions of the messages to check.
 
         Raises:
             WrongSourceError: a record is uncertain, and must not be quarantined.
         """
-        codes, fields = self._fields(messages, index)
+        codes, fields = self._fields(messages, message_index)
         answered = np.array(
             [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
         )
@@ -210,22 +210,22 @@ class KeyCheck:
             if not answered[code, question]
         }
         if not self.quarantines:
-            first = failed[np.argmin(index[failed])]
+            first = failed[np.argmin(message_index[failed])]
             case = cases[codes[first], questions[first]]
-            raise _uncertain_error(messages, int(index[first]), self.rules, *case)
+            raise _uncertain_error(messages, int(message_index[first]), self.rules, *case)
         reasons = {
             answer: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
             for answer, case in cases.items()
         }
         # A loop over bad records.
-        return {int(index[row]): reasons[codes[row], questions[row]] for row in failed}
+        return {int(message_index[row]): reasons[codes[row], questions[row]] for row in failed}
 
     def _fields(
-        self, messages: pa.RecordBatch, index: npt.NDArray[np.int32]
+        self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.int32], list[Fields]]:
         if self.reads_keys and "key" in messages.schema.names:
-            return self._keys.fields_of(messages.column("key").take(pa.array(index)))
-        return np.zeros(len(index), np.int32), [NO_KEY]
+            return self._keys.fields_of(messages.column("key").take(pa.array(message_index)))
+        return np.zeros(len(message_index), np.int32), [NO_KEY]
 
 
 def _uncertain_error(

@@ -224,7 +224,7 @@ def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
 def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactions:
     """The facts of some of the messages."""
     part, ends = slice(begin, end), facts.ends
-    chosen = np.flatnonzero((ends.index >= begin) & (ends.index < end))
+    chosen = np.flatnonzero((ends.message_index >= begin) & (ends.message_index < end))
     counted = np.isin(ends.owners, chosen)
     return MessageTransactions(
         kinds=facts.kinds[part],
@@ -234,7 +234,7 @@ def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactio
         orders=facts.orders[part],
         positions=facts.positions[part],
         ends=EndMarkers(
-            index=ends.index[chosen] - begin,
+            message_index=ends.message_index[chosen] - begin,
             ids=ends.ids.take(pa.array(chosen)),
             times=ends.times[chosen],
             logs=ends.logs.take(pa.array(chosen)),

@@ -64,21 +64,21 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         parts: list[list[tuple[Int32s, pa.Array]]] = [[] for _ in TABLE_FIELDS]
         unreadable: dict[int, str] = {}
         for rows, schema in self._by_schema(values):
             if not isinstance(schema, _Schema):
-                unreadable |= dict.fromkeys(index[rows].tolist(), schema)
+                unreadable |= dict.fromkeys(message_index[rows].tolist(), schema)
                 continue
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
                 names, sure = schema.tables(part)
                 for column, name in zip(parts, names, strict=True):
-                    column.append((index[slice_rows[sure]], name.filter(pa.array(sure))))
+                    column.append((message_index[slice_rows[sure]], name.filter(pa.array(sure))))
                 unsure = np.flatnonzero(~sure)
                 for row, message in zip(
-                    index[slice_rows[unsure]].tolist(),
+                    message_index[slice_rows[unsure]].tolist(),
                     part.take(pa.array(unsure)).to_pylist(),
                     strict=True,
                 ):  # step 2
@@ -102,16 +102,16 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
         for rows, schema in self._by_schema(values):
             for slice_rows in _slices(rows) if isinstance(schema, _Schema) else ():
                 assert isinstance(schema, _Schema)
                 part = values.take(pa.array(slice_rows))
                 timed_rows, numbers, broken = schema.times(part)
-                parts.append((index[slice_rows[timed_rows]], pa.array(numbers)))
+                parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
                 alone = [schema.time_of(part[row].as_py()) for row in broken.tolist()]  # step 2
-                parts.append((index[slice_rows[broken]], pa.array(alone, pa.int64())))
+                parts.append((message_index[slice_rows[broken]], pa.array(alone, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -131,10 +131,10 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         tables: list[TableVersionSeen] = []
         for rows, _ in self._by_schema(values):  # a loop over schemas
-            message_rows = index[rows].astype(np.int64)
+            message_rows = message_index[rows].astype(np.int64)
             described = (
                 self.describe(messages.slice(first, 1), options) for first in message_rows.tolist()
             )

@@ -124,7 +124,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the source tables of messages, without parsing the images of usual messages."""
     read = FieldsRead(_ORIGINS.fields)
     for group in split_messages(messages):
-        read.read(group.payloads, group.index)
+        read.read(group.payloads, group.message_index)
     read.unreadable.clear()
     usual = _ORIGINS.origins_of(read, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))

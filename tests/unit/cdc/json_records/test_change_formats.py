@@ -297,7 +297,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = decoder.decode_known_shapes(PlacedValues(batch.column("value"), index, batch), group)
+    part = decoder.decode_fast(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
     assert len(part.positions)
 
