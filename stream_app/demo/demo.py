@@ -124,7 +124,7 @@ class DemoCatalog:
         """Write the file of catalogs; returns a command that reads a table by its name."""
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in self._options.items()]
         self._file.write_text("".join(["[lake]\n", *lines]), encoding="utf-8")
-        file = shlex.quote(_short(self._file))
+        file = shlex.quote(_short_path(self._file))
         return f"STREAM_APP_CATALOGS={file} {program()} read lake.demo.orders --limit 5"
 
 
@@ -268,13 +268,13 @@ class _Demo:
         )
         self._stack.callback(self._producer.stop)
         self._say("starting the job of all tables; it makes them from the messages:")
-        self._say(f"  {program()} ingest --conf {shlex.quote(_short(CONF))} \\")
+        self._say(f"  {program()} ingest --conf {shlex.quote(_short_path(CONF))} \\")
         self._say(f"      {shlex.join(settings)}")
         self._job.start()
         self._producer.start()
         self._watch(
             "until a third is in the tables",
-            lambda: self._state.newest.read >= self._records // 3,
+            lambda: self._state.newest.message_count >= self._records // 3,
         )
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
@@ -287,7 +287,7 @@ class _Demo:
         self._watch("until the job has begun again", lambda: self._job.is_started)
         self._watch(
             "until everything is in the tables",
-            lambda: self._producer.is_done and self._state.newest.read >= self._records,
+            lambda: self._producer.is_done and self._state.newest.message_count >= self._records,
         )
         self._watch("until compaction is done", self._compactions_have_ended())
         self._show()
@@ -349,8 +349,8 @@ class _Demo:
                 last_seen, since = progress, now if progress != last_seen else since
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
-                    read = self._state.newest.read
-                    self._say(f"{goal}: {progress[0]:,} sent, {read:,} in the tables")
+                    count = self._state.newest.message_count
+                    self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "
@@ -388,6 +388,6 @@ def _make_topics(bootstrap: str) -> None:
         admin.close()
 
 
-def _short(path: Path) -> str:
+def _short_path(path: Path) -> str:
     """Return the path relative to the current folder, if it lies below it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
