@@ -182,7 +182,7 @@ class _Demo:
         self._producer.start()
         self._watch(
             "until a third is in the tables",
-            lambda: self._state.newest.read >= self._records // 3,
+            lambda: self._state.newest.message_count >= self._records // 3,
         )
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
@@ -195,7 +195,7 @@ class _Demo:
         self._watch("until the job has begun again", lambda: self._job.is_started)
         self._watch(
             "until everything is in the tables",
-            lambda: self._producer.is_done and self._state.newest.read >= self._records,
+            lambda: self._producer.is_done and self._state.newest.message_count >= self._records,
         )
         self._watch("until compaction is done", self._compactions_have_ended())
         self._show()
@@ -257,8 +257,8 @@ class _Demo:
                 last_seen, since = progress, now if progress != last_seen else since
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
-                    read = self._state.newest.read
-                    self._say(f"{goal}: {progress[0]:,} sent, {read:,} in the tables")
+                    count = self._state.newest.message_count
+                    self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "

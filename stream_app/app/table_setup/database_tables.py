@@ -187,7 +187,7 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            taken=self._targets_for_tasks(),
+            targets=self._targets_for_tasks(),
             refused={**self._refused, **(uncreated or {})},
             hidden=frozenset(self._hidden),
             waiting=waiting,

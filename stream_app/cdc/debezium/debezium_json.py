@@ -111,7 +111,7 @@ class DebeziumJson:
             WrongSourceError: a TRUNCATE, where ``truncate = error``,
                 or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
-        outcome = self._outcome(messages)
+        outcome = self._new_outcome(messages)
         self._decode_values(*present_values(messages), outcome)
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(outcome))
 
@@ -129,7 +129,7 @@ class DebeziumJson:
             decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
             decoder.decode(payloads.payloads, message_index[payloads.message_index])
 
-    def _outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
+    def _new_outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
         return BatchOutcome(
             messages=messages,
             section=SECTION,

@@ -145,12 +145,12 @@ class DialectDecoder(ValueDecoder):
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        taken = parse_messages(placed.values, shape, fields, self._compiled)
-        if taken is None:
+        parsed = parse_messages(placed.values, shape, fields, self._compiled)
+        if parsed is None:
             return None
-        part = placed.at(taken.positions)
-        messages = ParsedMessages(part.values, self._keys(part), taken.columns, taken.nulls)
-        return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
+        part = placed.at(parsed.positions)
+        messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
+        return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
 
     def parse_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values of the group's shape (step 2); None if they do not parse as it."""

@@ -321,9 +321,9 @@ class RegisteredRows:
         same.
         """
         count = int(rows.sum())
-        seen = Sighting(count, int(rows.argmax())) if count else None
+        sighting = Sighting(count, int(rows.argmax())) if count else None
         return self._policy.reported(
-            {column: seen for column in drift.columns() if seen is not None}
+            {column: sighting for column in drift.columns() if sighting is not None}
         )
 
     def _decode_one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:

@@ -107,7 +107,7 @@ def rows_of_records(
     columns: list[pa.Array] = [pa.array(plan.row_kinds)]
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
-    unchanged = omitted_in_rows(_unchanged(records), plan)
+    unchanged = omitted_in_rows(_unchanged_masks(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
         column = plan.assemble_column(old.values, new.values)
         if rules.before_has_key_only:
@@ -142,7 +142,7 @@ def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> se
     }
 
 
-def _unchanged(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
+def _unchanged_masks(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
     names = frozenset[str]().union(*(record.unchanged for record in records))
     return {
         name: np.array([name in record.unchanged for record in records], np.bool_)

@@ -83,8 +83,8 @@ def _apply_action(
     message_index = decoded.changes.message_index
     message_rows = np.unique(message_index[broken])
     violation = Violation(expectation.name, expectation.action.value)
-    seen = Sighting(len(message_rows), int(message_rows[0]))
-    decoded = replace(decoded, violations={**decoded.violations, violation: seen})
+    sighting = Sighting(len(message_rows), int(message_rows[0]))
+    decoded = replace(decoded, violations={**decoded.violations, violation: sighting})
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"

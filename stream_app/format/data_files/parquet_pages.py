@@ -38,7 +38,7 @@ from stream_app.format.parquet.page_file import (
     ColumnChunk,
     FooterParts,
     Name,
-    runs,
+    group_near_spans,
 )
 from stream_app.format.parquet.page_index import (
     ChunkPages,
@@ -309,7 +309,7 @@ class PagedGroups:
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
         """Read the bytes of spans, by name, in few requests."""
         data: dict[Name, bytes] = {}
-        for names in runs(spans, _GAP_BYTES):
+        for names in group_near_spans(spans, _GAP_BYTES):
             start = spans[names[0]].start
             read = self._read(ByteSpan(start, max(spans[name].end for name in names)))
             data |= {

@@ -241,7 +241,7 @@ class StoppingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        return feed.table_job.follow_and_wait()
+        return feed.table_job.prepare_epoch()
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
@@ -319,7 +319,7 @@ class LoadingTables(HoldingTables):
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
         return (
-            feed.table_job.follow_and_wait()
+            feed.table_job.prepare_epoch()
             if self._load_lasts
             else super().wait_for_sequence_number(feed)
         )

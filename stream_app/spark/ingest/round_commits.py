@@ -211,7 +211,7 @@ class RoundCommits(Generic[Messages]):
                 raise result.output.failure
             if self._follow_source(result):
                 return None
-            if self._is_overtaken(result, job.follow_and_wait()):
+            if self._is_overtaken(result, job.prepare_epoch()):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
                 bad = result.output.bad_records().sort_by(SOURCE_ORDER)

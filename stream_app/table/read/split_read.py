@@ -46,8 +46,8 @@ class SplitRead(RowChoice):
     """A reader of a table's columns. The condition tests only the newest row of each key.
 
     Attributes:
-        row_kind: whether to show row kinds, and deletes that no compaction has removed, as Paimon's
-            audit log does.
+        shows_row_kinds: whether to show row kinds, and deletes that no compaction has removed, as
+            Paimon's audit log does.
         watch: receives each batch before the condition; its error ends the read.
     """
 
@@ -105,7 +105,7 @@ class SplitRead(RowChoice):
             )
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
-                yield batch if self.row_kind else without_deletes(batch)
+                yield batch if self.shows_row_kinds else without_deletes(batch)
 
     def _matching_files(
         self, split: DataSplit, files: Iterable[DataFileMeta]
@@ -137,7 +137,7 @@ class SplitRead(RowChoice):
         system = set()
         if self.table.schema.sequence_fields or not is_ordered_by_age(section):
             system.add(SEQUENCE_NUMBER)
-        if self.row_kind or any(file.may_have_deletes for file in section_files(section)):
+        if self.shows_row_kinds or any(file.may_have_deletes for file in section_files(section)):
             system.add(VALUE_KIND)
         return system
 

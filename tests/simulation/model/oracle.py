@@ -150,7 +150,7 @@ class Oracle:
         ]
         if len(ids) > 1 and self.rules.keys:
             first, last = (table.snapshots.snapshot(number) for number in (ids[0], ids[-1]))
-            read = IncrementalRead(table, row_kind=True)
+            read = IncrementalRead(table, shows_row_kinds=True)
             changes = [
                 (row.pop("rowkind"), row)
                 for stream in read.streams(SnapshotPair(first, last), ScanMode.DIFF)

@@ -144,20 +144,20 @@ class JobTables(ABC):
             names: the names in the job of the tables that its checkpoint names.
         """
 
-    def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
+    def new_name(self, origin: Origin, targets: Mapping[Origin, str]) -> str | None:
         """Return the name of the table to create for a source table, or None to create none.
 
         Args:
-            taken: source table → its existing table.
+            targets: source table → its existing table.
         """
         return None
 
-    def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment | None:
+    def assignment(self, names: Sequence[str], targets: Mapping[Origin, str]) -> Assignment | None:
         """Return the assignment of messages to tables, or None if all belong to one table.
 
         Args:
             names: the tables' names, in the order of their indexes.
-            taken: source table → its table, as far as the caller knows.
+            targets: source table → its table, as far as the caller knows.
         """
         return None
 

@@ -121,15 +121,15 @@ class WholeDatabase(JobTables):
         """See `JobTables.may_collide`."""
         return self.rules.may_collide
 
-    def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
+    def new_name(self, origin: Origin, targets: Mapping[Origin, str]) -> str | None:
         """See `JobTables.new_name`."""
-        decision = decide_target(self.rules, origin, taken)
+        decision = decide_target(self.rules, origin, targets)
         return decision.name if isinstance(decision, TargetTable) else None
 
-    def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment:
+    def assignment(self, names: Sequence[str], targets: Mapping[Origin, str]) -> Assignment:
         """See `JobTables.assignment`."""
         indexes = {name: index for index, name in enumerate(names)}
-        return Assignment(rules=self.rules, indexes=indexes, taken=taken)
+        return Assignment(rules=self.rules, indexes=indexes, targets=targets)
 
     def renames_of(self, name: str) -> RenameReaction:
         """See `JobTables.renames_of`."""

@@ -22,10 +22,10 @@ from stream_app.spark.driver.supported_versions import check_spark
 DRIVER_MEMORY = "spark.driver.memory"
 _SPARK_DEFAULT = "1g"
 _MEMORY_SHARE = 0.75
-_OVERHEAD_LEAST = 384 << 20
+_OVERHEAD_MIN = 384 << 20
 _OVERHEAD_SHARE = 0.1
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)[^]]*\])?$")
-DISK_LEAST = 5 << 30
+DISK_MIN = 5 << 30
 _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 
 
@@ -99,7 +99,7 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
             yield size
             return
     heap, *configured = [size for size in sizes if isinstance(size, int)]
-    room = max(configured, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
+    room = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
     needs = (
         f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
@@ -131,7 +131,7 @@ def machine_memory() -> int:
     return min(total, int(limit)) if limit.isdecimal() else total
 
 
-def disk_observations(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
+def disk_observations(location: str, least: int = DISK_MIN) -> Iterator[Observation]:
     """Yield the free space of a local folder's disk; nothing for other stores.
 
     Args:

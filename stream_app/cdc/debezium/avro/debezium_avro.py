@@ -106,7 +106,7 @@ class DebeziumAvro(DebeziumJson):
             WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
         values, present = present_values(messages)
-        outcome = self._outcome(messages)
+        outcome = self._new_outcome(messages)
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):

@@ -105,7 +105,7 @@ class DebeziumBson(DebeziumJson):
         """
         plain = plain_messages(messages, self._typed, self._compiled)
         rewritten = plain.put_into(messages)
-        outcome = self._outcome(messages)
+        outcome = self._new_outcome(messages)
         outcome.refuse(plain.unreadable)
         self._decode_values(*present_values(rewritten), outcome)
         keyed = replace(outcome, messages=rewritten)
