@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.begin_load import JobLoad
+from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.table_setup.job_folder_access import spark_location
@@ -148,7 +148,7 @@ class NativeSourceReader:
         """Return what ends epochs between transactions, or None if nothing does."""
         if not settings.job_tables.keeps_transactions:
             return None
-        transactions_of = settings.job_tables.source_facts.transactions
+        transactions_of = settings.job_tables.source.facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(

@@ -32,7 +32,7 @@ from stream_app.app.source.relations import FollowedDatabase, relation_origin
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.app.table_setup.table_pipeline import row_settings
-from stream_app.cdc.json_records.options import COLUMN_OPTIONS
+from stream_app.cdc.json_records.json_options import COLUMN_OPTIONS
 from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.checkpoint.load_plan import KeyValues, LoadPart

@@ -32,14 +32,9 @@ from stream_app.arrow_buffers import Int32s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.ddl_messages import text_at
-from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
-from stream_app.cdc.debezium.decode_in_columns import decode_in_columns
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.description import describe, versions
-from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
-from stream_app.cdc.debezium.one_record import images_of
-from stream_app.cdc.debezium.options import (
+from stream_app.cdc.ddl.ddl_messages import text_at
+from stream_app.cdc.debezium.debezium_description import describe, versions
+from stream_app.cdc.debezium.debezium_options import (
     DECIMAL_MODE,
     JSON_OPTIONS,
     SECTION,
@@ -50,15 +45,20 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
-from stream_app.cdc.debezium.origins import change_times, debezium_origins
+from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
+from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
+from stream_app.cdc.debezium.decode_in_columns import decode_in_columns
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
+from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
+from stream_app.cdc.json_records.json_options import column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
-from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules

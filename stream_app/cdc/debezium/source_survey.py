@@ -15,6 +15,7 @@ import pyarrow as pa
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.columns.column_reading import JsonKind
+from stream_app.cdc.debezium.debezium_options import key_rules, parse_options
 from stream_app.cdc.debezium.decode_one_by_one import question_of
 from stream_app.cdc.debezium.key_proof import (
     POSTGRESQL,
@@ -26,7 +27,6 @@ from stream_app.cdc.debezium.key_proof import (
 )
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
-from stream_app.cdc.debezium.options import key_rules, parse_options
 from stream_app.cdc.message_format import FormatSetup, Notice
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"

@@ -22,12 +22,10 @@ from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueDecoder
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
-from stream_app.cdc.json_records.description import describe, versions
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
@@ -38,10 +36,11 @@ from stream_app.cdc.json_records.dialect import (
     Truncate,
     read_message,
 )
+from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, records_to_search
+from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
-from stream_app.cdc.json_records.options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.outcome import (
     BatchOutcome,
     DecodedPart,
@@ -50,6 +49,7 @@ from stream_app.cdc.json_records.outcome import (
 )
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
+    DdlOf,
     FormatDeclaration,
     FormatSetup,
     MessageFormat,

@@ -31,7 +31,7 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
-from stream_app.cdc.json_records.options import OnTruncate
+from stream_app.cdc.json_records.json_options import OnTruncate
 from stream_app.cdc.rows.images import ImageRows, RowRules
 from stream_app.cdc.rows.record_images import rows_of_records
 from stream_app.errors import WrongSourceError

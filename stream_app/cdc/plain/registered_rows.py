@@ -34,7 +34,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.dialect import Change
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
     OnTruncate,
     column_readings,

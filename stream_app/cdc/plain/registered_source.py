@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.json_records.description import with_key
+from stream_app.cdc.json_records.dialect_description import with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of

@@ -29,7 +29,7 @@ from stream_app.format.column_stats import (
     has_bounds,
     row_group_stats,
 )
-from stream_app.format.data_files.file_batches import damaged_file_error
+from stream_app.format.data_files.damaged_files import damaged_file_error
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
 from stream_app.format.parquet.page_file import (

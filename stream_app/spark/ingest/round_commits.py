@@ -32,7 +32,8 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import Messages, RoutedEpoch, TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.map_in_threads import map_in_threads

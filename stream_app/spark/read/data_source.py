@@ -27,6 +27,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.predicate.predicate import And
+from stream_app.spark.driver.supported_versions import untried_warning
 from stream_app.spark.read.pushed_filters import translate_filters
 from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
@@ -38,7 +39,6 @@ from stream_app.spark.read.source_options import (
 from stream_app.spark.read.spark_arrow import spark_batch, spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, TableScan, table_scan
-from stream_app.spark.supported_versions import untried_warning
 from stream_app.table.conditions.row_filter import predicate_filter
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table

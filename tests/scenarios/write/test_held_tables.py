@@ -19,7 +19,8 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
+from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.table_feed import TableFeed
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows
@@ -46,9 +47,8 @@ def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitt
 def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     parts = tables.messages(epoch).combine_chunks().to_batches()
-    runner.topics = [
-        batch for number in range(epoch + 1) for batch in tables.messages(number).to_batches()
-    ]
+    messages = map(tables.messages, range(epoch + 1))
+    runner.topics = [batch for table in messages for batch in table.to_batches()]
     try:
         committer(parts, epoch)
     except RuntimeError:

@@ -17,7 +17,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.model.options.option import parse_memory_size
-from stream_app.spark.supported_versions import check_spark
+from stream_app.spark.driver.supported_versions import check_spark
 
 DRIVER_MEMORY = "spark.driver.memory"
 _SPARK_DEFAULT = "1g"

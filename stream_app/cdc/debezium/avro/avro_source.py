@@ -5,7 +5,7 @@ Implements what `message_format.SourceFacts` declares, with a schema registry.
 1. Origins and times are read in columns, all messages of a schema together (`value_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
    heartbeats, transaction markers, broken ones.
-3. A table's columns are described by `debezium.description`. It gets a few messages as JSON, in the
+3. `debezium_description` describes a table's columns. It gets a few messages as JSON, in the
    envelope of a schema that is made of the one in the registry.
 
 Source: Paimon `format/debezium/DebeziumAvroRecordParser.java`, `DebeziumSchemaUtils.java`.
@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered_array
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.debezium.description import describe
+from stream_app.cdc.debezium.debezium_description import describe
+from stream_app.cdc.debezium.debezium_origins import time_of
 from stream_app.cdc.debezium.one_record import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
-from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -52,7 +52,7 @@ class AvroSource:
     """Facts of messages about their source, by the schemas of a registry.
 
     Attributes:
-        keeps_nulls: as in `description.describe`.
+        keeps_nulls: as in `debezium_description.describe`.
     """
 
     registry: Schemas

@@ -31,10 +31,7 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.compiled_avro import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.options import (
+from stream_app.cdc.debezium.debezium_options import (
     JSON_OPTIONS,
     SECTION,
     DebeziumOptions,
@@ -42,6 +39,9 @@ from stream_app.cdc.debezium.options import (
     keeps_nulls,
     parse_options,
 )
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
+from stream_app.cdc.debezium.one_record import TABLE_FIELDS
 from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import are_too_deep
-from stream_app.cdc.debezium.origins import without_envelopes
+from stream_app.cdc.debezium.debezium_origins import without_envelopes
 from stream_app.cdc.debezium.schema_envelopes import PayloadGroup, split_messages
 from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
-from stream_app.cdc.json_records.origins import FieldsRead
+from stream_app.cdc.json_records.origin_fields import FieldsRead
 from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
 
 _SOURCE = ("connector", "sequence", "name", "db", "schema", "table")

@@ -24,7 +24,7 @@ from stream_app.cdc.computed.column_functions import (
     applied_function,
 )
 from stream_app.cdc.computed.definition import parse_definition
-from stream_app.cdc.debezium.origins import change_times
+from stream_app.cdc.debezium.debezium_origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import VARIANT, DataType, parse_data_type

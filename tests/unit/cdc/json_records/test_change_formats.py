@@ -16,7 +16,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftReaction
 from stream_app.cdc.json_records.decoder import Group, PlacedValues
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER, DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import DialectDecoder
-from stream_app.cdc.json_records.options import OnTruncate
+from stream_app.cdc.json_records.json_options import OnTruncate
 from stream_app.cdc.json_records.outcome import BatchOutcome
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema

@@ -1,7 +1,7 @@
 """Begins a job's first load from its database, or resumes it.
 
-`app.load` plans the load, and the checkpoint keeps the plan. `source_reader` runs the load's
-epochs before those of the topics.
+`first_load` splits the tables into parts, and the checkpoint keeps the plan.
+`app.job.source_reader` runs the load's epochs before those of the topics.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Protocol
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.job.checks import CheckedJob
 from stream_app.app.load.first_load import (
     LOAD_KEY,
     ChosenTables,
@@ -137,7 +136,8 @@ class JobLoad:
 def begin_or_resume_load(
     job_tables: JobTables,
     prepared: PreparedTables,
-    checked: CheckedJob,
+    state_file: JobStateFile,
+    reader: ReaderSettings | None,
     clock: Clock,
     tasks: int,
 ) -> JobLoad | None:
@@ -145,6 +145,7 @@ def begin_or_resume_load(
 
     Args:
         prepared: the table of the job, or the maker of a whole database's tables.
+        reader: settings of the native reader, or None if only Spark can read the topics.
         tasks: the number of parts of a table that are read at the same time.
 
     Raises:
@@ -154,15 +155,16 @@ def begin_or_resume_load(
         SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
-    folder, plan = checked.checkpoint, read_load_plan(checked.checkpoint)
+    folder = state_file.folder
+    plan = read_load_plan(folder)
     if plan is None:
         if job_tables.source.snapshot_from is None:
             return None
         planning = _Planning(
             job_tables=job_tables,
             prepared=prepared,
-            state_file=checked.state_file,
-            reader=_native_reader(checked),
+            state_file=state_file,
+            reader=_native_reader(reader),
             clock=clock,
         )
         plan = planning.plan(folder, tasks)
@@ -170,18 +172,18 @@ def begin_or_resume_load(
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
-        _native_reader(checked)
+        _native_reader(reader)
     return load
 
 
-def _native_reader(checked: CheckedJob) -> ReaderSettings:
-    if checked.reader is None:
+def _native_reader(reader: ReaderSettings | None) -> ReaderSettings:
+    if reader is None:
         raise UsageError(
             "a first load needs the native reader, which cannot read these topics",
             where="source.kafka",
             fix=f"leave out {LOAD_KEY}, and let Debezium's own first read bring the rows",
         )
-    return checked.reader
+    return reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

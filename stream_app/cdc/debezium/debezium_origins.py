@@ -39,7 +39,7 @@ from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_message import json_text, load_document
-from stream_app.cdc.json_records.origins import FieldsRead
+from stream_app.cdc.json_records.origin_fields import FieldsRead
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from stream_app.model.source.origin import Origin
 

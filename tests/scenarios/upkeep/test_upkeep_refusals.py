@@ -11,8 +11,6 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import TableNotFoundError, UnsupportedTableError
-from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.model.files.data_file_meta import EMPTY_ROW
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -128,11 +126,6 @@ def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: st
     add = collector.add_data_files if kind == "data" else collector.add_changelog_files
     with pytest.raises(UnsupportedTableError, match="s3://elsewhere/f"):
         add([elsewhere])
-
-
-def test_rows_without_a_bucket_yet_lie_where_paimon_has_them(tmp_path: Path) -> None:
-    paths = FileStorePathFactory.of_schema("/t", a_table(tmp_path, {}).schema)
-    assert paths.bucket(EMPTY_ROW, -2) == "/t/bucket-postpone"
 
 
 def test_names_are_given_only_where_one_of_two_wins(
