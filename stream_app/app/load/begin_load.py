@@ -1,6 +1,6 @@
 """Begins a job's first load from its database, or resumes it.
 
-`first_load` splits the tables into parts, and the checkpoint keeps the plan.
+`loaded_tables` splits the tables into parts, and the checkpoint keeps the plan.
 `app.job.source_reader` runs the load's epochs before those of the topics.
 """
 
@@ -15,14 +15,14 @@ from typing import Protocol
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.load.first_load import (
+from stream_app.app.load.load_progress import LoadProgress, progress_of
+from stream_app.app.load.loaded_tables import (
     LOAD_KEY,
     ChosenTables,
     LoadedDatabase,
     database_of,
     load_format,
 )
-from stream_app.app.load.load_progress import LoadProgress, progress_of
 from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, open_database
 from stream_app.app.source.kafka_reader import source_offsets

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.load.first_load import LoadedDatabase, load_format
+from stream_app.app.load.loaded_tables import LoadedDatabase, load_format
 from stream_app.app.load.row_queries import InCondition
 from stream_app.app.ops.backfill.table_changes import (
     Scope,

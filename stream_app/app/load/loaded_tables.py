@@ -1,4 +1,4 @@
-"""Plans the first load of a job's tables from their database, and refuses inexact loads.
+"""Chooses the tables of a first load, and splits them into parts; refuses inexact loads.
 
 1. Check that a connector follows the database, and find which tables it sends.
 2. Choose the job's tables among them, with the schemas that messages would create.
