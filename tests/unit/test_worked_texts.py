@@ -88,8 +88,8 @@ def test_markers_count_the_changes_of_transactions_as_drawn() -> None:
         {"status": "END", "id": "2", "data_collections": counts(("s.a", 3))},
     ]
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "value": json.dumps(message).encode()}
-        for at, message in enumerate(messages)
+        {"topic": "t", "partition": 0, "offset": index, "value": json.dumps(message).encode()}
+        for index, message in enumerate(messages)
     ]
     facts = debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
     kinds = [MessageKind.BEGIN, MessageKind.CHANGE, MessageKind.END, MessageKind.END]

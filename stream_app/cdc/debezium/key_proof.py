@@ -30,7 +30,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
-from stream_app.cdc.json_records.outcome import Questions
+from stream_app.cdc.json_records.outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
 
@@ -88,13 +88,13 @@ class KeyRules:
         return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
 
 
-def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:
+def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> KeyQuestions:
     """Return what each record's key must prove.
 
     Args:
         is_whole: whether the connector is one of `WHOLE_IMAGES`.
     """
-    questions: Questions = np.zeros(len(ops), np.uint8)
+    questions: KeyQuestions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
         return questions
     is_update, is_delete = ops == UPDATE, ops == DELETE
@@ -185,7 +185,10 @@ class KeyCheck:
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain_reasons(
-        self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32], questions: Questions
+        self,
+        messages: pa.RecordBatch,
+        message_index: npt.NDArray[np.int32],
+        questions: KeyQuestions,
     ) -> dict[int, str]:
         """Return position → reason, for the messages whose keys do not identify their row.
 

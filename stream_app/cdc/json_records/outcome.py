@@ -36,7 +36,7 @@ from stream_app.cdc.rows.images import ImageRows, RowRules
 from stream_app.cdc.rows.record_images import rows_of_records
 from stream_app.errors import WrongSourceError
 
-Questions = npt.NDArray[np.uint8]
+KeyQuestions = npt.NDArray[np.uint8]
 """What must be proven from each record's Kafka key; 0: nothing. Each format has its own numbers."""
 
 
@@ -51,7 +51,7 @@ class DecodedRecords:
     """
 
     from_images: ImageRows
-    questions: Questions | None
+    questions: KeyQuestions | None
     drift: Mapping[DriftedColumn, Sighting]
 
 
@@ -171,7 +171,7 @@ class BatchOutcome:
     truncated: int | None = None
     skipped: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
-    questions: list[tuple[Int32s, Questions]] = field(default_factory=list)
+    questions: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
@@ -259,7 +259,7 @@ class BatchOutcome:
             moved = Sighting(sighting.records, int(message_index[sighting.first]))
             self.drift[column] = moved.plus(self.drift.get(column, Sighting(0, moved.first)))
 
-    def _note_questions(self, message_index: Int32s, questions: Questions) -> None:
+    def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
             asking = questions != 0
             self.questions.append((message_index[asking], questions[asking]))

@@ -20,7 +20,7 @@ from stream_app.table.upkeep.file_deletion import FileCollector
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.manifest_reads import ManifestReads
 from tests.support.files.plain_object import plain_object
-from tests.support.histories.tagged_history import give
+from tests.support.histories.tagged_history import add_tag
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.tables.small_table import TIME_MS, SmallTable, small_table
 
@@ -40,7 +40,7 @@ def a_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
     small = small_table(folder / "t", "k INT NOT NULL, v STRING", ("k",))
     for number in range(4):
         small.commit(("+I", {"k": 1, "v": str(number)}))
-    give(small.table, "old", 1)
+    add_tag(small.table, "old", 1)
     file = Path(small.path, "schema", "schema-0")
     schema = plain_object(file.read_bytes())
     file.write_text(json.dumps({**schema, "options": {**schema["options"], **options}}))

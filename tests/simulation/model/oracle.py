@@ -223,7 +223,7 @@ class Oracle:
             self._state = self.time.states[-1].copy()
             self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
             self.seen = {epoch: number for epoch, number in self.seen.items() if number <= last}
-            self.kept_versions.go_back(last)
+            self.kept_versions.roll_back_to(last)
             for job in self.jobs.values():
                 epochs = range(job.finished + 1)
                 job.is_cut |= any((job.user, epoch) not in self.seen for epoch in epochs)

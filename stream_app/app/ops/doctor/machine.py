@@ -99,13 +99,13 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
             yield size
             return
     heap, *configured = [size for size in sizes if isinstance(size, int)]
-    room = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
+    overhead = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
     needs = (
-        f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
-        f"{size_text(buffer)} each"
+        f"an executor leaves Python {size_text(overhead)}, and its {tasks} tasks have write "
+        f"buffers of {size_text(buffer)} each"
     )
-    if tasks * buffer > room:
+    if tasks * buffer > overhead:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
         yield warning("memory", needs, fix)
     else:
@@ -143,8 +143,8 @@ def disk_observations(location: str, least: int = DISK_MIN) -> Iterator[Observat
     while not existing_folder.exists():
         existing_folder = existing_folder.parent
     free = shutil.disk_usage(existing_folder).free
-    room = f"{size_text(free)} are free at {existing_folder}"
+    free_text = f"{size_text(free)} are free at {existing_folder}"
     if free < least:
-        yield warning("disk", room, "a compaction needs the size of a whole bucket beside it")
+        yield warning("disk", free_text, "a compaction needs the size of a whole bucket beside it")
     else:
-        yield good_observation("disk", room)
+        yield good_observation("disk", free_text)

@@ -203,11 +203,11 @@ def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
         {
             "topic": "t",
             "partition": 0,
-            "offset": at,
+            "offset": index,
             "key": None if (key := rng.choice(keys)) is None else key.encode(),
             "value": text.encode(),
         }
-        for at, text in enumerate(texts)
+        for index, text in enumerate(texts)
     ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
@@ -303,9 +303,11 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
 
 
 def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:
-    outcomes: dict[str, Any] = {f"{at} {texts[at]}": why for at, why in reasons_of(decoded).items()}
-    for at, *cells in rows_of(decoded):
-        outcomes.setdefault(f"{at} {texts[at]}", []).append(repr(cells))
+    outcomes: dict[str, Any] = {
+        f"{position} {texts[position]}": why for position, why in reasons_of(decoded).items()
+    }
+    for position, *cells in rows_of(decoded):
+        outcomes.setdefault(f"{position} {texts[position]}", []).append(repr(cells))
     return outcomes
 
 

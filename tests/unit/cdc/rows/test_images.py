@@ -42,7 +42,9 @@ def decoded(
 ) -> ImageRows:
     def columns(side: int) -> list[pa.Array]:
         rows = [record[side] or (None, None) for record in records]
-        return [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(READINGS))]
+        return [
+            pa.array([row[index] for row in rows], pa.int64()) for index in range(len(READINGS))
+        ]
 
     images = Images(
         ops=np.array([ord(op) for op, _, _ in records], np.uint8),
@@ -51,7 +53,7 @@ def decoded(
         json_kinds=[JsonKind.NUMBER] * len(READINGS),
         before=columns(1),
         after=columns(2),
-        suspects=np.array([at in suspects for at in range(len(records))]),
+        suspects=np.array([index in suspects for index in range(len(records))]),
         tables=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
     )
     before = images.suspects.copy()
