@@ -144,7 +144,7 @@ class VersionScan:
 
 @dataclass(frozen=True)
 class ChangesScan:
-    """The changes versions_between two versions, in the columns of today."""
+    """The changes between two versions, in the columns of today."""
 
     table: FileStoreTable
     choice: VersionBounds | TimeBounds
