@@ -96,7 +96,7 @@ class FileStoreTable:
         identifier = self.environment.identifier
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
-    def counted(self, requests: StoreRequests) -> FileStoreTable:
+    def with_counter(self, requests: StoreRequests) -> FileStoreTable:
         """Return the table with a counter of its requests to the store, also in tasks."""
         return replace(self, file_io=counting_file_io(self.file_io, requests))
 
