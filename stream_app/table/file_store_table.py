@@ -289,16 +289,6 @@ class FileStoreTable:
             schemas.get(number) or schemas.setdefault(number, self.schemas.schema(number))
         )
 
-    def open_branch(self, name: str) -> FileStoreTable | None:
-        """Open a branch as a table that shares this table's data folders; None without a schema.
-
-        Raises:
-            CorruptFileError: the branch's schema cannot be read.
-        """
-        branch = replace(self, branch=name)
-        schema = branch.schemas.latest()
-        return None if schema is None else replace(branch, schema=schema)
-
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
         """Return the table with options for this process only; the schema file does not change.
 
