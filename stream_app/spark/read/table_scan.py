@@ -144,7 +144,7 @@ class VersionScan:
 
 @dataclass(frozen=True)
 class ChangesScan:
-    """The changes versions_between two versions, in the columns of today."""
+    """The changes between two versions, in the columns of today."""
 
     table: FileStoreTable
     choice: VersionBounds | TimeBounds
@@ -234,7 +234,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         if system not in ("", AUDIT_LOG):
             raise UsageError(
                 f"system table {system!r} has no range of versions",
-                fix="leave out incremental-versions_between, or read audit_log",
+                fix="leave out incremental-between, or read audit_log",
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, shows_row_kinds)

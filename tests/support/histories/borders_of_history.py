@@ -171,7 +171,7 @@ class BordersOfHistory:
         return WholeBorders(
             reader=self.topics,
             log=self.log,
-            look=self.topics.newest,
+            newest_offsets=self.topics.newest,
             clock=self.clock,
             limit=self.limit,
         )
