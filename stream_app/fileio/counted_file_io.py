@@ -58,13 +58,13 @@ class CountedFileIO:
         return CountedFileIO, (self.files,)
 
     def __getattr__(self, operation: str) -> Any:
-        ask = getattr(self.files, operation)
+        call = getattr(self.files, operation)
         kind = _KIND_OF.get(operation)
-        return ask if kind is None else partial(self._count_request, kind, ask)
+        return call if kind is None else partial(self._count_request, kind, call)
 
-    def _count_request(self, kind: str, ask: Callable[..., Any], *args: Any) -> Any:
+    def _count_request(self, kind: str, call: Callable[..., Any], *args: Any) -> Any:
         try:
-            answer = ask(*args)
+            result = call(*args)
         except FileNotFoundError:
             self.requests.add({kind: 1})
             raise
@@ -72,7 +72,7 @@ class CountedFileIO:
             self.requests.add({kind: 1, kind + ERRORS: 1})
             raise
         self.requests.add({kind: 1})
-        return answer
+        return result
 
 
 def counting_file_io(files: FileIO, requests: StoreRequests) -> FileIO:

@@ -170,7 +170,7 @@ class DebeziumJson:
             self._groups[prefix] = FramedGroup(
                 readings,
                 fingerprint=fingerprint,
-                compiled=None if layouts is None else LayoutChoice(layouts.images),
+                layout_choice=None if layouts is None else LayoutChoice(layouts.images),
             )
         return self._groups[prefix]
 

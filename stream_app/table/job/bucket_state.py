@@ -47,7 +47,7 @@ class BucketState(Protocol):
         ...
 
     @property
-    def is_needed(self) -> bool:
+    def has_index_to_read(self) -> bool:
         """Whether the table has an index that must be read."""
         return True
 
@@ -102,8 +102,8 @@ class NoIndexState(BucketState):
         return NO_BASIS
 
     @property
-    def is_needed(self) -> bool:
-        """See `BucketState.is_needed`."""
+    def has_index_to_read(self) -> bool:
+        """See `BucketState.has_index_to_read`."""
         return False
 
     def is_current(
@@ -143,7 +143,7 @@ class BucketCountState(BucketState):
         return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
 
     @property
-    def is_needed(self) -> bool:
+    def has_index_to_read(self) -> bool:
         """Return False, because `constraints` has the numbers and no manifest must be read."""
         return False
 
