@@ -19,14 +19,14 @@ from stream_app.fileio.file_io import FileIO
 
 REQUEST_KINDS = ("get", "put", "list", "delete")
 ERRORS = "_errors"
-"""Ends the kind of requests that have failed; that a file is not there is no failure."""
+"""The suffix of the kind of failed requests. A request for a missing file has not failed."""
 _KIND_OF = {
     **dict.fromkeys(("open_input", "read_bytes", "exists", "size"), "get"),
     **dict.fromkeys(("open_output", "write_bytes", "create_if_absent", "overwrite"), "put"),
     **dict.fromkeys(("list_names", "list_status"), "list"),
     **dict.fromkeys(("delete", "delete_empty_folder"), "delete"),
 }
-"""Operations by kind; those that send no request, or one per run, are not counted."""
+"""The kind of each counted operation. The others send no request, or one in a run."""
 
 
 @dataclass(slots=True)

@@ -250,7 +250,7 @@ class _IngestJob:
             clock=self.clock,
         )
         stop_on_signals(self.spark, self.stop_requested)
-        events.watch_source(lambda: committer.position)
+        events.watch_source(lambda: committer.reached_offsets)
         events.report_start(job_tables.location, str(checkpoint))
         self.signs.watch(lambda: _activity_of(committer))
         with ExitStack() as stack:

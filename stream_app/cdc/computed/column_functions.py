@@ -1,6 +1,6 @@
 """The functions of computed columns: argument types, result types and computation.
 
-Start here to add a function: a line in `FUNCTIONS` is enough.
+`computed_columns` looks functions up in `FUNCTIONS`. Each function is an entry there.
 
 Source: Paimon `flink/action/cdc/Expression.java`.
 """

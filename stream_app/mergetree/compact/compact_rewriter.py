@@ -1,6 +1,6 @@
 """Merges sections of overlapping files into new files at a level.
 
-compact_task calls it on an executor. It streams, with one batch in memory for each run of a
+`compact_task` calls it on an executor. It streams, with one batch in memory for each run of a
 section.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`.

@@ -1,6 +1,6 @@
 """Computes the changes of one snapshot as manifest entries that are ready to write.
 
-Used by file_store_commit. An append or a compaction knows its changes beforehand. The deletes of an
+An append or a compaction knows its changes beforehand. The deletes of an
 overwrite depend on the snapshot on which it is based.
 
 Source: Paimon `operation/commit/ManifestEntryChanges.java`,

@@ -170,7 +170,8 @@ class BucketCountState(BucketState):
         if (moved := self._rescaled_partition(basis, changes, latest)) is not None:
             partition, count = moved
             raise OutdatedRowsError(
-                f"the partition has got {count} buckets while its rows were written",
+                f"another writer changed the partition to {count} buckets while its "
+                "rows were written",
                 where=self.table.paths.partition_folder(partition),
                 fix="write the rows again: a running job does so by itself",
             )
@@ -237,7 +238,8 @@ class KeyIndexState(BucketState):
         """See `BucketState.check`."""
         if (mover := self._commit_of_changes(basis, latest)) is not None:
             raise CommitConflictError(
-                f"{mover} has come while the epoch was written: a key could be in two partitions",
+                f"{mover} was committed while the job wrote the epoch: a key could "
+                "be in two partitions",
                 where=self.table.location,
                 fix="start the job again: it writes the epoch's rows anew. Let only one job write "
                 "a table whose keys lack partition columns",

@@ -1,6 +1,6 @@
 """Publishes finished compactions as COMPACT snapshots; a conflict drops only them, not an epoch.
 
-Used by `stream_table_commit`. See docs/adr/0006.
+See docs/adr/0006.
 """
 
 from __future__ import annotations

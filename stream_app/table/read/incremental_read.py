@@ -58,7 +58,7 @@ class IncrementalRead(RowChoice):
     def streams(
         self, version_range: SnapshotRange | SnapshotPair | None, mode: ScanMode
     ) -> list[BatchStream]:
-        """Yield independent streams for `interleaved`, each of which reads one file or bucket.
+        """Return independent streams for `interleaved`, each of which reads one file or bucket.
 
         Raises:
             UsageError: the table lacks the changelog that the mode reads, or a snapshot has

@@ -43,7 +43,7 @@ list    how many records wait, by table, kind of reason, topic and partition
 show    the records themselves, with reason, key and value
 replay  decodes records again, by the configuration and the table of today, and writes the rows
         of those that are good now; once, and never over a newer change of the same row.
-        The topics must still have the messages behind the records. Stop the job, or expect to
+        The topics must still have the messages after the records. Stop the job, or expect to
         try again: a replay gives way to the job
 drop    removes records for good
 

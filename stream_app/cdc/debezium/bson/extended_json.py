@@ -69,7 +69,7 @@ def converted(value: Any) -> Any:
 
 def _none_of_its_kind(value: Any) -> UnreadableRecordError:
     return UnreadableRecordError(
-        f"has the value {json_text(value)[:80]}, which is none of its kind"
+        f"has the value {json_text(value)[:80]}, which does not fit its type"
     )
 
 
