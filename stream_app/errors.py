@@ -23,6 +23,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
     ├── JvmEndedError           1  the driver's JVM died
     ├── CompactionError         1  a bucket cannot be compacted
+    │   └── CompactionWaitError 1  a bucket's compaction is under way, and its table waits
     ├── StoppedError            1  the job was asked to end while it waited
     └── CommitError             1  a snapshot could not be published
         └── CommitConflictError 1  another writer changed what this commit builds on
@@ -166,6 +167,10 @@ class JvmEndedError(StreamAppError):
 
 class CompactionError(StreamAppError):
     """A bucket cannot be compacted, so its writes wait at the stop trigger."""
+
+
+class CompactionWaitError(CompactionError):
+    """A bucket has too many sorted runs; its compaction is under way."""
 
 
 class StoppedError(StreamAppError):

@@ -134,7 +134,7 @@ class GrowingTable:
 
     def _commit(self, batches: Iterable[pa.RecordBatch]) -> EpochCost:
         began, compacted = time.process_time(), self._compactions.seconds
-        first = self._job.follow_and_wait()
+        first = self._job.prepare_epoch()
         followed = time.process_time()
         written = _write(self.table, batches, first)
         wrote = time.process_time()

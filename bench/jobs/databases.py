@@ -47,7 +47,8 @@ from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.epoch_tables import HoldingTables
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.epoch_in_caller import EpochHere, Parts

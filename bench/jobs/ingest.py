@@ -32,7 +32,7 @@ from bench.shop.shop_orders import COLUMNS
 from bench.shop.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
-from stream_app.spark.session import launch_settings, start_session
+from stream_app.spark.driver.session import launch_settings, start_session
 from stream_app.spark.stream.kafka_source import KafkaSource
 
 GOAL = 1.7
@@ -265,7 +265,7 @@ checkpoint = "{folder}/checkpoint"
 def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     """The job itself, with the time from the query's start to the last epoch's commit."""
     from stream_app.app.config.app_config import load_config
-    from stream_app.app.submit import ingest_program
+    from stream_app.app.submit import ingest_main
     from stream_app.app.submit.job_parts import job_parts
 
     folder = Path(job["folder"])
@@ -275,7 +275,7 @@ def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     events = folder / "events.jsonl"
     from stream_app.clock import SystemClock
 
-    ingest_program.run(job_parts(load_config(conf, [], {}), events), SystemClock())
+    ingest_main.run(job_parts(load_config(conf, [], {}), events), SystemClock())
     reported = [json.loads(line) for line in events.read_text().splitlines()]
     start = next(event["time_ms"] for event in reported if event["event"] == "started")
     epochs = [event for event in reported if event["event"] == "epoch"]

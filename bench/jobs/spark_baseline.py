@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
 from stream_app.app.launch.spark_submit import SCHEDULER
-from stream_app.spark.session import launch_settings, start_session
+from stream_app.spark.driver.session import launch_settings, start_session
 from stream_app.spark.stream.kafka_source import KafkaSource
 
 ROW = "id BIGINT, customer STRING, amount STRING, status STRING, updated_at BIGINT, dt STRING"

@@ -144,7 +144,7 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield from ((key, problem) for problem in table_option_problems(table_options))
         elif key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
-        elif kind is not None and not _takes(kind, key):
+        elif kind is not None and not _accepts_option(kind, key):
             yield key, f"does nothing where metastore = {name}: take it out"
     for option in OPTIONS.values():
         try:
@@ -153,7 +153,7 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield option.key, f"{error.problem} ({error.fix})"
 
 
-def _takes(kind: KindOptions, key: str) -> bool:
+def _accepts_option(kind: KindOptions, key: str) -> bool:
     if key.startswith(HEADER_PREFIX):
         return kind.has_headers
     return key in {option.key for option in (METASTORE, WAREHOUSE, *kind.options)}

@@ -183,9 +183,10 @@ def results_in_batch(decoded: DecodedBatch, rows: Int32s) -> DecodedBatch:
     )
 
 
-def _sightings_in_batch(seen: Mapping[_Seen, Sighting], rows: Int32s) -> dict[_Seen, Sighting]:
+def _sightings_in_batch(sightings: Mapping[_Seen, Sighting], rows: Int32s) -> dict[_Seen, Sighting]:
     return {
-        key: Sighting(sighting.records, int(rows[sighting.first])) for key, sighting in seen.items()
+        key: Sighting(sighting.records, int(rows[sighting.first]))
+        for key, sighting in sightings.items()
     }
 
 
@@ -200,16 +201,16 @@ def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         bad=pa.concat_batches([left.bad, right.bad]),
         skipped=left.skipped + right.skipped,
         decoder_errors=left.decoder_errors + right.decoder_errors,
-        tables=_earliest(left.tables, right.tables),
+        tables=_earliest_rows(left.tables, right.tables),
         drift=join_sightings(left.drift, right.drift),
         violations=join_sightings(left.violations, right.violations),
-        schemas=_earliest(left.schemas, right.schemas),
+        schemas=_earliest_rows(left.schemas, right.schemas),
         description=functools.reduce(merged_source_table, tables) if tables else None,
         truncated=max(emptied, default=None),
     )
 
 
-def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+def _earliest_rows(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
     return {**right, **{name: min(row, right.get(name, row)) for name, row in left.items()}}
 
 
@@ -257,7 +258,9 @@ def replace_columns(
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
     """Return a batch of `change_schema` without rows."""
-    empty = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
+    empty = pa.RecordBatch.from_arrays(
+        [pa.array([], data_type) for data_type in schema.types], schema=schema
+    )
     return ChangeBatch(rows=empty, message_index=np.empty(0, np.int32))
 
 

@@ -167,7 +167,7 @@ class LowerCaseFormat:
                 if known_name != name and name.lower() in self.setup.columns.names:
                     first[name] = min(row, first.get(name, row))
         earliest = min(first.values(), default=None)
-        return earliest, sorted(name for name, seen in first.items() if seen == earliest)
+        return earliest, sorted(name for name, row in first.items() if row == earliest)
 
     def _learn(
         self, spelled: dict[str, str], messages: pa.RecordBatch, row: int, others: Iterable[str]

@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
-from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.transactions import MessageTransactions
 from stream_app.model.options.option import Option
@@ -103,6 +102,18 @@ class TableVersionSeen(NamedTuple):
 
     positions: npt.NDArray[np.int64]
     table: SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class DdlText:
+    """A statement of the source, and the database in which it ran."""
+
+    database: str
+    text: str
+
+
+DdlOf = Callable[[dict[str, Any]], DdlText | None]
+"""A message's document → its statement; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

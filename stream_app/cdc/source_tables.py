@@ -46,7 +46,7 @@ def origins_of(
             a table a message has no origin.
     """
     codes: Int32s = np.full(len(table), NO_TABLE, np.int32)
-    names = [_plain(column) for column in (database, schema, table)]
+    names = [_as_strings(column) for column in (database, schema, table)]
     with_table = np.flatnonzero(valid_of(names[2]))
     if not len(with_table):
         return Origins(tables=(), codes=codes, unreadable=unreadable)
@@ -100,7 +100,7 @@ def of_each_origin(
         yield origin, batch[0].filter(pa.array(origins.codes == code))
 
 
-def _plain(column: pa.Array) -> pa.Array:
+def _as_strings(column: pa.Array) -> pa.Array:
     return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 

@@ -46,18 +46,18 @@ class EndMarkers:
     """The facts in e END markers, and their counts of changes, m in all.
 
     Attributes:
-        index: int64 [e]; rows of the messages.
+        message_index: int64 [e]; rows of the messages.
         ids: strings [e]; the whole ids, which may have the position of the commit.
         times: int64 [e]; ms since 1970, as the source says.
         logs: strings [e]; what names the log in which positions grow, such as a server.
         positions: int64 [e, 3]; those of the commits. Changes of the transaction lie before it or
             have it; changes of later transactions lie behind it.
-        owners: int64 [m]; the marker of each count, by its number in `index`.
+        owners: int64 [m]; the marker of each count, by its number in `message_index`.
         collections: strings [m]; tables as the markers name them.
         counts: int64 [m]; the changes of the transaction in that table.
     """
 
-    index: Int64s
+    message_index: Int64s
     ids: pa.Array
     times: Int64s
     logs: pa.Array

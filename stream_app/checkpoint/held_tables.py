@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from stream_app.checkpoint.held_table import HeldTable, next_held_state
+from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, state_of
+from stream_app.checkpoint.retry_policy import next_held_state
 from stream_app.model.job_epoch import Offsets
 
 

@@ -1,7 +1,7 @@
 """Defines a folder of the job's own, on any file system: its checkpoint or its quarantine.
 
 These files need far fewer promises than a table's `FileIO`. So file systems that only Spark reaches
-are sufficient (`spark.hadoop_files`).
+are sufficient (`spark.driver.hadoop_files`).
 """
 
 from __future__ import annotations

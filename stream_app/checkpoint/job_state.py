@@ -99,7 +99,7 @@ def read_state(folder: JobFolder) -> JobState | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     document = _read(folder)
-    earlier = _earlier(folder) if document is None else None
+    earlier = _earlier_state(folder) if document is None else None
     if document is None:
         # The job may have replaced the earlier file before or during this read.
         document = _read(folder)
@@ -134,11 +134,11 @@ class JobStateFile:
         self.note(state)
         self.save()
 
-    def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
+    def add_source_tables(self, names_of: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
         merged = {
             name: add_source_tables_seen(self.state.source_tables_of(name), tables)
-            for name, tables in seen.items()
+            for name, tables in names_of.items()
             if tables
         }
         source_tables = {**self.state.source_tables, **merged}
@@ -191,7 +191,7 @@ def _read(folder: JobFolder, name: str = FILE) -> Any:
         raise _damaged_error(folder, error, name) from None
 
 
-def _earlier(folder: JobFolder) -> JobState | None:
+def _earlier_state(folder: JobFolder) -> JobState | None:
     """Return the state that a job of version 0.1.0 left; None if there is no such file."""
     document = _read(folder, EARLIER_FILE)
     if document is None:

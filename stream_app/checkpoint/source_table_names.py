@@ -13,10 +13,10 @@ SourceTableNames = Mapping[str, Collection[str]]
 
 
 def add_source_tables_seen(
-    source_tables: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
+    source_tables: Mapping[str, Iterable[str]], sent_tables: Iterable[tuple[str, str]]
 ) -> Mapping[str, list[str]]:
     """Return the known source tables of a table, extended by those of another epoch."""
     topics = {topic: set(names) for topic, names in source_tables.items()}
-    for topic, name in seen:
+    for topic, name in sent_tables:
         topics.setdefault(topic, set()).add(name)
     return {topic: sorted(names) for topic, names in topics.items()}

@@ -9,12 +9,9 @@ each table equals its source.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -26,6 +23,8 @@ from rich.text import Text
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
+from stream_app.demo.demo_catalog import DemoCatalog
+from stream_app.demo.demo_folder import DemoFolder, short_path
 from stream_app.demo.job import DemoJob, ShopProducer
 from stream_app.demo.progress_panel import (
     DemoState,
@@ -52,7 +51,6 @@ SECONDS_OF_SHOP = 20
 PARTITIONS = 2
 SEED = 20
 SECONDS_WITHOUT_PROGRESS_MAX = 300
-_MARK = ".stream_app-demo"
 _REFRESH_S = 0.25
 _LINE_EVERY_S = 8.0
 
@@ -96,38 +94,6 @@ def _records(text: str) -> int:
     return number
 
 
-class DemoCatalog:
-    """The catalog of ``--catalog``: names in SQLite, and Iceberg metadata with each snapshot."""
-
-    def __init__(self, folder: DemoFolder) -> None:
-        self._file = folder.work / "catalogs.toml"
-        self._options = {
-            "metastore": "jdbc",
-            "uri": f"jdbc:sqlite:{folder.work / 'catalog.db'}",
-            "warehouse": str(folder.root / "warehouse"),
-        }
-
-    def settings(self) -> list[str]:
-        """Return the settings that ``--catalog`` adds to the job's configuration."""
-        table_options = {
-            "metadata.iceberg.storage": "table-location",
-            "metadata.iceberg.format-version": "3",
-            "deletion-vectors.enabled": "true",
-            "deletion-vectors.bitmap64": "true",
-        }
-        return [
-            *(f"catalog.{key}={self._options[key]}" for key in ("metastore", "uri")),
-            *(f"sync.options.{key}={value}" for key, value in table_options.items()),
-        ]
-
-    def write_file(self) -> str:
-        """Write the file of catalogs; returns a command that reads a table by its name."""
-        lines = [f"{key} = {json.dumps(value)}\n" for key, value in self._options.items()]
-        self._file.write_text("".join(["[lake]\n", *lines]), encoding="utf-8")
-        file = shlex.quote(_short(self._file))
-        return f"STREAM_APP_CATALOGS={file} {program()} read lake.demo.orders --limit 5"
-
-
 def run(args: argparse.Namespace, console: Console | None = None) -> int:
     """Run the demo; returns 1 if a table does not equal its source.
 
@@ -160,64 +126,6 @@ def _is_no_text(path: Path) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class DemoFolder:
-    """The folder for all files of the demo."""
-
-    root: Path
-
-    @property
-    def work(self) -> Path:
-        """The folder of the broker, the checkpoint, the quarantine and the logs."""
-        return self.root / "demo-work"
-
-    @property
-    def database(self) -> Path:
-        """The folder of the tables, in a database that none of our examples writes."""
-        return self.root / "warehouse" / "demo.db"
-
-    def clear(self) -> None:
-        """Delete what an earlier demo left, and nothing else.
-
-        Raises:
-            UsageError: something that is in the way is not the demo's.
-        """
-        mark = self.work / _MARK
-        is_own = mark.exists()
-        if is_own and self.database.exists() and mark.read_text() not in ("", self._state()):
-            raise UsageError(
-                f"{self.database} has been written since the demo made it",
-                fix="choose another folder with --dir, or delete the tables yourself",
-            )
-        for path in (self.work, self.database):
-            if path.exists() and not is_own:
-                raise UsageError(
-                    f"{path} is there already and is not an earlier demo's",
-                    fix="choose another folder with --dir",
-                )
-        for path in (self.database, self.work):
-            shutil.rmtree(path, ignore_errors=True)
-        self.work.mkdir(parents=True)
-        (self.work / _MARK).touch()
-
-    def note_end(self) -> None:
-        """Record the last snapshots, so that a later demo does not delete tables that were written
-        since.
-        """
-        (self.work / _MARK).write_text(self._state())
-
-    def _state(self) -> str:
-        """Return the names of all schemas and snapshots, and each table's first schema, which
-        identifies it.
-        """
-        first_schemas = sorted(self.database.glob("*/schema/schema-0"))
-        names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
-        return "\n".join(
-            [*(path.read_text() for path in first_schemas)]
-            + [str(path.relative_to(self.database)) for path in names]
-        )
 
 
 class _Demo:
@@ -268,13 +176,13 @@ class _Demo:
         )
         self._stack.callback(self._producer.stop)
         self._say("starting the job of all tables; it makes them from the messages:")
-        self._say(f"  {program()} ingest --conf {shlex.quote(_short(CONF))} \\")
+        self._say(f"  {program()} ingest --conf {shlex.quote(short_path(CONF))} \\")
         self._say(f"      {shlex.join(settings)}")
         self._job.start()
         self._producer.start()
         self._watch(
             "until a third is in the tables",
-            lambda: self._state.newest.read >= self._records // 3,
+            lambda: self._state.newest.message_count >= self._records // 3,
         )
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
@@ -287,7 +195,7 @@ class _Demo:
         self._watch("until the job has begun again", lambda: self._job.is_started)
         self._watch(
             "until everything is in the tables",
-            lambda: self._producer.is_done and self._state.newest.read >= self._records,
+            lambda: self._producer.is_done and self._state.newest.message_count >= self._records,
         )
         self._watch("until compaction is done", self._compactions_have_ended())
         self._show()
@@ -347,8 +255,8 @@ class _Demo:
                 since = now if progress != before else since
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
-                    read = self._state.newest.read
-                    self._say(f"{goal}: {progress[0]:,} sent, {read:,} in the tables")
+                    count = self._state.newest.message_count
+                    self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "
@@ -384,8 +292,3 @@ def _make_topics(bootstrap: str) -> None:
         admin.create_topics(topics)
     finally:
         admin.close()
-
-
-def _short(path: Path) -> str:
-    """Return the path relative to the current folder, if it lies below it."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

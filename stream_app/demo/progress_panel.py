@@ -28,7 +28,7 @@ class TableProgress:
     """The progress of a table, by its snapshots.
 
     Attributes:
-        read: messages of all topics up to the end of `epoch`.
+        message_count: messages of all topics up to the end of `epoch`.
         epoch: the newest that brought the table a change.
         schema_id: the newest snapshot's.
         latest: number of the newest snapshot that was read.
@@ -36,7 +36,7 @@ class TableProgress:
     """
 
     location: str
-    read: int = 0
+    message_count: int = 0
     epoch: int | None = None
     latest: int = 0
     schema_id: int = 0
@@ -63,7 +63,7 @@ class TableProgress:
         end = (snapshot.properties or {}).get(SOURCE_END_PROPERTY)
         if snapshot.commit_kind is CommitKind.APPEND and end:
             self.epoch = snapshot.commit_identifier
-            self.read = messages_before(end)
+            self.message_count = messages_before(end)
 
 
 def messages_before(source_end: str) -> int:
@@ -117,7 +117,7 @@ def live_panel(state: DemoState) -> Panel:
     grid.add_column(style="dim", justify="right")
     grid.add_column()
     grid.add_row("sent", _bar(state.sent, state.records, "cyan"))
-    grid.add_row("in tables", _bar(newest.read, state.records, "green"))
+    grid.add_row("in tables", _bar(newest.message_count, state.records, "green"))
     for name, table in state.tables.items():
         grid.add_row(name, _table_text(table))
     return Panel(

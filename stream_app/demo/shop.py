@@ -68,7 +68,7 @@ class Shop:
         elif draw < 0.95:
             yield from self._change_line()
         else:
-            yield from self._cancel()
+            yield from self._cancel_order()
 
     def _sign_up(self) -> Iterator[Message]:
         self._customers += 1
@@ -113,13 +113,13 @@ class Shop:
         if old := table.rows.get((number, 1)):
             yield from self._connector.update_key(table, (number, 1), (number, 10, *old[2:]))
 
-    def _cancel(self) -> Iterator[Message]:
+    def _cancel_order(self) -> Iterator[Message]:
         number = self._some_order()
         for line in (1, 2, 3, 10):
-            yield from self._deleted("order_items", (number, line))
-        yield from self._deleted("orders", (number,))
+            yield from self._delete("order_items", (number, line))
+        yield from self._delete("orders", (number,))
 
-    def _deleted(self, name: str, key: Key) -> Iterator[Message]:
+    def _delete(self, name: str, key: Key) -> Iterator[Message]:
         table = self.tables[name]
         if key in table.rows:
             yield from self._connector.delete(table, key)

@@ -17,13 +17,13 @@ class RecentFiles(Generic[_T]):
     """The contents of files by path; thread-safe.
 
     Args:
-        room: the maximum total size; the newest file is kept whatever its size.
+        size_max: the maximum total size; the newest file is kept whatever its size.
         size_of: the size of one file's contents.
     """
 
-    def __init__(self, room: int, size_of: Callable[[_T], int]) -> None:
+    def __init__(self, size_max: int, size_of: Callable[[_T], int]) -> None:
         self._contents: OrderedDict[str, _T] = OrderedDict()
-        self._room = room
+        self._size_max = size_max
         self._size_of = size_of
         self._size = 0
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class RecentFiles(Generic[_T]):
             if path not in self._contents:
                 self._contents[path] = contents
                 self._size += self._size_of(contents)
-            while self._size > self._room and len(self._contents) > 1:
+            while self._size > self._size_max and len(self._contents) > 1:
                 self._size -= self._size_of(self._contents.popitem(last=False)[1])
         return contents
 

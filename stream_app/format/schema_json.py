@@ -149,9 +149,9 @@ def _data_type(value: object, *, column: str) -> DataType:
         try:
             return parse_data_type(value)
         except UsageError:
-            raise _unsupported(value, column) from None
+            raise _unsupported_type(value, column) from None
     if not isinstance(value, dict):
-        raise _unsupported(value, column)
+        raise _unsupported_type(value, column)
     kind = str(value.get("type"))
     json = JsonObject(value, file_kind=_FILE_KIND)
     nullable = "NOT NULL" not in kind
@@ -164,7 +164,7 @@ def _data_type(value: object, *, column: str) -> DataType:
             try:
                 return vector_type(element, json.integer("length"), nullable=nullable)
             except UsageError:
-                raise _unsupported(f"VECTOR of {element}", column) from None
+                raise _unsupported_type(f"VECTOR of {element}", column) from None
         case "MAP":
             key, element = (_data_type(json.raw(part), column=column) for part in ("key", "value"))
             return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)
@@ -173,10 +173,10 @@ def _data_type(value: object, *, column: str) -> DataType:
             fields = tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in items)
             return DataType(root=TypeRoot.ROW, nullable=nullable, fields=fields)
         case _:
-            raise _unsupported(kind, column)
+            raise _unsupported_type(kind, column)
 
 
-def _unsupported(kind: object, column: str) -> UnsupportedTableError:
+def _unsupported_type(kind: object, column: str) -> UnsupportedTableError:
     return UnsupportedTableError(
         f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
         fix="use scalar types, ARRAY, MAP, ROW, VECTOR and VARIANT (others as STRING, e.g. JSON)",

@@ -92,8 +92,8 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
     def ends_at(topic: str, partition: str, end: int) -> int:
         share = limit * (sizes[topic, partition] / total)
         # Each partition gets at least one message, so that none starves.
-        taken = math.ceil(share) if share < 1 else math.floor(share)
-        return min(end, _begin(begin, topic, partition) + taken)
+        count = math.ceil(share) if share < 1 else math.floor(share)
+        return min(end, _begin(begin, topic, partition) + count)
 
     return {
         topic: {partition: ends_at(topic, partition, end) for partition, end in partitions.items()}

@@ -169,10 +169,10 @@ class JobOffsets:
         """
         return {
             **messages_behind(self.committed, self.begun),
-            **messages_behind(self.committed, self._later(newest)),
+            **messages_behind(self.committed, self._not_before_begin(newest)),
         }
 
-    def _later(self, newest: Offsets) -> Offsets:
+    def _not_before_begin(self, newest: Offsets) -> Offsets:
         return {
             topic: {
                 partition: max(end, self.begun.get(topic, {}).get(partition, end))

@@ -360,8 +360,8 @@ def _mask_of_range(fields: MessageFields, progress: _Progress) -> npt.NDArray[np
     offsets = fields.offsets
     good: npt.NDArray[np.bool_] = (offsets >= progress.next_offset) & (offsets < progress.whole.end)
     good &= fields.errors == 0
-    seen = np.maximum.accumulate(np.where(good, offsets, -1))
-    good[1:] &= offsets[1:] > seen[:-1]  # an offset that comes again is left out
+    highest = np.maximum.accumulate(np.where(good, offsets, -1))
+    good[1:] &= offsets[1:] > highest[:-1]  # an offset that comes again is left out
     return good
 
 

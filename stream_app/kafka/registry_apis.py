@@ -68,7 +68,7 @@ def _of_confluent(get: Get, number: int) -> Registered:
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
-        subject = _quoted(reference.get("subject"), reason_prefix)
+        subject = _quote(reference.get("subject"), reason_prefix)
         inner = _object(
             get(f"/subjects/{subject}/versions/{reference['version']}", reason_prefix), number
         )
@@ -88,7 +88,7 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
         group, artifact = (
-            _quoted(reference.get(key) or "default", reason_prefix)
+            _quote(reference.get(key) or "default", reason_prefix)
             for key in ("groupId", "artifactId")
         )
         version_path = f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
@@ -130,7 +130,7 @@ def _refer(
         references[name] = text
 
 
-def _quoted(name: object, reason_prefix: str) -> str:
+def _quote(name: object, reason_prefix: str) -> str:
     """Return a name as a part of a path."""
     try:
         return quote(str(name), safe="")

@@ -12,6 +12,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+DEDUPLICATE, PARTIAL_UPDATE = "deduplicate", "partial-update"
+AGGREGATION, FIRST_ROW = "aggregation", "first-row"
+
 
 class OlderRowRule(enum.Enum):
     """The treatment of a row whose key has an older row in another partition.
@@ -56,16 +59,16 @@ class EngineTraits:
 
 _FOLDING = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_lookup=False)
 MERGE_ENGINES: Mapping[str, EngineTraits] = {
-    "deduplicate": EngineTraits(
+    DEDUPLICATE: EngineTraits(
         may_prune_by_value=True,
         keeps_deletes=True,
         needs_lookup=False,
         keeps_newest=True,
         older_row_rule=OlderRowRule.MOVES,
     ),
-    "partial-update": replace(_FOLDING, fills_columns=True),
-    "aggregation": replace(_FOLDING, default_function="last_non_null_value"),
-    "first-row": EngineTraits(
+    PARTIAL_UPDATE: replace(_FOLDING, fills_columns=True),
+    AGGREGATION: replace(_FOLDING, default_function="last_non_null_value"),
+    FIRST_ROW: EngineTraits(
         may_prune_by_value=True,
         keeps_deletes=True,
         needs_lookup=True,

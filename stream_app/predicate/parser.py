@@ -160,12 +160,12 @@ class _Parser(TokenCursor):
         return column
 
     def _condition(self) -> Predicate:
-        return self._joined("OR", self._and, Or)
+        return self._join("OR", self._and, Or)
 
     def _and(self) -> Predicate:
-        return self._joined("AND", self._not, And)
+        return self._join("AND", self._not, And)
 
-    def _joined(
+    def _join(
         self, key: str, part: Callable[[], Predicate], join: type[And] | type[Or]
     ) -> Predicate:
         parts = [part()]
@@ -292,7 +292,7 @@ class _Parser(TokenCursor):
             return Element(int(self.take().text)), element
         key = replace(column, data_type=data_type.key)
         key_token = self.next
-        fitted = self._typed(key, lambda literal: fitted_literal(literal, key.data_type))
+        fitted = self._use_literal(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
             problem = f"expected a key of type {data_type.key.as_nullable()}, found {key_token}"
             raise self.misread(key_token.position, problem)
@@ -305,13 +305,15 @@ class _Parser(TokenCursor):
         if column.data_type.root is TypeRoot.BOOLEAN and operator not in ("=", "<>"):
             self.index -= 1
             raise self.expected(f"= or <> for a column of type {column.data_type.as_nullable()}")
-        return self._typed(column, lambda literal: comparison(column, operator, literal))
+        return self._use_literal(column, lambda literal: comparison(column, operator, literal))
 
     def _in(self, column: DataField) -> Predicate:
         self.expect("(")
         values = []
         while True:
-            fitted = self._typed(column, lambda literal: fitted_literal(literal, column.data_type))
+            fitted = self._use_literal(
+                column, lambda literal: fitted_literal(literal, column.data_type)
+            )
             if fitted.is_exact:
                 values.append(fitted.value)
             if not self.accept(","):
@@ -332,9 +334,9 @@ class _Parser(TokenCursor):
             raise self.expected(f"another test than LIKE for a column of type {kind}")
         if self.next.kind is not TokenKind.TEXT:
             raise self.expected("a 'pattern'")
-        return Matches(column, like_pattern(_unquoted(self.take().text)))
+        return Matches(column, like_pattern(_unquote(self.take().text)))
 
-    def _typed(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
+    def _use_literal(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
         """Consume a literal and use it; the error points at a literal that does not fit."""
         first = self.next
         literal = self._literal(column)
@@ -355,13 +357,13 @@ class _Parser(TokenCursor):
         token = self.next
         if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind is TokenKind.TEXT:
             self.index += 2
-            return Literal(LiteralKind(token.key), _unquoted(self.tokens[self.index - 1].text))
+            return Literal(LiteralKind(token.key), _unquote(self.tokens[self.index - 1].text))
         if token.key in ("TRUE", "FALSE"):
             literal = Literal(LiteralKind.BOOLEAN, token.key)
         elif token.kind is TokenKind.NUMBER:
             literal = Literal(LiteralKind.NUMBER, sign + token.text)
         elif token.kind is TokenKind.TEXT:
-            literal = Literal(LiteralKind.TEXT, _unquoted(token.text))
+            literal = Literal(LiteralKind.TEXT, _unquote(token.text))
         elif token.kind is TokenKind.BYTES:
             literal = Literal(LiteralKind.BYTES, token.text[2:-1])
         elif token.key == "NULL":
@@ -373,7 +375,7 @@ class _Parser(TokenCursor):
         return literal
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1].replace("''", "'")
 
 

@@ -165,7 +165,7 @@ def _path(column: DataField) -> tuple[Step, ...]:
 def _values(column: DataField) -> pc.Expression:
     """Return the Arrow expression of a column, a value inside it, or a function's result."""
     if isinstance(column, Call):
-        return _called(column)
+        return _function_call(column)
     path = _path(column)
     fields = tuple(takewhile(lambda step: isinstance(step, str), path))
     values = pc.field(*fields)
@@ -182,7 +182,7 @@ def _values(column: DataField) -> pc.Expression:
     return values
 
 
-def _called(call: Call) -> pc.Expression:
+def _function_call(call: Call) -> pc.Expression:
     """Return the call for Arrow, which registers functions by name in this process.
 
     The name has types but no literals, so that a new condition adds no function.
@@ -215,9 +215,9 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
             per_part = [possible_values(part, name) for part in parts]
             value_sets = [values for values in per_part if values is not None]
             return reduce(frozenset.union, value_sets) if len(value_sets) == len(per_part) else None
-        case Compare(column, "=", value) if _is(column, name):
+        case Compare(column, "=", value) if _is_plain_column(column, name):
             return frozenset((value,))
-        case OneOf(column, values) if _is(column, name):
+        case OneOf(column, values) if _is_plain_column(column, name):
             return frozenset(values)
         case IsNull(column) if _path(column) == (name,):
             return frozenset((None,))
@@ -227,7 +227,7 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
             return None
 
 
-def _is(column: DataField, name: str) -> bool:
+def _is_plain_column(column: DataField, name: str) -> bool:
     # Equal floats may differ in their bytes: 0.0 and -0.0.
     return _path(column) == (name,) and column.data_type.root not in FLOAT_ROOTS
 
@@ -253,7 +253,7 @@ def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
         case Matches(_, pattern):
             return pc.match_substring_regex(field, pattern)
         case Always(_, truth):
-            return _always(field, truth)
+            return _constant_truth(field, truth)
         case OneOf(column, values):
             return _one_of(column, values)
         case Compare(column, sign, float(value)) if column.data_type.root in FLOAT_ROOTS:
@@ -272,7 +272,7 @@ _COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
 }
 
 
-def _always(field: pc.Expression, truth: bool) -> pc.Expression:
+def _constant_truth(field: pc.Expression, truth: bool) -> pc.Expression:
     null = pc.scalar(_NULL)
     return field.is_valid() | null if truth else field.is_null() & null
 
@@ -284,7 +284,7 @@ def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
     scalars = [arrow_scalar(value, column.data_type) for value in values]
     members = pa.array(scalars, arrow_type(column.data_type))
     # Arrow's is_in returns false for a null.
-    return pc.is_in(field, value_set=members) | _always(field, False)
+    return pc.is_in(field, value_set=members) | _constant_truth(field, False)
 
 
 def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression:
@@ -299,4 +299,4 @@ def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression
         case "<>" | "<":
             return ~pc.is_nan(field)
         case _:
-            return _always(field, sign == "<=")
+            return _constant_truth(field, sign == "<=")

@@ -76,7 +76,7 @@ def tokens_of(text: str, subject: str = "condition") -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise misread(text, position, _unreadable(text[position:]), subject=subject)
+            raise misread(text, position, _why_unreadable(text[position:]), subject=subject)
         assert match.lastgroup is not None
         if match.lastgroup != "space":
             tokens.append(Token(TokenKind(match.lastgroup), match[0], position))
@@ -134,7 +134,7 @@ class TokenCursor:
         return misread(self.text, position, problem, fix=fix, subject=self.subject)
 
 
-def _unreadable(rest: str) -> str:
+def _why_unreadable(rest: str) -> str:
     if rest[0] in "'\"`":
         return f"the quote {rest[0]} is not closed"
     return f"{rest[0]!r} has no meaning here"

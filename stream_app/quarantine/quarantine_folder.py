@@ -158,12 +158,12 @@ class Quarantine:
             committed: as in `waiting`; without it, the records of a replay count as waiting until
                 `note_snapshots` has found its commit.
         """
-        finished, seen = self._finished_identities(committed), set[int]()
+        finished, yielded = self._finished_identities(committed), set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
             number = hash(identity)
-            if identity not in finished and number not in seen:
-                seen.add(number)
+            if identity not in finished and number not in yielded:
+                yielded.add(number)
                 yield record
 
     def waiting_count(self, most: int = COUNTED_MAX) -> int:

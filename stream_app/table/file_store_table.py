@@ -1,6 +1,7 @@
 """Represents a Paimon table, with its options, files and versions.
 
-All code that works on a table takes a `FileStoreTable`, which is small and can be pickled.
+All code that works on a table takes a `FileStoreTable`, which is small and can be pickled. It has a
+property for each kind of the table's files.
 
 Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 """

@@ -49,12 +49,12 @@ def variant_json(variant: Variant) -> str:
 def _text(variant: Variant) -> str:
     match variant.basic_kind:
         case layout.OBJECT:
-            members = (f"{_quoted(name)}:{_text(value)}" for name, value in variant.members())
+            members = (f"{_quote(name)}:{_text(value)}" for name, value in variant.members())
             return f"{{{','.join(members)}}}"
         case layout.ARRAY:
             return f"[{','.join(map(_text, variant.elements()))}]"
         case layout.SHORT_TEXT:
-            return _quoted(str(variant.scalar()))
+            return _quote(str(variant.scalar()))
         case _:
             return _scalar_text(variant)
 
@@ -69,16 +69,16 @@ def _scalar_text(variant: Variant) -> str:
         case float():
             return _float_text(value, is_single=kind == layout.FLOAT)
         case str():
-            return _quoted(value)
+            return _quote(value)
         case bytes():
             is_uuid = kind == layout.UUID
             text = str(uuid.UUID(bytes=value)) if is_uuid else base64.b64encode(value).decode()
-            return _quoted(text)
+            return _quote(text)
         case int() if kind == layout.DATE:
-            return _quoted(str(np.datetime64(value, "D")))
+            return _quote(str(np.datetime64(value, "D")))
         case int() if kind in (layout.TIMESTAMP, layout.TIMESTAMP_NTZ):
             zone = "Z" if kind == layout.TIMESTAMP else ""
-            return _quoted(f"{np.datetime64(value, 'us')}{zone}")
+            return _quote(f"{np.datetime64(value, 'us')}{zone}")
         case _:
             return f"{value:f}" if kind in layout.DECIMALS else str(value)
 
@@ -89,5 +89,5 @@ def _float_text(value: float, *, is_single: bool) -> str:
     return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return orjson.dumps(text).decode()

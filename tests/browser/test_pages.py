@@ -21,7 +21,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.opening import open_for_writing
 from stream_app.table.upkeep.tags import create_tag, new_tag

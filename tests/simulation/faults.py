@@ -62,7 +62,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """Strikes at the `at`-th operation of a group, from 0, in processes of a role, in a round.
+    """Strikes at operation `number` of a group, from 0, in processes of a role, in a round.
 
     Attributes:
         role: such as ``job``, ``job/task``, ``job/compaction``.
@@ -70,8 +70,8 @@ class Fault:
 
     role: str
     group: Group
-    at: int
+    number: int
     kind: FaultKind
 
     def __str__(self) -> str:
-        return f"{self.role}: {self.group.value} operation {self.at} {self.kind.value}"
+        return f"{self.role}: {self.group.value} operation {self.number} {self.kind.value}"

@@ -67,7 +67,7 @@ def test_a_kind_is_written_as_it_must_be_or_refused_at_start(
         follows = can_be_followed(options)
         assert (refused(lambda: StreamScan(table)) is None) == follows
         steps = [step for step in STEPS if follows or step.verb is not Verb.FOLLOW]
-        rounds = tuple(Round(f"r{at}", at, (step,), ()) for at, step in enumerate(steps))
+        rounds = tuple(Round(f"r{index}", index, (step,), ()) for index, step in enumerate(steps))
         outcome = run(Scenario(7, "key", options, partitioned=False, rounds=rounds))
         assert outcome.failure is None
         assert outcome.snapshots >= 5

@@ -134,7 +134,7 @@ def history(name: str) -> Scenario:
     """Some epochs, with what else is done between them."""
     histories: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED, **MOVED}
     kind, options, steps, *_ = histories[name]
-    rounds = tuple(Round(f"r{at}", at, (step,), ()) for at, step in enumerate(steps))
+    rounds = tuple(Round(f"r{index}", index, (step,), ()) for index, step in enumerate(steps))
     return Scenario(1, kind, options, DROP in steps or KINDS[kind].crosses, rounds)
 
 
@@ -149,8 +149,8 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
     assert untouched.failure is None
     turns = itertools.cycle(faults)
     count = 0
-    for at in range(operations_shared(name, untouched), untouched.end_of_rounds):
-        operation, actor = untouched.operations[at], untouched.actors[at]
+    for index in range(operations_shared(name, untouched), untouched.end_of_rounds):
+        operation, actor = untouched.operations[index], untouched.actors[index]
         if actors is not None and actor not in actors:
             continue
         if changes_files(operation):
@@ -162,11 +162,11 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
             # dead process leaves what it changed before, whatever it has read since its turn began.
             # Upkeep leaves what it has changed before.
             fault = FaultKind.DIES_AFTER
-            is_others_turn_over = at == 0 or untouched.actors[at - 1] != actor
+            is_others_turn_over = index == 0 or untouched.actors[index - 1] != actor
             is_struck = fault in faults and actors is None and is_others_turn_over
         if is_struck:
-            outcome = run(tried, strikes=(at, fault))
-            assert outcome.failure is None, (at, operation, fault, outcome.failure)
+            outcome = run(tried, strikes=(index, fault))
+            assert outcome.failure is None, (index, operation, fault, outcome.failure)
             assert outcome.struck == 1
             count += 1
     return count

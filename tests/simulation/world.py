@@ -173,10 +173,10 @@ class World:
             self._outages[process.name] -= 1
             struck_by = FaultKind.FAILS
         for group in (Group.ANY, GROUPS[operation]):
-            at = self._counts[process.name, group]
+            number = self._counts[process.name, group]
             self._counts[process.name, group] += 1
             for fault in self.faults:
-                if (fault.role, fault.group, fault.at) == (process.name, group, at):
+                if (fault.role, fault.group, fault.number) == (process.name, group, number):
                     self.struck.append(fault)
                     struck_by = fault.kind
                     if struck_by is FaultKind.OUTAGE:
@@ -327,13 +327,13 @@ class _Threads:
 
         def run() -> None:
             while left and not errors:
-                at, item = left.popleft()
+                index, item = left.popleft()
                 try:
-                    results[at] = work(item)
+                    results[index] = work(item)
                 except BaseException as error:
-                    errors[at] = error
+                    errors[index] = error
 
         self.scheduler.join([self.scheduler.spawn(me.process, run) for _ in range(self.count)])
         if errors:
             raise errors[min(errors)]
-        return [results[at] for at in range(len(items))]
+        return [results[index] for index in range(len(items))]

@@ -165,7 +165,9 @@ class Soak:
         # has taken; then the same again, for a compaction that waits for its commit.
         events = self._job.events()
         longest = max((_longest(event) for event in events), default=0) * 2 + _SPARE_SECONDS
-        self.check.check([(at - longest, at + longest) for at in self._crashes])
+        self.check.check(
+            [(crash_time - longest, crash_time + longest) for crash_time in self._crashes]
+        )
         self._say(
             f"judged: epoch {self.check.last_epoch}, {self.check.rows} rows, "
             f"{len(self.check.orphans)} orphans, {len(self.check.wrong)} things wrong"

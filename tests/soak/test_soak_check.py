@@ -193,8 +193,8 @@ def test_a_file_that_is_missing_is_found(check: SoakCheck) -> None:
 def test_an_orphan_is_found_unless_something_died_then(check: SoakCheck) -> None:
     orphan = data_files(check)[0].with_name("data-orphan.parquet")
     orphan.write_bytes(b"")
-    at = orphan.stat().st_mtime
-    check.check([(at - 1, at + 1)])
+    time = orphan.stat().st_mtime
+    check.check([(time - 1, time + 1)])
     assert check.wrong == []
     assert list(check.orphans) == [orphan.name]
     assert "1 orphans are of no crash: ['data-orphan.parquet']" in wrong(check)

@@ -13,7 +13,7 @@ from stream_app.app.config.app_config import KEYS
 from tests.tidy.project_files import modules, text_of
 
 WHOLE = {
-    "app/cli/arguments/compact", "app/cli/arguments/configuration", "app/config/shown_job",
+    "app/cli/arguments/compaction", "app/cli/arguments/configuration", "app/config/shown_job",
     "app/cli/verbs/ingest", "app/config/app_config", "app/config/toml_text",
     "app/submit/job_parts",
 }  # fmt: skip

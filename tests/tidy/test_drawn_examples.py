@@ -97,7 +97,7 @@ def has_drawing(function: ast.FunctionDef) -> bool:
     lines = (ast.get_docstring(function) or "").splitlines()
     return any(
         line.endswith("::") and len(behind) > 1 and behind[1].startswith("    ")
-        for line, behind in ((line, lines[at + 1 :]) for at, line in enumerate(lines))
+        for line, behind in ((line, lines[index + 1 :]) for index, line in enumerate(lines))
     )
 
 

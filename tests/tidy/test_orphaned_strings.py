@@ -44,8 +44,10 @@ def orphaned_strings(tree: ast.Module) -> Iterator[int]:
             if not isinstance(statements, list):  # the body of a lambda is not a list
                 continue
             begins_described = block == "body" and isinstance(node, _WITH_DOCSTRING)
-            for at, statement in enumerate(statements):
-                behind = isinstance(statements[at - 1], _DESCRIBED) if at else begins_described
+            for index, statement in enumerate(statements):
+                behind = (
+                    isinstance(statements[index - 1], _DESCRIBED) if index else begins_described
+                )
                 if _is_string(statement) and not behind:
                     yield statement.lineno
 

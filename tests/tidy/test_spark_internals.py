@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.tidy.project_files import modules, tree_of
 
-ALLOWED = "stream_app/spark/jvm_access.py"
+ALLOWED = "stream_app/spark/driver/jvm_access.py"
 HIDDEN_MODULES = ("pyspark.java_gateway", "pyspark.accumulators")
 OF_SPARK = {"_jvm", "_jsc", "_jrdd", "_jdf", "_jsparkSession", "_jsq", "_jwrite", "_gateway"}
 OF_PY4J = {"py4j.protocol"}

@@ -57,6 +57,16 @@ def test_folders_are_not_too_wide() -> None:
     assert {name: width for name, width in widths.items() if width > FOLDER_MODULES_MAX} == {}
 
 
+def test_a_basename_occurs_once_besides_commands() -> None:
+    """A command has the name of the module that implements it."""
+    names = Counter(
+        Path(name).name
+        for name in modules("stream_app")
+        if not name.startswith(("stream_app/app/cli/verbs/", "stream_app/app/submit/"))
+    )
+    assert {name for name, count in names.items() if count > 1} == {"__init__.py"}
+
+
 def test_functions_and_classes_are_not_too_long() -> None:
     assert [
         f"{name}: {node.name}: {lines} lines"

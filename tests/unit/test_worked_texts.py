@@ -13,7 +13,7 @@ from stream_app.cdc.computed.column_functions import truncate_decimals
 from stream_app.cdc.computed.time_functions import instants_of
 from stream_app.cdc.debezium.bson.plain_documents import arrays_as_texts
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
-from stream_app.cdc.json_records.origins import parse_times_ms
+from stream_app.cdc.json_records.origin_fields import parse_times_ms
 from stream_app.cdc.transactions import MessageKind
 from stream_app.format.binary_row_columns import encode_columns, text_words
 from stream_app.format.bucket_hash import murmur_hashes
@@ -88,13 +88,13 @@ def test_markers_count_the_changes_of_transactions_as_drawn() -> None:
         {"status": "END", "id": "2", "data_collections": counts(("s.a", 3))},
     ]
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "value": json.dumps(message).encode()}
-        for at, message in enumerate(messages)
+        {"topic": "t", "partition": 0, "offset": index, "value": json.dumps(message).encode()}
+        for index, message in enumerate(messages)
     ]
     facts = debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
     kinds = [MessageKind.BEGIN, MessageKind.CHANGE, MessageKind.END, MessageKind.END]
     assert facts.kinds.tolist() == kinds
-    assert facts.ends.index.tolist() == [2, 3]
+    assert facts.ends.message_index.tolist() == [2, 3]
     assert facts.ends.owners.tolist() == [0, 0, 1]
     assert facts.ends.collections.to_pylist() == ["s.a", "s.b", "s.a"]
     assert facts.ends.counts.tolist() == [1, 2, 3]

@@ -28,7 +28,7 @@ def _upkeep(name: str, summary: str) -> Verb:
 
 
 VERBS = (
-    Verb(
+    Verb(  # no module of `verbs`, because the package `demo` lies above `app`
         "demo",
         "stream_app.demo.demo",
         "watch a shop's database become tables, ALTER and crash included",

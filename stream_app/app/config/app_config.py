@@ -71,9 +71,9 @@ class AppConfig:
         """Return the whole configuration for logs, with secrets hidden."""
         tables = self.tables
         sections = {
-            "catalog": self._masked(tables.catalog),
-            "file-system": self._masked(tables.file_system),
-            "spark": self._masked(self.spark),
+            "catalog": self._without_secrets(tables.catalog),
+            "file-system": self._without_secrets(tables.file_system),
+            "spark": self._without_secrets(self.spark),
         }
         for name, section in (
             ("source", tables.source),
@@ -82,7 +82,7 @@ class AppConfig:
             ("stream", self.stream),
         ):
             sections[name] = {
-                key_field.name: self._plain(getattr(section, key_field.name))
+                key_field.name: self._plain_value(getattr(section, key_field.name))
                 for key_field in fields(section)
                 if key_field.metadata
             }
@@ -93,10 +93,12 @@ class AppConfig:
         """The source of all messages."""
         return self.tables.source
 
-    def _masked(self, settings: Mapping[str, object]) -> dict[str, object]:
-        return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
+    def _without_secrets(self, settings: Mapping[str, object]) -> dict[str, object]:
+        return {
+            key: HIDDEN if is_secret(key) else self._plain_value(settings[key]) for key in settings
+        }
 
-    def _plain(self, value: object) -> object:
+    def _plain_value(self, value: object) -> object:
         if isinstance(value, RowType):
             return ", ".join(f"{column.name} {column.data_type}" for column in value)
         if isinstance(value, str):
@@ -105,7 +107,7 @@ class AppConfig:
             return value.value
         if isinstance(value, enum.Enum):
             return value.value
-        return self._masked(value) if isinstance(value, Mapping) else value
+        return self._without_secrets(value) if isinstance(value, Mapping) else value
 
 
 _SECTIONS = {

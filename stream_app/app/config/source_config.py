@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 from stream_app.app.config import values
 from stream_app.app.config.config_keys import config_key, config_key_family
@@ -18,7 +19,11 @@ from stream_app.app.config.source_clusters import (
     further_clusters,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
-from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
+from stream_app.cdc.message_format import FormatDeclaration, SourceFacts
+from stream_app.cdc.source_tables import in_their_clusters
+from stream_app.errors import UsageError
+from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS, source_facts
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.topic_name import in_cluster
 
 
@@ -182,6 +187,27 @@ class SourceConfig:
         aliases = parse_aliases(self.format_options.get(COLUMN_ALIASES, ""))
         cased = name.lower() if self.lowers_names else name
         return aliases.get(cased, cased)
+
+    @property
+    def format_declaration(self) -> FormatDeclaration:
+        """The declaration of the messages' format."""
+        return FORMATS[self.format]
+
+    def format_problems(self, columns: RowType) -> Iterator[tuple[str, str]]:
+        """Yield (key, problem) for options of the format that do not fit these columns."""
+        if self.format_options:
+            try:
+                self.format_declaration.check(self.format_options, columns)
+            except UsageError as error:
+                yield f"source.{self.format_declaration.section}", error.problem
+
+    @property
+    def facts(self) -> SourceFacts:
+        """The functions that extract facts about the source from its messages."""
+        facts = source_facts(self.format, self.format_options)
+        if not self.clusters:
+            return facts
+        return replace(facts, origins=partial(in_their_clusters, facts.origins))
 
     @property
     def kafka_clusters(self) -> list[Cluster]:

@@ -16,7 +16,7 @@ from stream_app.app.config import values
 from stream_app.app.config.config_keys import config_key, config_key_family
 from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING
-from stream_app.cdc.json_records.options import COLUMN_OPTIONS, TRUNCATE_OPTION
+from stream_app.cdc.json_records.json_options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.source.mapping_options import (

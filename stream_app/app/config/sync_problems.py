@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import (
     DriftKind,
     parse_aliases,
 )
-from stream_app.cdc.json_records.options import TRUNCATE
+from stream_app.cdc.json_records.json_options import TRUNCATE
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP

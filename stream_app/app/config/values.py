@@ -66,7 +66,7 @@ class WrongValueError(ValueError):
 def text(setting: Setting) -> str:
     """Convert to a string that is not blank."""
     if not isinstance(setting.value, str):
-        raise WrongValueError(f"must be a string, is {_shown(setting.value)}")
+        raise WrongValueError(f"must be a string, is {_describe_value(setting.value)}")
     if not setting.value.strip():
         raise WrongValueError("must not be empty")
     if "\0" in setting.value:
@@ -98,7 +98,7 @@ def boolean(setting: Setting) -> bool:
     with suppress(ValueError):
         if setting.is_text:
             return parse_boolean(str(setting.value))
-    raise WrongValueError(f"must be true or false, is {_shown(setting.value)}")
+    raise WrongValueError(f"must be true or false, is {_describe_value(setting.value)}")
 
 
 def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int]:
@@ -109,7 +109,7 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[Setting], int
         if setting.is_text and re.fullmatch(r"[+-]?\d+", str(value)):
             value = int(str(value))
         if isinstance(value, bool) or not isinstance(value, int):
-            raise WrongValueError(f"must be a whole number, is {_shown(value)}")
+            raise WrongValueError(f"must be a whole number, is {_describe_value(value)}")
         if value < minimum:
             raise WrongValueError(f"must be at least {minimum}, is {value}")
         if maximum is not None and value > maximum:
@@ -126,7 +126,9 @@ def names(setting: Setting) -> tuple[str, ...]:
         value = [part.strip() for part in str(value).strip("[] ").split(",")]
         value = [part.strip("\"'") for part in value if part]
     if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
-        raise WrongValueError(f'must be a list of strings such as ["a", "b"], is {_shown(value)}')
+        raise WrongValueError(
+            f'must be a list of strings such as ["a", "b"], is {_describe_value(value)}'
+        )
     return tuple(value)
 
 
@@ -307,7 +309,7 @@ def timestamp(setting: Setting) -> int:
         return value
     raise WrongValueError(
         "must be milliseconds since 1970, or a time with its zone such as "
-        f"'2026-11-27T08:00:00Z', is {_shown(setting.value)}"
+        f"'2026-11-27T08:00:00Z', is {_describe_value(setting.value)}"
     )
 
 
@@ -338,10 +340,10 @@ def free_text(setting: Setting) -> str:
         return ",".join(value)
     if isinstance(value, str | int | float):
         return str(value)
-    raise WrongValueError(f"must be a string, number or truth value, is {_shown(value)}")
+    raise WrongValueError(f"must be a string, number or truth value, is {_describe_value(value)}")
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     kinds = {bool: "a truth value", int: "a whole number", float: "a fractional number"}
     kinds |= {str: "a string", list: "a list", dict: "a table"}
     return (

@@ -83,7 +83,9 @@ def _identifier(snapshot: Snapshot) -> int | None:
 
 
 def _options(schema: TableSchema) -> str:
-    return ", ".join(f"{key}={_shown(key, value)}" for key, value in sorted(schema.options.items()))
+    return ", ".join(
+        f"{key}={_shown_option(key, value)}" for key, value in sorted(schema.options.items())
+    )
 
 
 def _span(low: int | None, high: int | None) -> str | None:
@@ -207,13 +209,13 @@ def _set_option(key: str, value: str) -> OptionRow:
     option = OPTIONS.get(key)
     return OptionRow(
         option=key,
-        value=_shown(key, value),
+        value=_shown_option(key, value),
         is_set=True,
         meaning=None if option is None else option.meaning,
     )
 
 
-def _shown(key: str, value: str) -> str:
+def _shown_option(key: str, value: str) -> str:
     """Return an option's value, or stars for a secret."""
     return HIDDEN if is_secret(key) else value
 

@@ -110,7 +110,7 @@ class DatabaseRecord:
             }
             table_names = {table for snapshot in snapshots.values() for table in snapshot.tables}
             feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in table_names]
-            first = map_in_threads(COMMIT_THREADS, _earliest, feeds)
+            first = map_in_threads(COMMIT_THREADS, _earliest_snapshot, feeds)
             earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
             expired = [
                 name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest)
@@ -123,5 +123,5 @@ class DatabaseRecord:
             _LOG.warning("expired database snapshots are not deleted: %s", error)
 
 
-def _earliest(feed: TableFeed) -> int | None:
+def _earliest_snapshot(feed: TableFeed) -> int | None:
     return feed.table_job.table.snapshots.earliest_id()

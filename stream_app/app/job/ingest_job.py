@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.database_record import DatabaseRecord
@@ -28,14 +27,15 @@ from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
-from stream_app.app.job.source_reading import (
-    SourceReading,
+from stream_app.app.job.source_reader import (
+    SourceReader,
     StreamSettings,
     pace_of,
-    reading_of,
+    source_reader_of,
 )
 from stream_app.app.job.table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
+from stream_app.app.load.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.app.table_setup.database_tables import DatabaseTables
@@ -44,14 +44,14 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.spark.driver.jvm_watch import watched_session
+from stream_app.spark.driver.stop_signals import stop_on_signals
 from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_tables import EpochTables
-from stream_app.spark.jvm_watch import watched_session
 from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
-from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
@@ -130,9 +130,14 @@ class _IngestJob:
             self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
             prepared = prepare_tables(self.checked, feeds, self.clock)
             load = begin_or_resume_load(
-                self.job_tables, prepared, self.checked, self.clock, self._tasks
+                self.job_tables,
+                prepared,
+                self.checked.state_file,
+                self.checked.reader,
+                self.clock,
+                self._tasks,
             )
-            reading: SourceReading[Any] = reading_of(
+            reading: SourceReader[Any] = source_reader_of(
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
@@ -144,7 +149,7 @@ class _IngestJob:
 
     def _read(
         self,
-        reading: SourceReading[Messages],
+        reading: SourceReader[Messages],
         prepared: CheckedTable | DatabaseTables,
         feeds: JobFeeds,
         load: JobLoad | None,
@@ -210,7 +215,7 @@ class _IngestJob:
         self,
         committer: EpochCommitter[Messages],
         feeds: JobFeeds,
-        reading: SourceReading[Messages],
+        reading: SourceReader[Messages],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_app.app.job.begin_load import JobLoad
 from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.table_checks import CheckedTable, SampledDatabase
+from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
 from stream_app.checkpoint.epoch_log import EpochLog

@@ -117,5 +117,5 @@ def _column_warnings(
     setup = format_setup(only.source, only.table, schema)
     messages = first_messages(only.source, topics)
     check_first_messages(only.source.format, setup, messages, reads_them=reads_them)
-    remarks = first_remarks(only.source_facts, in_one_table(messages), schema.fields)
+    remarks = first_remarks(only.source.facts, in_one_table(messages), schema.fields)
     return column_warnings(only.name, remarks, only.full_key)

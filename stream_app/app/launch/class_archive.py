@@ -22,7 +22,7 @@ from pathlib import Path
 from stream_app.app.launch.jars import jar_folder, spark_home
 from stream_app.app.launch.java import find_java, unicode_environment
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.spark.session import SPARK_LOG_VARIABLE
+from stream_app.spark.driver.session import SPARK_LOG_VARIABLE
 
 _FOLDER = "class-archives"
 _INGEST = (sys.executable, "-P", "-m", "stream_app", "ingest", "--conf", "job.toml")

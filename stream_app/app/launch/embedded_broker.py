@@ -200,7 +200,7 @@ class EmbeddedBroker:
         if process.returncode:
             raise SourceError(
                 "the embedded Kafka broker's folder could not be formatted",
-                where=f"{self.folder}:\n{_tail(process.stdout)}",
+                where=f"{self.folder}:\n{_last_lines(process.stdout)}",
                 fix="use an empty folder on a disk with room",
             )
 
@@ -212,7 +212,7 @@ class EmbeddedBroker:
             time.sleep(0.05)
         code = process.poll()
         self.kill()
-        log_tail = _tail(self.log_file.read_text(encoding="utf-8", errors="replace"))
+        log_tail = _last_lines(self.log_file.read_text(encoding="utf-8", errors="replace"))
         raise SourceError(
             f"the embedded Kafka broker did not start within {START_TIMEOUT_S:.0f} s"
             if code is None
@@ -222,5 +222,5 @@ class EmbeddedBroker:
         )
 
 
-def _tail(text: str, *, lines_max: int = 12) -> str:
+def _last_lines(text: str, *, lines_max: int = 12) -> str:
     return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines_max:])

@@ -154,7 +154,7 @@ def _resolve(jar_set: JarSet, scratch: Path, target: Path) -> Path:
         return staged
     raise StreamAppError(
         f"cannot resolve {', '.join(map(str, _missing_modules(coordinates, output)))}",
-        where="Apache Ivy said:\n    " + "\n    ".join(_tail(output)),
+        where="Apache Ivy said:\n    " + "\n    ".join(_last_lines(output)),
         fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
         "it in STREAM_APP_IVY_SETTINGS; without a network put the jars ("
         f"{', '.join(coordinate.jar_name for coordinate in coordinates)}"
@@ -290,7 +290,7 @@ def _proxy_flags() -> list[str]:
     return flags
 
 
-def _tail(output: str, *, lines_max: int = 15) -> list[str]:
+def _last_lines(output: str, *, lines_max: int = 15) -> list[str]:
     """Return the last informative lines of Ivy's output."""
     lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
     lines = [line for line in lines if not line.startswith("|") and "USE VERBOSE" not in line]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from stream_app.app.launch.java import checked_java, unicode_environment
-from stream_app.spark.session import SPARK_LOG_VARIABLE
+from stream_app.spark.driver.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20
 """The size in bytes above which the next start renames a log file to ``….1``."""

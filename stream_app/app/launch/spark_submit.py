@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stream_app.app.launch.class_archive import class_archive
 from stream_app.app.launch.jars import spark_home
-from stream_app.spark.session import launch_settings
+from stream_app.spark.driver.session import launch_settings
 
 _SCRIPTS = Path(__file__).parents[1] / "submit"
 LOG4J = Path(__file__).with_name("log4j2.properties")

@@ -1,1 +1,6 @@
-"""Plans a first load: which tables a database can provide exactly, and in which parts."""
+"""A first load of a job's tables from their database: its plan, its begin and its progress.
+
+Start with `begin_load`. `loaded_tables` splits the tables into parts, `checkpoint.load_plan`
+records them, and `spark.load` reads them as the job's first epochs, because only `spark` may use
+Spark.
+"""

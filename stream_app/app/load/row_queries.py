@@ -175,16 +175,16 @@ class LoadedRelation:
         relation = f"{self._sql_name} {_TABLE}"
         if among is not None:
             names = ", ".join(
-                self._quoted(name) for name in {**self.columns, **dict.fromkeys(self.keys)}
+                self._quote(name) for name in {**self.columns, **dict.fromkeys(self.keys)}
             )
             condition = f"{among.expression} in ({_MARK})"
             relation = f"(select {names} from {self._sql_name} where {condition}) {_TABLE}"
         if self.driver is POSTGRESQL:
             values = self._values().items()
-            row = ", ".join(f"{value} as {self._quoted(name)}" for name, value in values)
+            row = ", ".join(f"{value} as {self._quote(name)}" for name, value in values)
             relation += f" cross join lateral (select {row}) {_ROW}"
         return RowQuery(
-            message=_escape_percent(message(self._tail(now_ms))),
+            message=_escape_percent(message(self._message_tail(now_ms))),
             relation=_escape_percent(relation).replace(
                 _MARK, ", ".join(["%s"] * len(among.values if among else ()))
             ),
@@ -197,7 +197,7 @@ class LoadedRelation:
         """Return the query of every `rows`-th key, in order, or None if the table is one part."""
         if not self._cut_keys:
             return None
-        names = ", ".join(self._quoted(name) for name in self._cut_keys)
+        names = ", ".join(self._quote(name) for name in self._cut_keys)
         texts = ", ".join(self._key_text(name) for name in self._cut_keys)
         numbered = f"select {names}, row_number() over (order by {names}) as {_ROW}"
         return (
@@ -214,7 +214,7 @@ class LoadedRelation:
         return self.keys if all(kind_name(self.kinds[key]) in ordered for key in self.keys) else ()
 
     def _key_text(self, name: str) -> str:
-        column = self._quoted(name)
+        column = self._quote(name)
         if self.driver is POSTGRESQL:
             return f"{column}::text"
         is_number = kind_name(self.kinds[name]) in _ORDERED_NUMBERS
@@ -239,7 +239,7 @@ class LoadedRelation:
             values[name] = expression.format(c=self._column(name))
         return values
 
-    def _tail(self, now_ms: int) -> str:
+    def _message_tail(self, now_ms: int) -> str:
         table = {"db": self.database, "schema": self.schema, "table": self.name}
         if self.driver is not POSTGRESQL:
             table = {"db": self.schema, "table": self.name}
@@ -273,9 +273,9 @@ class LoadedRelation:
         return "'{}'".format(text.replace("'", "''"))
 
     def _column(self, name: str) -> str:
-        return f"{_TABLE}.{self._quoted(name)}"
+        return f"{_TABLE}.{self._quote(name)}"
 
-    def _quoted(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         return dialect_of(self.driver).name(name)
 
 

@@ -136,7 +136,7 @@ def named_splitter(
     assignment = tables.assignment(names, origins)
     if assignment is None:
         return AllToOneTable()
-    return OriginSplitter(tables.source_facts.origins, assignment)
+    return OriginSplitter(tables.source.facts.origins, assignment)
 
 
 def _recorded_names(tables: JobTables) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Finds the offsets at which a new job begins, from a time or from a consumer group.
 
-`source_reading` calls it for a new checkpoint. So readers always get offsets, whatever the
+`source_reader` calls it for a new checkpoint. So readers always get offsets, whatever the
 configuration has.
 
 Source: Kafka's ListOffsets and OffsetFetch requests; Flink `OffsetsInitializer` for partitions that

@@ -1,4 +1,5 @@
 """The programs that `spark-submit` starts: they wire job, page and log.
 
-`ingest.py` and `compact.py` are the scripts. Each runs the `main` of its program.
+`ingest.py` and `compact.py` are the scripts, whose paths users write. Each runs the `main` of the
+module beside it, such as `ingest_main`.
 """

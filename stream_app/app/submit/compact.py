@@ -18,6 +18,6 @@ if __name__ == "__main__":
     from stream_app.lean_imports import lean_imports
 
     with lean_imports():
-        from stream_app.app.submit.compact_program import main
+        from stream_app.app.submit.compact_main import main
 
     sys.exit(main())

@@ -1,6 +1,6 @@
 """Splits the configuration of an ingest job into the values that the job's parts need.
 
-`ingest_program` calls it once, so that no other part gets the whole configuration.
+`ingest_main` calls it once, so that no other part gets the whole configuration.
 """
 
 from __future__ import annotations

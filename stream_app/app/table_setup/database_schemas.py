@@ -92,7 +92,7 @@ def described_sources(
 
     A source table that its messages do not describe is left out.
     """
-    describe: Describe = database.source_facts.describe
+    describe: Describe = database.source.facts.describe
     if database.lowers_names:
         describe = LowerCaseDescription(describe)
     options = database.mapping_options

@@ -1,6 +1,6 @@
 """Opens the tables of a whole database's job at the start, and creates more as they appear.
 
-Implements `table_feed.Newcomers`. `planning.sync` decides which source tables the job stores and
+Implements `newcomers.Newcomers`. `planning.sync` decides which source tables the job stores and
 where, and the format describes their columns. The job's state has the target of each source table,
 so that a restarted job opens all its tables before it reads a message.
 
@@ -34,8 +34,8 @@ from stream_app.app.table_setup.source_statements import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.source_tables import of_each_origin
-from stream_app.checkpoint.held_table import is_temporary
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
+from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
@@ -56,7 +56,8 @@ from stream_app.planning.sync.target_tables import (
     decide_target,
 )
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
+from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration
 from stream_app.table.schema.alter import alter_table, next_schema
@@ -119,7 +120,7 @@ class DatabaseTables:
         uncreated: dict[Origin, str] = {}
         renames = renames_with(
             self.state_file.state.renames,
-            self.tables.source_facts.ddl_of,
+            self.tables.source.facts.ddl_of,
             messages,
             self.clock.now_ms(),
         )
@@ -186,7 +187,7 @@ class DatabaseTables:
         assignment = Assignment(
             rules=self.tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            taken=self._targets_for_tasks(),
+            targets=self._targets_for_tasks(),
             refused={**self._refused, **(uncreated or {})},
             hidden=frozenset(self._hidden),
             waiting=waiting,
@@ -194,10 +195,10 @@ class DatabaseTables:
         )
         share = self.tables.share
         return OriginSplitter(
-            self.tables.source_facts.origins,
+            self.tables.source.facts.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            passes_statements=self.tables.source_facts.ddl_of is not None,
+            passes_statements=self.tables.source.facts.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:
@@ -212,7 +213,7 @@ class DatabaseTables:
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unreadable`."""
-        parts = of_each_origin(self.tables.source_facts.origins, messages)
+        parts = of_each_origin(self.tables.source.facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
         self.quarantine(epoch, messages)
@@ -220,7 +221,7 @@ class DatabaseTables:
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.tables.source_facts.origins, messages):
+        for origin, part in of_each_origin(self.tables.source.facts.origins, messages):
             decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")

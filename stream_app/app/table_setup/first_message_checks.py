@@ -113,7 +113,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
         messages: a sample of messages; columns of `MESSAGE_SCHEMA`.
     """
     count, sync = 0, database.sync
-    parts = list(of_each_origin(database.source_facts.origins, messages))
+    parts = list(of_each_origin(database.source.facts.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(tables_in_messages(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)

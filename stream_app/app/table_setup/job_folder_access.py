@@ -3,8 +3,8 @@
 Spark writes its part of a checkpoint through Hadoop's file systems, and the job's own part lies
 beside it. On local disks, S3 and HDFS the job uses the tables' `FileIO`. It needs no JVM, so the
 job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
-which Hadoop's local file system does not guarantee. For other schemes `spark.hadoop_files` uses
-Hadoop's clients.
+which Hadoop's local file system does not guarantee. For other schemes
+`spark.driver.hadoop_files` uses Hadoop's clients.
 """
 
 from __future__ import annotations

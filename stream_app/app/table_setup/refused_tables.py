@@ -23,26 +23,26 @@ TABLES_MAX = 1000
 
 
 def with_newly_refused(
-    refused: Mapping[Origin, str], reasons: Mapping[Origin, str], taken: Collection[Origin]
+    refused: Mapping[Origin, str], reasons: Mapping[Origin, str], stored: Collection[Origin]
 ) -> Mapping[Origin, str]:
     """Return the refused source tables, with newly quarantined ones added up to a limit.
 
     Args:
-        taken: the source tables that the job stores, which are not refused.
+        stored: the source tables that the job stores, which are not refused.
     """
-    still_refused = {origin: reason for origin, reason in refused.items() if origin not in taken}
+    still_refused = {origin: reason for origin, reason in refused.items() if origin not in stored}
     for origin, reason in reasons.items():
-        if origin not in taken and (origin in still_refused or len(still_refused) < TABLES_MAX):
+        if origin not in stored and (origin in still_refused or len(still_refused) < TABLES_MAX):
             still_refused[origin] = reason
     return still_refused
 
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     """Return source table → reason, for those that the job should store but cannot."""
-    taken = state.origins
+    stored = state.origins
     return {
         origin: reason
         for origin, reason in sorted(state.refused.items())
-        if origin not in taken
-        and not isinstance(decide_target(rules, origin, taken), LeftOutTable | GhostTable)
+        if origin not in stored
+        and not isinstance(decide_target(rules, origin, stored), LeftOutTable | GhostTable)
     }

@@ -14,9 +14,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.table_setup.format_setup import takes_aliases
 from stream_app.app.table_setup.table_pipeline import row_settings
-from stream_app.cdc.ddl_messages import ddl_messages
-from stream_app.cdc.ddl_parser import parse_statements
-from stream_app.cdc.ddl_text import DdlOf
+from stream_app.cdc.ddl.ddl_messages import ddl_messages
+from stream_app.cdc.ddl.ddl_parser import parse_statements
+from stream_app.cdc.message_format import DdlOf
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.model.renames.source_renames import (
     RenameReaction,
@@ -63,7 +63,7 @@ def statements_of(
     tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> SourceStatements | None:
     """Return the reader of a job's statements, or None if the format's messages carry none."""
-    ddl_of = tables.source_facts.ddl_of
+    ddl_of = tables.source.facts.ddl_of
     return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
 
 
@@ -80,7 +80,7 @@ def evolution_of(
         return None
     renames = None
     reaction = tables.renames_of(name)
-    if reaction is not RenameReaction.NEW_COLUMN and tables.source_facts.ddl_of is not None:
+    if reaction is not RenameReaction.NEW_COLUMN and tables.source.facts.ddl_of is not None:
         renames = RenameRules(
             name=name,
             reaction=reaction,

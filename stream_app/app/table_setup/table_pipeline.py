@@ -24,7 +24,7 @@ from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.made_columns_step import made_columns_step
-from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.steps.expectations import Expectation, ExpectationStep

@@ -105,7 +105,7 @@ class JobSite(Site):
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),
-            job.tables.source_facts.origins,
+            job.tables.source.facts.origins,
             lambda: state_of(checkpoint).origins,
         )
         self._waiting = WaitingRecords(job.tables, job.quarantine, clock)

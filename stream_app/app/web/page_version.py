@@ -47,7 +47,7 @@ class PageVersion:
     actions: Actions
     name: str
     _value: str = field(init=False, default="")
-    _at: float = field(init=False, default=float("-inf"))
+    _checked_at: float = field(init=False, default=float("-inf"))
     _took_s: float = field(init=False, default=0.0)
     _lock: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
@@ -55,14 +55,14 @@ class PageVersion:
         """The digest of the present content."""
         async with self._lock:
             began = asyncio.get_running_loop().time()
-            if began - self._at >= max(CHECK_INTERVAL_S / 2, _REST * self._took_s):
-                content = await run_in_threadpool(self._look)
+            if began - self._checked_at >= max(CHECK_INTERVAL_S / 2, _REST * self._took_s):
+                content = await run_in_threadpool(self._content)
                 self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
-                self._at = asyncio.get_running_loop().time()
-                self._took_s = self._at - began
+                self._checked_at = asyncio.get_running_loop().time()
+                self._took_s = self._checked_at - began
         return self._value
 
-    def _look(self) -> Hashable:
+    def _content(self) -> Hashable:
         try:
             if self.name:
                 table = self.site.open(self.name)

@@ -128,7 +128,7 @@ class _Pages:
                 action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
             )  # fmt: skip
 
-        live = await self._live("")
+        live = await self._live_updates("")
         return await self._answer(read, live)
 
     async def table(self, request: Request) -> Response:
@@ -141,12 +141,12 @@ class _Pages:
             page = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
                 "table", shown=page, status=status, chart=epoch_chart(epochs), epochs=epochs,
-                offered=self._offered(name, status), action_runs=self.actions.runs(name),
+                offered=self._offered_kinds(name, status), action_runs=self.actions.runs(name),
                 live=live, ends_problem=self.site.ends_problem, held_explanation=HELD_EXPLANATION,
                 trees_open=BUCKETS_OPEN,
             )  # fmt: skip
 
-        live = await self._live(name)
+        live = await self._live_updates(name)
         return await self._answer(read, live, name)
 
     async def confirm(self, request: Request) -> Response:
@@ -219,7 +219,7 @@ class _Pages:
                 snapshots=_CHANGED_SNAPSHOTS, live=live,
             )  # fmt: skip
 
-        live = await self._live(name)
+        live = await self._live_updates(name)
         async with self._reads:
             return await self._answer(read, live)
 
@@ -246,7 +246,7 @@ class _Pages:
             headers=_HEADERS,
         )
 
-    async def _live(self, name: str) -> LiveUpdates:
+    async def _live_updates(self, name: str) -> LiveUpdates:
         """The page's version, read before its content: so the content may be newer, but never
         older.
         """
@@ -283,7 +283,7 @@ class _Pages:
         text = self._page(
             "problem", error=error, live=live, name=name, status=status,
             held_explanation=HELD_EXPLANATION,
-            offered=self._offered(name, status, can_open=False) if name else (),
+            offered=self._offered_kinds(name, status, can_open=False) if name else (),
             action_runs=self.actions.runs(name),
         )  # fmt: skip
         return self._html(text, code)
@@ -295,7 +295,7 @@ class _Pages:
         except (StreamAppError, OSError):
             return None
 
-    def _offered(
+    def _offered_kinds(
         self, name: str, status: TableStatus | None, *, can_open: bool = True
     ) -> Sequence[ActionKind]:
         if not self.actions.are_on:

@@ -58,9 +58,9 @@ class ListChoice:
         stale = status.changed_s if status.fresh_s is None else status.fresh_s
         rank = {
             TROUBLE: 0 if status.is_trouble else 1,
-            STALE: _descending(stale),
-            LAG: _descending(status.lag),
-            RUNS: _descending(status.sorted_runs),
+            STALE: _descending_key(stale),
+            LAG: _descending_key(status.lag),
+            RUNS: _descending_key(status.sorted_runs),
             NAME: 0,
         }[self.order]
         return rank, status.table
@@ -71,5 +71,5 @@ def state_counts(tables: Sequence[TableStatus]) -> Sequence[tuple[str, int]]:
     return Counter(status.state for status in tables).most_common()
 
 
-def _descending(value: int | None) -> int:
+def _descending_key(value: int | None) -> int:
     return 1 if value is None else -value

@@ -106,9 +106,9 @@ class UnassignedRecords:
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
         records = list(islice(quarantine.iterate_waiting(newest_first=True), QUARANTINED_READ))
-        return UnassignedFacts(kinds=by_kind(records), refused=self._refused(records))
+        return UnassignedFacts(kinds=by_kind(records), refused=self._count_by_origin(records))
 
-    def _refused(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
+    def _count_by_origin(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:
             origins = self.origins(as_messages(records))
         except StreamAppError:

@@ -121,7 +121,7 @@ class HiveCatalog(Catalog):
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
         """See `Catalog.create_table`."""
         _check_name(str(identifier))
-        if self._has(identifier):
+        if self._has_table(identifier):
             return False
         self.create_database(identifier.database)
         catalog_table = self._new_catalog_table(identifier)
@@ -130,7 +130,7 @@ class HiveCatalog(Catalog):
         schemas = SchemaManager(file_io, path)
         is_new = self._environment(identifier).create_schema(schemas, schema)
         if not is_new and not is_unfinished(schemas, self.owner):
-            if self._has(identifier):
+            if self._has_table(identifier):
                 return False
             raise unknown_table(path, self.label)
         creation = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
@@ -179,7 +179,7 @@ class HiveCatalog(Catalog):
     def _environment(self, identifier: Identifier) -> LockedEnvironment:
         return LockedEnvironment(identifier, self, self.lock, partitions=self)
 
-    def _has(self, identifier: Identifier) -> bool:
+    def _has_table(self, identifier: Identifier) -> bool:
         table = table_entry(self.client, identifier)
         if table is not None and not is_paimon_table(table):
             raise UsageError(

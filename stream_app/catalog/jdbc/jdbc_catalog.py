@@ -117,7 +117,7 @@ class JdbcCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""
-        return self._catalog_table(identifier) if self._has(identifier) else None
+        return self._catalog_table(identifier) if self._has_table(identifier) else None
 
     def _catalog_table(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
@@ -128,7 +128,7 @@ class JdbcCatalog(Catalog):
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
         """See `Catalog.create_table`."""
-        if self._has(identifier):
+        if self._has_table(identifier):
             return False
         self.create_database(identifier.database)
         catalog_table = self._catalog_table(identifier)
@@ -137,7 +137,7 @@ class JdbcCatalog(Catalog):
         schemas = SchemaManager(file_io, path)
         is_new = catalog_table.environment.publish_schema(schemas, schema, ()) is not None
         if not is_new and not is_unfinished(schemas, self.owner):
-            if self._has(identifier):
+            if self._has_table(identifier):
                 return False
             raise unknown_table(path, self.label)
         try:
@@ -167,7 +167,7 @@ class JdbcCatalog(Catalog):
             ]
         )
 
-    def _has(self, identifier: Identifier) -> bool:
+    def _has_table(self, identifier: Identifier) -> bool:
         statement = f"SELECT 1 FROM paimon_tables WHERE {_OF_TABLE}"
         return bool(self.connections.rows(statement, self._key(identifier)))
 

@@ -53,22 +53,22 @@ class _PairedRows(NamedTuple):
     """The rows of `data`, which are the m records, paired with those of `old`.
 
     Attributes:
-        message: int64 [m]; the message of each record.
+        message_index: int64 [m]; the message of each record.
         old_places: int64 [m]; the position of the row of `old`, or -1 without one.
     """
 
     data: _ListRows
     old: _ListRows
-    message: Int64s
+    message_index: Int64s
     old_rows: Int64s
 
     @classmethod
     def of(cls, data: _ListRows, old: _ListRows, updates: Bools) -> _PairedRows:
         """Pair the rows of the messages that `updates` marks: bool [n]."""
-        message = np.repeat(np.arange(len(updates)), data.counts)
-        in_message = np.arange(len(message)) - data.starts[message]
-        old_rows = np.where(updates[message], old.starts[message] + in_message, -1)
-        return cls(data, old, message, old_rows)
+        message_index = np.repeat(np.arange(len(updates)), data.counts)
+        in_message = np.arange(len(message_index)) - data.starts[message_index]
+        old_rows = np.where(updates[message_index], old.starts[message_index] + in_message, -1)
+        return cls(data, old, message_index, old_rows)
 
     def are_objects(self) -> Bools:
         """Return which records have an object as row, and as row of `old`, too: bool [m]."""
@@ -105,12 +105,12 @@ def images_of(
 
     An UPDATE of two rows, and a DELETE::
 
-        data        [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
-        old         [[{a: 7}, {b: 8}], null]
-        message     [0, 0, 1]
-        old_places  [0, 1, -1]
-        before      [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
-        after       [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
+        data           [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
+        old            [[{a: 7}, {b: 8}], null]
+        message_index  [0, 0, 1]
+        old_rows       [0, 1, -1]
+        before         [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
+        after          [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
     """
     database, name, kind, is_ddl, *types, data, old = messages.columns  # step 1
     message_ops, data_rows, old_rows = ops_of(kind, OPS), _ListRows.of(data), _ListRows.of(old)
@@ -119,18 +119,18 @@ def images_of(
     suspects |= is_update & (old_rows.counts != data_rows.counts)
     updates = is_update & ~suspects
     paired = _PairedRows.of(data_rows, old_rows, updates)  # step 2
-    message, after = paired.message, children_of(data_rows.values)
+    message_index, after = paired.message_index, children_of(data_rows.values)
     changed = [values_at(column, paired.old_rows) for column in children_of(old_rows.values)]
     nulls, unreadable = paired.sent_nulls(messages, table, updates)
     before = fill_up(changed, after, nulls)
     suspects[list(unreadable)] = True
-    suspects[message[~paired.are_objects()]] = True
+    suspects[message_index[~paired.are_objects()]] = True
     is_alone = bool((data_rows.counts == 1).all())
-    record_message = None if is_alone else pa.array(message)
+    record_message = None if is_alone else pa.array(message_index)
     if types:  # step 3
         record_types = _column_of_records(types[0], record_message)
-        suspects[message[_convert_by_types(record_types, table, before, after)]] = True
-    ops = message_ops[message]
+        suspects[message_index[_convert_by_types(record_types, table, before, after)]] = True
+    ops = message_ops[message_index]
     is_delete = ops == DELETE
     origin = (database, name) if table.reads_tables else ()
     images = Images(
@@ -140,10 +140,10 @@ def images_of(
         json_kinds=json_kinds,
         before=before,
         after=after,
-        suspects=suspects[message],
+        suspects=suspects[message_index],
         tables=tuple(_column_of_records(column, record_message) for column in origin),
     )
-    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message, suspects)
+    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message_index, suspects)
 
 
 def _column_of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:

@@ -29,21 +29,21 @@ from stream_app.cdc.columns.column_reading import (
     JsonKind,
     family_of,
 )
-from stream_app.cdc.ddl_messages import text_at
-from stream_app.cdc.ddl_text import DdlText
+from stream_app.cdc.ddl.ddl_messages import text_at
 from stream_app.cdc.json_message import cell_of, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped_table
+from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
-from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     MISSING_COLUMNS,
     TRUNCATE_OPTION,
 )
-from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
+from stream_app.cdc.json_records.origin_fields import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.record_images import Image, RecordImages
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name

@@ -55,14 +55,14 @@ def conversion(family: Family, mysql_type: str) -> Conversion | None:
     if family is Family.STRING:
         if match := _NAMED.match(mysql_type):
             names = tuple(label.replace("''", "'") for label in _MEMBER.findall(match[2]))
-            return partial(_named, names, is_set=match[1].lower() == "set")
+            return partial(_labels_text, names, is_set=match[1].lower() == "set")
         return geometry_json if _GEOMETRY.match(mysql_type) else None
     if family is Family.BINARY and (bits := _BITS.match(mysql_type)):
         return partial(_bits, (int(bits[1] or 1) + 7) // 8)
     return None
 
 
-def _named(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
+def _labels_text(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
     if not _is_number(text):
         labels = text.split(",") if is_set and text else [text]
         if set(labels) <= {*names, ""}:

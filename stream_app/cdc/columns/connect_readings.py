@@ -117,7 +117,7 @@ def _reading_of_field(
         return _unscaled_decimal(reading, field) if has_scale else reading
     if field.semantic in (DECIMAL, VARIABLE_SCALE):
         if family not in _AS_SENT:
-            return _refusing(reading, field)
+            return _refusing_reading(reading, field)
         if field.semantic == DECIMAL:
             return _unscaled_decimal(reading, field)
         return reading.with_encoding(Encoding.NUMBER)
@@ -140,7 +140,9 @@ def _time_reading_of_field(reading: ColumnReading, field: ConnectField) -> Colum
         return reading.with_encoding(Encoding.TEXT)
     encoding, families = _TIMES.get(field.semantic, (Encoding.TEXT, frozenset()))
     return (
-        reading.with_encoding(encoding) if reading.family in families else _refusing(reading, field)
+        reading.with_encoding(encoding)
+        if reading.family in families
+        else _refusing_reading(reading, field)
     )
 
 
@@ -154,7 +156,7 @@ def _bytes_reading_of_field(reading: ColumnReading, field: ConnectField) -> Colu
         case Family.STRING:
             return reading
         case _:
-            return _refusing(reading, field)
+            return _refusing_reading(reading, field)
 
 
 def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnReading:
@@ -168,7 +170,7 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
     )
 
 
-def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
+def _refusing_reading(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     name, hint = field.semantic, ""
     is_count = not name and field.literal in _COUNTS
     if reading.family in _TIME_FAMILIES and (is_count or name.startswith(TIME)):

@@ -56,7 +56,7 @@ def decimals_from_bytes(
             values, lambda value: exact_decimal(number_text(value, scale), target), target
         )
     # These have so few digits that the zeros of the larger scale fit behind them.
-    numbers, failed = within_precision(_unscaled(values, pa.decimal128(digits, scale)))
+    numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
     return (numbers if scale == target.scale else numbers.cast(target)), failed
 
 
@@ -67,7 +67,7 @@ def _unusual_widths(values: pa.Array) -> Bools:
     return unusual & valid_of(values) if unusual.any() else unusual
 
 
-def _unscaled(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
+def _unscaled_values(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
     """Return numbers of 1 to 16 bytes as the unscaled values of `target`, whatever their
     precision.
     """
@@ -203,7 +203,7 @@ def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     """`plain_text` of each number of a binary column; null, and in the mask, where it fails."""
     numbers, failed = None, None
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
-        numbers, failed = within_precision(_unscaled(values, pa.decimal128(_DIGITS_MAX, 0)))
+        numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))
     if numbers is None or failed is not None:
         return _convert_one_by_one(values, lambda value: plain_text(value, scale), pa.string())
     texts = numbers.cast(pa.string())

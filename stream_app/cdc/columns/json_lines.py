@@ -165,13 +165,13 @@ def parse_objects(
 
 
 def parse_by_halves(
-    values: pa.Array, index: npt.NDArray[Number], schema: pa.Schema
+    values: pa.Array, positions: npt.NDArray[Number], schema: pa.Schema
 ) -> Iterator[tuple[pa.Array, npt.NDArray[Number], list[pa.Array] | None]]:
     """Parse the objects in the largest parts that the parser accepts.
 
     Args:
         values: as `parse_objects` takes them.
-        index: [n]; an item for each value, such as its position.
+        positions: [n]; an item for each value, such as its position.
 
     Returns:
         Parts of both, with the columns of each part, or None for a few values that the parser
@@ -181,8 +181,8 @@ def parse_by_halves(
         return
     columns = parse_objects(values, schema)
     if columns is not None or len(values) <= _FEW:
-        yield values, index, columns
+        yield values, positions, columns
         return
     half = len(values) // 2
-    yield from parse_by_halves(values.slice(0, half), index[:half], schema)
-    yield from parse_by_halves(values.slice(half), index[half:], schema)
+    yield from parse_by_halves(values.slice(0, half), positions[:half], schema)
+    yield from parse_by_halves(values.slice(half), positions[half:], schema)

@@ -238,7 +238,7 @@ def _lists(
     failed = np.zeros(len(lengths), np.bool_)
     children = [values for values, _ in parts]
     for inner, part in zip(reading.inner(), parts, strict=True):
-        failed[owners[_unfit(inner, part)]] = True
+        failed[owners[_unfit_mask(inner, part)]] = True
     if reading.data_type.root is TypeRoot.VECTOR:
         failed |= valid & (lengths != reading.data_type.length)
         failed[owners[~valid_of(children[0])]] = True
@@ -256,14 +256,14 @@ def _lists(
 def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Casted:
     failed = np.zeros(len(valid), np.bool_)
     for inner, part in zip(reading.inner(), parts, strict=True):
-        failed |= _unfit(inner, part) & valid
+        failed |= _unfit_mask(inner, part) & valid
     children = [values for values, _ in parts]
     mask = pa.array(~valid | failed)
     values = pa.StructArray.from_arrays(children, fields=list(reading.arrow_type), mask=mask)
     return values, failed if failed.any() else None
 
 
-def _unfit(reading: ColumnReading, part: Casted) -> Bools:
+def _unfit_mask(reading: ColumnReading, part: Casted) -> Bools:
     """Mark values with a failed part, or with a null part that must not be null."""
     values, failed = part
     unfit = np.zeros(len(values), np.bool_) if failed is None else failed

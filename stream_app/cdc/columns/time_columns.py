@@ -153,17 +153,17 @@ def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) ->
 
 def _instants(texts: pa.Array, digits: int) -> Casted:
     """ISO 8601 text → int64 units of 10^-digits seconds since the epoch; digits: 6 or 9."""
-    result, formless = _parsed(texts, digits)
+    result, formless = _timestamp_texts(texts, digits)
     if formless.any():
         # Arrow does not read a date with a Z, or digits finer than its unit.
         remaining = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
         if digits < 9:
             remaining = pc.replace_substring_regex(remaining, _FINE_FRACTION, r"\1")
-        result = pc.coalesce(result, _parsed(remaining, digits)[0])
+        result = pc.coalesce(result, _timestamp_texts(remaining, digits)[0])
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
-def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
+def _timestamp_texts(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
     """Return the texts with the form of a timestamp, null for others; and the mask of the others.
 
     Texts are matched first, because Arrow would accept ``2024-02-29T07Z`` too.

@@ -86,7 +86,7 @@ def _decimal_wire_value(
 
 
 def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, object]:
-    parts = json.loads(text, object_pairs_hook=_once)
+    parts = json.loads(text, object_pairs_hook=_struct_of_pairs)
     scale, value = parts.get("scale"), parts.get("value")
     if type(scale) is not int or abs(scale) > 1000 or not isinstance(value, str):
         raise ValueError("is not a decimal of the form {scale, value}")
@@ -95,7 +95,7 @@ def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, obj
     return JsonKind.OBJECT, {"scale": scale, "value": value}
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _struct_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name in ("scale", "value"):
         if [key for key, _ in pairs].count(name) > 1:
             raise ValueError(f"has the field {name!r} twice")

@@ -247,7 +247,7 @@ class _AvroSteps:
             if name not in images:
                 self._add_value(declared, (name,), in_image=False)
                 continue
-            null, row = _nullable(declared)
+            null, row = _split_nullable(declared)
             step = self._append_step(IMAGE, null, images.index(name))
             for column, its in _fields_of(row):
                 self._add_value(its, (column,), in_image=True)
@@ -264,7 +264,7 @@ class _AvroSteps:
 
     def _add_value(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
-        null, data_type = _nullable(declared)
+        null, data_type = _split_nullable(declared)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
         if data_type.kind == "record" and not is_column:
             step = self._append_step(RECORD, null)
@@ -290,7 +290,7 @@ class _AvroSteps:
         self.steps.append([reads, null, _argument(data_type), column])
 
 
-def _nullable(declared: AvroType) -> tuple[int, AvroType]:
+def _split_nullable(declared: AvroType) -> tuple[int, AvroType]:
     """Return a union's branch that is null, or -1 for other types; and the type of its values."""
     if declared.kind != "union":
         return -1, declared

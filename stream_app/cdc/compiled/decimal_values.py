@@ -118,16 +118,16 @@ def parse_wide_decimal(position: int, scale: int) -> tuple[int, int, int]:
     low, high = 0, 0
     for byte_position in range(begin, end):
         if byte_at(byte_position) != POINT:
-            low, high = _tenfold(low, high, byte_at(byte_position) - ZERO)
+            low, high = _append_digit(low, high, byte_at(byte_position) - ZERO)
     for _ in range(scale - fraction):
-        low, high = _tenfold(low, high, 0)
+        low, high = _append_digit(low, high, 0)
     if begin > position:
         low, high = -low, ~high + (low == 0)
     return low, high, end
 
 
 @compiled
-def _tenfold(low: int, high: int, digit: int) -> tuple[int, int]:
+def _append_digit(low: int, high: int, digit: int) -> tuple[int, int]:
     """Append a digit to a number of two halves: ten times the number, plus the digit."""
     first = (low & _HALF) * 10 + digit
     second = (low >> 32 & _HALF) * 10 + (first >> 32)

@@ -108,25 +108,28 @@ class FilterStep:
 
     def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows, index = decoded.changes.rows, decoded.changes.message_index
+        rows, message_index = decoded.changes.rows, decoded.changes.message_index
         passes = passing_rows(rows, self.condition)
         if passes.all():
             return decoded
         kinds: Kinds = rows.column(ROW_KIND).to_numpy()
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
-            is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (index[:-1] == index[1:])
+            is_same_message = message_index[:-1] == message_index[1:]
+            is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & is_same_message
             filtered_rows = filter_changes(kinds, is_pair, passes, self.known_columns)
         else:
             filtered_rows = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
-        message_index = index[filtered_rows.remains]
+        remaining_index = message_index[filtered_rows.remains]
         return replace(
             decoded,
             changes=ChangeBatch(
-                rows=rows.filter(pa.array(filtered_rows.remains)), message_index=message_index
+                rows=rows.filter(pa.array(filtered_rows.remains)), message_index=remaining_index
             ),
-            skipped=decoded.skipped + len(np.unique(index)) - len(np.unique(message_index)),
+            skipped=decoded.skipped
+            + len(np.unique(message_index))
+            - len(np.unique(remaining_index)),
         )
 
 

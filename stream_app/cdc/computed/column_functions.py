@@ -174,8 +174,8 @@ def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) ->
     _count(literals, 1, 2)
     if argument.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
-    begin = _whole(literals[0], "the begin", 0)
-    end = _whole(literals[1], "the end", begin + 1) if len(literals) > 1 else None
+    begin = _whole_number(literals[0], "the begin", 0)
+    end = _whole_number(literals[1], "the end", begin + 1) if len(literals) > 1 else None
     compute = partial(text_functions.substring, begin=begin, end=end, precision=argument.precision)
     return AppliedFunction(
         STRING, compute, f"has fewer than {begin if end is None else end} characters"
@@ -184,7 +184,7 @@ def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) ->
 
 def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
     _count(literals, 1, 1)
-    width = _whole(literals[0], "the width", 1, WIDTH_MAX)
+    width = _whole_number(literals[0], "the width", 1, WIDTH_MAX)
     if argument.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
         return AppliedFunction(argument, compute, f"has fewer than {width} characters")
@@ -291,7 +291,7 @@ def _count(literals: tuple[str, ...], least: int, most: int) -> None:
         raise DefinitionError(f"takes {expected} besides the column, has {actual}")
 
 
-def _whole(text: str, subject: str, least: int, most: int | None = None) -> int:
+def _whole_number(text: str, subject: str, least: int, most: int | None = None) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise DefinitionError(f"{subject} must be a whole number, is {text!r}")
     number = int(text)

@@ -157,7 +157,7 @@ class MadeColumns:
             if declared is None:
                 types[name] = result
                 new_columns.append(DataField(field_id=0, name=name, data_type=result))
-            elif not _holds(declared, result):
+            elif not _can_store(declared, result):
                 raise DefinitionError(
                     f"makes values of type {result.as_nullable()}, and the column {name!r} is "
                     f"{declared.as_nullable()}"
@@ -264,7 +264,7 @@ def _check_metadata(key: str) -> None:
         raise MetadataError(f"unknown metadata {key!r}; {known_names_text(key, METADATA)}")
 
 
-def _holds(declared: DataType, result: DataType) -> bool:
+def _can_store(declared: DataType, result: DataType) -> bool:
     """Return whether a column of one type can store every value of the other type."""
     if {declared.root, result.root} <= STRING_ROOTS:
         return True

@@ -102,23 +102,23 @@ class _MadeValues:
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get the values of its message."""
-        index = pa.array(self._changes.message_index)
+        message_index = pa.array(self._changes.message_index)
         for name, key in self._step.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._step.facts).take(index))
+            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
         moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENTS)
         for name, call, reference, function in self._step.computed:
             rows = self._changes.rows.num_rows
-            taken = pa.repeat(moment, rows) if reference is None else self.column(reference)
-            values, failed = function.compute(taken)
+            arguments = pa.repeat(moment, rows) if reference is None else self.column(reference)
+            values, failed = function.compute(arguments)
             if failed is not None:
                 if name not in self._step.primary_keys:
                     # Images of old rows may hold invented values; only their keys are certain.
                     failed = failed & ~self._is_before
                 self._refuse_values(
-                    failed, f"column {name!r} ({call})", taken, function.failure_reason
+                    failed, f"column {name!r} ({call})", arguments, function.failure_reason
                 )
             self._add(name, values)
 
@@ -144,10 +144,10 @@ class _MadeValues:
                 self._refuse_nulls(absent & ~self._is_before, f"NOT NULL column {name!r} is null")
         self._columns[name] = values
 
-    def _refuse_values(self, failed: Bools, column: str, taken: pa.Array, reason: str) -> None:
+    def _refuse_values(self, failed: Bools, column: str, arguments: pa.Array, reason: str) -> None:
         """Note why messages are bad; a loop over bad records, which are few."""
         for row in np.flatnonzero(failed).tolist():
-            self._refuse(row, f"{column}: {_shown(taken[row])} {reason}")
+            self._refuse(row, f"{column}: {_shown_value(arguments[row])} {reason}")
 
     def _refuse_nulls(self, absent: Bools, reason: str) -> None:
         for row in np.flatnonzero(absent).tolist():
@@ -158,7 +158,7 @@ class _MadeValues:
         self.reasons.setdefault(int(self._changes.message_index[row]), reason)
 
 
-def _shown(value: pa.Scalar) -> str:
+def _shown_value(value: pa.Scalar) -> str:
     text = str(value.as_py())
     text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
     return f'"{text}"' if pa.types.is_string(value.type) else text

@@ -41,12 +41,14 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
 
 def upper(values: pa.Array) -> Casted:
     """Convert to upper case, even where a letter becomes several."""
-    return _change_case(values, pc.utf8_upper, str.upper, _special("upper")), None
+    return _change_case(values, pc.utf8_upper, str.upper, _lengthening_letters("upper")), None
 
 
 def lower(values: pa.Array) -> Casted:
     """Convert to lower case; a final sigma has a form of its own."""
-    return _change_case(values, pc.utf8_lower, str.lower, _special("lower") | {_SIGMA}), None
+    return _change_case(
+        values, pc.utf8_lower, str.lower, _lengthening_letters("lower") | {_SIGMA}
+    ), None
 
 
 def trim(values: pa.Array) -> Casted:
@@ -85,7 +87,7 @@ def _change_case(
 
 
 @cache
-def _special(case: str) -> frozenset[str]:
+def _lengthening_letters(case: str) -> frozenset[str]:
     """Return the letters that become several letters in the other case."""
     letters = map(chr, range(0x80, _ABOVE_LAST_SPECIAL))
     return frozenset(letter for letter in letters if len(getattr(letter, case)()) > 1)

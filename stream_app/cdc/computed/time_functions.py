@@ -28,7 +28,7 @@ from stream_app.cdc.computed.date_pattern import DAY, NANO, PatternPart, unit_of
 PRECISIONS = (0, 3, 6, 9)
 """Fractional digits of a second that a number may count."""
 
-_LEAST_SECOND = -719_528 * DAY
+_FIRST_SECOND = -719_528 * DAY
 _LAST_SECOND = 2_932_897 * DAY - 1
 _NUMBER = r"^[+-]?[0-9]{1,19}$"
 _ONE_DIGIT = r"\b([0-9])\b"
@@ -108,7 +108,7 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
             numbers = values.cast(pa.int64())
     counts = np.where(parsed, int64s_of(pc.fill_null(numbers, 0)), 0)
     seconds, fraction = np.divmod(counts, 10**digits)
-    in_range = parsed & (seconds >= _LEAST_SECOND) & (seconds <= _LAST_SECOND)
+    in_range = parsed & (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
     return Instants(
         np.where(in_range, seconds, 0),
         np.where(in_range, fraction * 10 ** (9 - digits) if nanos is None else nanos, 0),

@@ -32,14 +32,9 @@ from stream_app.arrow_buffers import Int32s
 from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.ddl_messages import text_at
-from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
-from stream_app.cdc.debezium.decode_in_columns import decode_in_columns
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.description import describe, versions
-from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
-from stream_app.cdc.debezium.one_record import images_of
-from stream_app.cdc.debezium.options import (
+from stream_app.cdc.ddl.ddl_messages import text_at
+from stream_app.cdc.debezium.debezium_description import describe, versions
+from stream_app.cdc.debezium.debezium_options import (
     DECIMAL_MODE,
     JSON_OPTIONS,
     SECTION,
@@ -50,15 +45,20 @@ from stream_app.cdc.debezium.options import (
     key_rules,
     parse_options,
 )
-from stream_app.cdc.debezium.origins import change_times, debezium_origins
+from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
+from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
+from stream_app.cdc.debezium.decode_in_columns import decode_in_columns
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
+from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
+from stream_app.cdc.json_records.json_options import column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
-from stream_app.cdc.json_records.options import column_readings
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules
@@ -111,11 +111,13 @@ class DebeziumJson:
             WrongSourceError: a TRUNCATE, where ``truncate = error``,
                 or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
-        outcome = self._outcome(messages)
+        outcome = self._new_outcome(messages)
         self._decode_values(*present_values(messages), outcome)
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(outcome))
 
-    def _decode_values(self, values: pa.Array, index: Int32s, outcome: BatchOutcome) -> None:
+    def _decode_values(
+        self, values: pa.Array, message_index: Int32s, outcome: BatchOutcome
+    ) -> None:
         """Decode the values at these positions, each group of one schema by itself."""
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
@@ -123,11 +125,11 @@ class DebeziumJson:
         for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
-                outcome.schemas[group.fingerprint] = int(index[payloads.index[0]])
+                outcome.schemas[group.fingerprint] = int(message_index[payloads.message_index[0]])
             decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
-            decoder.decode(payloads.payloads, index[payloads.index])
+            decoder.decode(payloads.payloads, message_index[payloads.message_index])
 
-    def _outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
+    def _new_outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
         return BatchOutcome(
             messages=messages,
             section=SECTION,
@@ -145,8 +147,10 @@ class DebeziumJson:
         """Return position → reason, for the changes whose row nothing proves."""
         if not outcome.questions:
             return {}
-        index, questions = (np.concatenate(parts) for parts in zip(*outcome.questions, strict=True))
-        return self._keys.uncertain_reasons(outcome.messages, index, questions)
+        message_index, questions = (
+            np.concatenate(parts) for parts in zip(*outcome.questions, strict=True)
+        )
+        return self._keys.uncertain_reasons(outcome.messages, message_index, questions)
 
     def _readings_for(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
         options = self._options
@@ -170,12 +174,12 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def decode_known_shapes(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Decode values by their images alone (step 2); None if too few have a known frame."""
         assert isinstance(group, FramedGroup)
         return decode_by_images(placed.values, group, self._settings)
 
-    def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def parse_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
         assert group.shape is not None
         return decode_in_columns(placed.values, group.shape, self._settings)
@@ -183,14 +187,14 @@ class DebeziumJson:
     def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
-        outcome.add_result(result, placed.index)
+        outcome.add_result(result, placed.message_index)
         for position, wrapped in result.wrapped:
             readings = self._readings_for(connect_fields(wrapped.schema))
             payload = pa.array([wrapped.payload], pa.binary())
             inner = decode_one_by_one(payload, readings, self._settings)
             if inner.wrapped:
                 inner.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(inner, placed.index[position : position + 1])
+            outcome.add_result(inner, placed.message_index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

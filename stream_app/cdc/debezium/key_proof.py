@@ -30,7 +30,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
-from stream_app.cdc.json_records.outcome import Questions
+from stream_app.cdc.json_records.outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
 
@@ -88,13 +88,13 @@ class KeyRules:
         return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
 
 
-def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:
+def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> KeyQuestions:
     """Return what each record's key must prove.
 
     Args:
         is_whole: whether the connector is one of `WHOLE_IMAGES`.
     """
-    questions: Questions = np.zeros(len(ops), np.uint8)
+    questions: KeyQuestions = np.zeros(len(ops), np.uint8)
     if not rules.primary_key:
         return questions
     is_update, is_delete = ops == UPDATE, ops == DELETE
@@ -185,18 +185,21 @@ class KeyCheck:
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain_reasons(
-        self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
+        self,
+        messages: pa.RecordBatch,
+        message_index: npt.NDArray[np.int32],
+        questions: KeyQuestions,
     ) -> dict[int, str]:
         """Return position → reason, for the messages whose keys do not identify their row.
 
         Args:
             messages: a batch; without a column `key` no message has a key.
-            index: the positions of the messages to check.
+            message_index: the positions of the messages to check.
 
         Raises:
             WrongSourceError: a record is uncertain, and must not be quarantined.
         """
-        codes, fields = self._fields(messages, index)
+        codes, fields = self._fields(messages, message_index)
         answered = np.array(
             [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
         )
@@ -210,22 +213,22 @@ class KeyCheck:
             if not answered[code, question]
         }
         if not self.quarantines:
-            first = failed[np.argmin(index[failed])]
+            first = failed[np.argmin(message_index[failed])]
             case = cases[codes[first], questions[first]]
-            raise _uncertain_error(messages, int(index[first]), self.rules, *case)
+            raise _uncertain_error(messages, int(message_index[first]), self.rules, *case)
         reasons = {
             answer: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
             for answer, case in cases.items()
         }
         # A loop over bad records.
-        return {int(index[row]): reasons[codes[row], questions[row]] for row in failed}
+        return {int(message_index[row]): reasons[codes[row], questions[row]] for row in failed}
 
     def _fields(
-        self, messages: pa.RecordBatch, index: npt.NDArray[np.int32]
+        self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.int32], list[Fields]]:
         if self.reads_keys and "key" in messages.schema.names:
-            return self._keys.fields_of(messages.column("key").take(pa.array(index)))
-        return np.zeros(len(index), np.int32), [NO_KEY]
+            return self._keys.fields_of(messages.column("key").take(pa.array(message_index)))
+        return np.zeros(len(message_index), np.int32), [NO_KEY]
 
 
 def _uncertain_error(

@@ -67,16 +67,16 @@ class _Shape:
     def fits(self, keys: pa.Array) -> Bools:
         """Mark the keys with this shape."""
         if not self.prefix:
-            return self._fitting(keys)
+            return self._fit_mask(keys)
         # Comparing the schema's bytes is ten times faster than an expression over them.
         alike = bools_of(pc.starts_with(keys, pattern=self.prefix))
         alike &= bools_of(pc.ends_with(keys, pattern=b"}"))
         alike_keys = keys if alike.all() else keys.filter(pa.array(alike))
         fields = pc.binary_slice(alike_keys, len(self.prefix), -1)
-        alike[alike] = self._fitting(fields)
+        alike[alike] = self._fit_mask(fields)
         return alike
 
-    def _fitting(self, fields: pa.Array) -> Bools:
+    def _fit_mask(self, fields: pa.Array) -> Bools:
         """Mark the fields that match the expression and are UTF-8."""
         fitting = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
         return fitting & valid_of(cast_isolating(fields, pa.string()))

@@ -31,7 +31,7 @@ from stream_app.cdc.debezium.one_record import (
 )
 from stream_app.cdc.debezium.placeholders import Placeholder, restore_images
 from stream_app.cdc.json_records.changed_columns import ops_of
-from stream_app.cdc.json_records.outcome import Questions
+from stream_app.cdc.json_records.outcome import KeyQuestions
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import ImageRows, RowRules, StackedImages, rows_of
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, Ops, lacks_image
@@ -87,7 +87,7 @@ def decode_images(
     settings: DecodeSettings,
     *,
     is_flat: bool,
-) -> tuple[StackedImages, ImageRows, Questions]:
+) -> tuple[StackedImages, ImageRows, KeyQuestions]:
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
     images = restore_images(  # step 1
@@ -101,7 +101,7 @@ def decode_images(
     return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
 
 
-def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> Questions:
+def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:
     images = parsed.images
     questions = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
     if not parsed.has_op and rules.primary_key:

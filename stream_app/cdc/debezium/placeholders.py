@@ -111,7 +111,7 @@ def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
     Args:
         value: the value of the property; behind ``hex:`` the bytes of the placeholder.
     """
-    raw = _raw(value)
+    raw = _raw_bytes(value)
     text = raw.decode(errors="replace")
     base64_text = base64.b64encode(raw).decode()
     md5 = hashlib.md5(raw, usedforsecurity=False).digest()
@@ -191,12 +191,12 @@ def _is_text(data_type: pa.DataType) -> bool:
 def is_placeholder(value: str) -> bool:
     """Return whether a property has a value from which a placeholder can be made."""
     try:
-        return bool(_raw(value))
+        return bool(_raw_bytes(value))
     except ValueError:
         return False
 
 
-def _raw(value: str) -> bytes:
+def _raw_bytes(value: str) -> bytes:
     return bytes.fromhex(value.removeprefix(_HEX)) if value.startswith(_HEX) else value.encode()
 
 

@@ -39,13 +39,13 @@ class PayloadGroup:
     """Messages with one schema.
 
     Attributes:
-        index: positions of the messages among the given values.
+        message_index: positions of the messages among the given values.
         payloads: their payloads, binary.
         prefix: the bytes before the payload, which are a key of the parsed schemas; empty without
             an envelope.
     """
 
-    index: npt.NDArray[np.int32]
+    message_index: npt.NDArray[np.int32]
     payloads: pa.Array
     prefix: bytes
 
@@ -83,28 +83,28 @@ def split_envelopes(
             continue
         has_prefix = bools_of(pc.starts_with(unsplit, pattern=prefix))
         has_prefix &= bools_of(pc.ends_with(unsplit, pattern=b"}"))
-        payloads, index = _pick(unsplit, unsplit_index, has_prefix)
-        yield PayloadGroup(index, pc.binary_slice(payloads, len(prefix), -1), prefix)
+        payloads, message_index = _pick(unsplit, unsplit_index, has_prefix)
+        yield PayloadGroup(message_index, pc.binary_slice(payloads, len(prefix), -1), prefix)
         unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
         schemas_left -= 1
     if plain.any():
-        others, index = _pick(values, everything, plain)
-        yield PayloadGroup(index, others, b"")
+        others, message_index = _pick(values, everything, plain)
+        yield PayloadGroup(message_index, others, b"")
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:
-    """Split the envelopes of all messages except tombstones; `index` has positions of messages."""
+    """Split the envelopes of all messages except tombstones."""
     values, present = present_values(messages)
     for group in split_envelopes(values, {}):
-        yield replace(group, index=present[group.index])
+        yield replace(group, message_index=present[group.message_index])
 
 
 def _pick(
-    values: pa.Array, index: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
+    values: pa.Array, message_index: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
 ) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     if mask.all():
-        return values, index
-    return values.filter(pa.array(mask)), index[mask]
+        return values, message_index
+    return values.filter(pa.array(mask)), message_index[mask]
 
 
 def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -> bytes | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.columns.column_reading import JsonKind
+from stream_app.cdc.debezium.debezium_options import key_rules, parse_options
 from stream_app.cdc.debezium.decode_one_by_one import question_of
 from stream_app.cdc.debezium.key_proof import (
     POSTGRESQL,
@@ -26,7 +27,6 @@ from stream_app.cdc.debezium.key_proof import (
 )
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
-from stream_app.cdc.debezium.options import key_rules, parse_options
 from stream_app.cdc.message_format import FormatSetup, Notice
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"
@@ -54,12 +54,14 @@ class DebeziumSurvey:
     rules: KeyRules
     quarantines: bool = False
     writes_changelog: bool = False
-    seen: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
+    records_of: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
 
     def tables(self) -> Counter[tuple[str, str]]:
         """Topic and name of a source table → its messages with rows."""
         return Counter(
-            (topic, seen.record.table) for topic, records in self.seen.items() for seen in records
+            (topic, sample.record.table)
+            for topic, records in self.records_of.items()
+            for sample in records
         )
 
     def notices(self) -> Iterator[Notice]:
@@ -68,7 +70,7 @@ class DebeziumSurvey:
         """
         if not self.rules.primary_key:
             return
-        for records in self.seen.values():
+        for records in self.records_of.values():
             checks = (
                 self._uncertain_row_notice,
                 self._uncertain_delete_notice,
@@ -76,40 +78,40 @@ class DebeziumSurvey:
                 self._wider_key_notice,
             )
             for group in (checks, (self._unseen_deletes_notice, self._invented_rows_notice)):
-                notices = (check(seen) for check in group for seen in records)
+                notices = (check(sample) for check in group for sample in records)
                 if (notice := next(filter(None, notices), None)) is not None:
                     yield notice
 
-    def _uncertain_row_notice(self, seen: SeenRecord) -> Notice | None:
-        question = question_of(self.rules, seen.record)
-        if answers(self.rules, question, seen.fields):
+    def _uncertain_row_notice(self, sample: SeenRecord) -> Notice | None:
+        question = question_of(self.rules, sample.record)
+        if answers(self.rules, question, sample.fields):
             return None
         return Notice(
             stops=not self.quarantines,
-            problem=f"a record {uncertainty(self.rules, question, seen.fields)}",
-            where=seen.place,
-            fix=remedies(self.rules, seen.fields),
+            problem=f"a record {uncertainty(self.rules, question, sample.fields)}",
+            where=sample.place,
+            fix=remedies(self.rules, sample.fields),
         )
 
-    def _uncertain_delete_notice(self, seen: SeenRecord) -> Notice | None:
+    def _uncertain_delete_notice(self, sample: SeenRecord) -> Notice | None:
         """Return a notice if a delete's row would be uncertain."""
-        deleted = replace(seen.record, op="d", before={}, after=None, has_op=True)
+        deleted = replace(sample.record, op="d", before={}, after=None, has_op=True)
         question = question_of(self.rules, deleted)
-        if answers(self.rules, question, seen.fields):
+        if answers(self.rules, question, sample.fields):
             return None
-        reason = uncertainty(self.rules, question, seen.fields)
+        reason = uncertainty(self.rules, question, sample.fields)
         return Notice(
             problem="the row of a delete or an update will not be certain: a record like this "
             + reason,
-            where=seen.place,
-            fix=remedies(self.rules, seen.fields),
+            where=sample.place,
+            fix=remedies(self.rules, sample.fields),
         )
 
-    def _empty_key_notice(self, seen: SeenRecord) -> Notice | None:
+    def _empty_key_notice(self, sample: SeenRecord) -> Notice | None:
         """Return a notice if PostgreSQL did not send a part of a delete's key."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
-        record, has_key = seen.record, seen.fields not in (None, NO_KEY)
+        record, has_key = sample.record, sample.fields not in (None, NO_KEY)
         if record.op != "d" or record.connector != POSTGRESQL or not record.before or not has_key:
             return None
         for name in sorted(self.rules.primary_key):
@@ -118,13 +120,13 @@ class DebeziumSurvey:
                     problem=f"{name!r} is empty in the key of a delete: with "
                     f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
                     f"keys of invented values, so deleted and moved rows stay",
-                    where=seen.place,
+                    where=sample.place,
                     fix=remedies(self.rules, frozenset()),
                 )
         return None
 
-    def _wider_key_notice(self, seen: SeenRecord) -> Notice | None:
-        fields = seen.fields or frozenset()
+    def _wider_key_notice(self, sample: SeenRecord) -> Notice | None:
+        fields = sample.fields or frozenset()
         more = fields - self.rules.primary_key - {ROUTER_FIELD}
         if not more or not fields > self.rules.primary_key:
             return None
@@ -132,27 +134,27 @@ class DebeziumSurvey:
         return Notice(
             problem=f"the message's key has {columns} beside the table's primary key: rows of "
             f"the source that differ in {columns} alone are one row of the table",
-            where=seen.place,
+            where=sample.place,
             fix="make all columns of the source's key the table's primary key, unless "
             "the other columns are unique",
         )
 
-    def _unseen_deletes_notice(self, seen: SeenRecord) -> Notice | None:
-        if seen.record.has_op:
+    def _unseen_deletes_notice(self, sample: SeenRecord) -> Notice | None:
+        if sample.record.has_op:
             return None
         return Notice(
             problem="the messages are flattened and have no __op: each counts as a create, "
             "and a delete is only a tombstone, which is skipped",
-            where=seen.place,
+            where=sample.place,
             fix="in the transform ExtractNewRecordState set add.fields=op and "
             "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
         )
 
-    def _invented_rows_notice(self, seen: SeenRecord) -> Notice | None:
+    def _invented_rows_notice(self, sample: SeenRecord) -> Notice | None:
         """Return a notice if the input's changelog lacks old rows, or invents values in them."""
         if not self.writes_changelog:
             return None
-        record = seen.record
+        record = sample.record
         if record.connector != POSTGRESQL or record.op != "u" or record.before is not None:
             return None
         is_dropped = self.rules.identity is ReplicaIdentity.DEFAULT
@@ -160,7 +162,7 @@ class DebeziumSurvey:
         return Notice(
             problem="updates of the source table come without old rows (REPLICA IDENTITY DEFAULT), "
             f"so the changelog of changelog-producer = input lacks them{invented}",
-            where=seen.place,
+            where=sample.place,
             fix="set changelog-producer = lookup, which takes old rows from the table; or set "
             "REPLICA IDENTITY FULL on the source table, and source.debezium.replica-identity = "
             "'full'",
@@ -175,7 +177,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
         rules=key_rules(options, setup.primary_keys, setup.traits),
         quarantines=options.quarantines_unproven,
         writes_changelog=setup.keep_update_before,
-        seen={
+        records_of={
             topic: records
             for topic, batch in messages.items()
             if (records := seen_records(batch, columns, keys))

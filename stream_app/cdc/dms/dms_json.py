@@ -25,16 +25,16 @@ from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, sent_nulls
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped_table
+from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
-from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
     texts_and_numbers,
 )
-from stream_app.cdc.json_records.origins import (
+from stream_app.cdc.json_records.message_fields import ParsedFields
+from stream_app.cdc.json_records.origin_fields import (
     OriginAndTime,
     OriginFields,
     change_times,

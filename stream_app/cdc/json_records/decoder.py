@@ -69,23 +69,23 @@ class PlacedValues:
 
     Attributes:
         values: binary [n] without nulls.
-        index: int32 [n]; for each value the position of its message.
+        message_index: int32 [n]; for each value the position of its message.
         messages: the batch.
     """
 
     values: pa.Array
-    index: Int32s
+    message_index: Int32s
     messages: pa.RecordBatch
 
     def at(self, rows: Int64s) -> PlacedValues:
         """Return the values at these positions, ascending: int64 [m]."""
-        if len(rows) == len(self.index):
+        if len(rows) == len(self.message_index):
             return self
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):  # ascending, so they lie side by side
             values = self.values.slice(int(rows[0]), len(rows))
         else:
             values = self.values.take(pa.array(rows))
-        return replace(self, values=values, index=self.index[rows])
+        return replace(self, values=values, message_index=self.message_index[rows])
 
     def slices(self) -> Iterator[PlacedValues]:
         """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value
@@ -98,18 +98,18 @@ class PlacedValues:
             fitting = int(np.searchsorted(offsets, limit, side="right")) - 1
             stop = min(max(fitting, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
             values = self.values.slice(start, stop - start)
-            yield replace(self, values=values, index=self.index[start:stop])
+            yield replace(self, values=values, message_index=self.message_index[start:stop])
             start = stop
 
 
 class ValueDecoder(Protocol):
     """A format's decoder of values, in columns and one by one."""
 
-    def decode_known_shapes(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
+    def decode_fast(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
-    def decode_by_shape(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
+    def parse_whole(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
         """Parse whole values of the group's shape; None if they do not parse as this shape.
 
         Args:
@@ -132,24 +132,24 @@ class ShapeDecoder:
     group: Group
     outcome: BatchOutcome
 
-    def decode(self, values: pa.Array, index: Int32s) -> None:
+    def decode(self, values: pa.Array, message_index: Int32s) -> None:
         """Decode values of the group.
 
         Args:
             values: binary [n] without nulls.
-            index: int32 [n]; for each value the position of its message.
+            message_index: int32 [n]; for each value the position of its message.
         """
-        for part in PlacedValues(values, index, self.outcome.messages).slices():  # step 1
+        for part in PlacedValues(values, message_index, self.outcome.messages).slices():  # step 1
             self._decode_slice(part)
 
     def _decode_slice(self, placed: PlacedValues) -> None:
-        suspects: Bools = np.zeros(len(placed.index), np.bool_)
-        is_undecoded: Bools = np.ones(len(placed.index), np.bool_)
+        suspects: Bools = np.zeros(len(placed.message_index), np.bool_)
+        is_undecoded: Bools = np.ones(len(placed.message_index), np.bool_)
         quick = None
         if not self.policy.examines_records:
-            quick = self.value_decoder.decode_known_shapes(placed, self.group)  # step 2
+            quick = self.value_decoder.decode_fast(placed, self.group)  # step 2
         if quick is not None:
-            self.outcome.add_records(quick.records, placed.index[quick.positions])
+            self.outcome.add_records(quick.records, placed.message_index[quick.positions])
             suspects[quick.positions[quick.records.from_images.suspects]] = True
             is_undecoded[quick.positions] = False
         if is_undecoded.any():
@@ -188,11 +188,11 @@ class ShapeDecoder:
             if not len(rows):
                 return True
             part = placed.at(rows)
-            decoded = self.value_decoder.decode_by_shape(part, self.group)
+            decoded = self.value_decoder.parse_whole(part, self.group)
             if decoded is None:
                 return False
             suspects[rows[decoded.from_images.suspects]] = True
-            self.outcome.add_records(decoded, part.index)
+            self.outcome.add_records(decoded, part.message_index)
             return True
 
         rows = np.flatnonzero(alike)

@@ -81,14 +81,14 @@ class Parsed:
 
     Attributes:
         images: the images of m records.
-        message: int64 [m]; the message of each record, never decreasing; None if each message has
-            one record.
+        message_index: int64 [m]; the message of each record, never decreasing; None if each message
+            has one record.
         suspects: bool [n]; messages to read one by one, which have no records here; None if there
             are none.
     """
 
     images: Images
-    message: Int64s | None = None
+    message_index: Int64s | None = None
     suspects: Bools | None = None
 
 

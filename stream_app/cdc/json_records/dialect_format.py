@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s
@@ -23,12 +22,10 @@ from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.ddl_text import DdlOf
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueDecoder
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
-from stream_app.cdc.json_records.description import describe, versions
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
@@ -39,10 +36,11 @@ from stream_app.cdc.json_records.dialect import (
     Truncate,
     read_message,
 )
+from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, records_to_search
+from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
-from stream_app.cdc.json_records.options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.outcome import (
     BatchOutcome,
     DecodedPart,
@@ -51,6 +49,7 @@ from stream_app.cdc.json_records.outcome import (
 )
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
+    DdlOf,
     FormatDeclaration,
     FormatSetup,
     MessageFormat,
@@ -140,20 +139,20 @@ class DialectDecoder(ValueDecoder):
         decoder.decode(values, present)
         return outcome.decoded(self._rules.schema, {})
 
-    def decode_known_shapes(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Decode values by machine code (step 2); None if it accepts too few values."""
         if self._compiled is None:
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        taken = parse_messages(placed.values, shape, fields, self._compiled)
-        if taken is None:
+        parsed = parse_messages(placed.values, shape, fields, self._compiled)
+        if parsed is None:
             return None
-        part = placed.at(taken.positions)
-        messages = ParsedMessages(part.values, self._keys(part), taken.columns, taken.nulls)
-        return DecodedPart(taken.positions, self._records(messages, shape, taken.marks))
+        part = placed.at(parsed.positions)
+        messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
+        return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
 
-    def decode_by_shape(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def parse_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
@@ -186,14 +185,14 @@ class DialectDecoder(ValueDecoder):
         changes = result.read(placed.values, read, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.add_result(result, placed.index)
+        outcome.add_result(result, placed.message_index)
 
     def _keys(self, placed: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:
             return None
         if "key" not in placed.messages.schema.names:
-            return pa.nulls(len(placed.index), pa.binary())
-        return placed.messages.column("key").take(pa.array(placed.index))
+            return pa.nulls(len(placed.message_index), pa.binary())
+        return placed.messages.column("key").take(pa.array(placed.message_index))
 
     def _drift(
         self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
@@ -206,32 +205,32 @@ class DialectDecoder(ValueDecoder):
 
 def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message = parsed.message
-    if message is None:
+    message_index = parsed.message_index
+    if message_index is None:
         return image_rows
     suspects = np.zeros(0, np.bool_) if parsed.suspects is None else parsed.suspects.copy()
-    suspects[message[image_rows.suspects]] = True
-    is_good = ~suspects[message[image_rows.record]]
-    wanted = ~suspects[message]
+    suspects[message_index[image_rows.suspects]] = True
+    is_good = ~suspects[message_index[image_rows.record_index]]
+    wanted = ~suspects[message_index]
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
-        record=message[image_rows.record[is_good]],
+        record_index=message_index[image_rows.record_index[is_good]],
         suspects=suspects,
         tables={
-            name: int(message[record])
-            for name, record in first_records(parsed.images.tables, wanted).items()
+            name: int(message_index[number])
+            for name, number in first_records(parsed.images.tables, wanted).items()
         },
         cut_records={
-            name: _of_messages(cut, message, suspects)
+            name: _of_messages(cut, message_index, suspects)
             for name, cut in image_rows.cut_records.items()
         },
     )
 
 
-def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools) -> Bools:
+def _of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
     has_one = np.zeros(len(suspects), np.bool_)
-    has_one[message[records]] = True
+    has_one[message_index[records]] = True
     return has_one & ~suspects
 
 

@@ -75,16 +75,16 @@ def records_to_search(values: pa.Array, parsed: Parsed, suspects: Bools) -> Sear
         values: binary [n] without nulls.
         suspects: bool [n].
     """
-    images, message = parsed.images, parsed.message
+    images, message_index = parsed.images, parsed.message_index
     record_classes = classes_of(images.ops, images.has_before)
     after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
     nulls = first_and_last_nulls(images.after, after_at)
-    if message is None:
+    if message_index is None:
         classes = record_classes
     else:
         classes = np.zeros(len(values), np.uint8)
-        classes[message[::-1]] = record_classes[::-1]
-        nulls = {int(message[row]) for row in nulls}
+        classes[message_index[::-1]] = record_classes[::-1]
+        nulls = {int(message_index[row]) for row in nulls}
     classes[suspects] = NO_CLASS
     return SearchedRecords(
         values=values,

@@ -24,21 +24,23 @@ class Survey:
     """Implements `message_format.SourceSurvey`.
 
     Attributes:
-        seen: for each topic its records that mean rows, with their places.
+        changes_of: for each topic its records that mean rows, with their places.
     """
 
     keys: frozenset[str]
-    seen: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
+    changes_of: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
 
     def tables(self) -> Counter[tuple[str, str]]:
         """Topic and name of a source table → its messages with rows."""
         return Counter(
-            (topic, change.table) for topic, changes in self.seen.items() for _, change in changes
+            (topic, change.table)
+            for topic, changes in self.changes_of.items()
+            for _, change in changes
         )
 
     def notices(self) -> Iterator[Notice]:
         """Yield a notice for each topic in which a row lacks a part of the primary key."""
-        for changes in self.seen.values():
+        for changes in self.changes_of.values():
             notice = next(
                 filter(None, (self._missing_key_notice(*record) for record in changes)), None
             )
@@ -47,7 +49,7 @@ class Survey:
 
     def _missing_key_notice(self, where: str, change: Change) -> Notice | None:
         for record in change.records:
-            missing = sorted(name for name in self.keys if not _has(record, name))
+            missing = sorted(name for name in self.keys if not _has_column(record, name))
             if missing:
                 return Notice(
                     problem=f"a record lacks {', '.join(missing)} of the primary key, and becomes "
@@ -59,7 +61,7 @@ class Survey:
         return None
 
 
-def _has(record: RecordImages, name: str) -> bool:
+def _has_column(record: RecordImages, name: str) -> bool:
     return all(name in image for image in (record.before, record.after) if image is not None)
 
 
@@ -71,8 +73,8 @@ def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.Recor
         keys=frozenset(setup.primary_keys),
         reads_tables=True,
     )
-    seen = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
-    return Survey(table.keys, {topic: changes for topic, changes in seen.items() if changes})
+    changes_of = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
+    return Survey(table.keys, {topic: changes for topic, changes in changes_of.items() if changes})
 
 
 def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:

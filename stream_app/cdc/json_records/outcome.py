@@ -31,12 +31,12 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
-from stream_app.cdc.json_records.options import OnTruncate
+from stream_app.cdc.json_records.json_options import OnTruncate
 from stream_app.cdc.rows.images import ImageRows, RowRules
 from stream_app.cdc.rows.record_images import rows_of_records
 from stream_app.errors import WrongSourceError
 
-Questions = npt.NDArray[np.uint8]
+KeyQuestions = npt.NDArray[np.uint8]
 """What must be proven from each record's Kafka key; 0: nothing. Each format has its own numbers."""
 
 
@@ -51,7 +51,7 @@ class DecodedRecords:
     """
 
     from_images: ImageRows
-    questions: Questions | None
+    questions: KeyQuestions | None
     drift: Mapping[DriftedColumn, Sighting]
 
 
@@ -73,7 +73,7 @@ class RecordsResult:
     """The results of records that were read one by one, each with its position.
 
     Attributes:
-        rows, record: the rows, and for each its record.
+        rows, record_index: the rows, and for each its record.
         reasons: records that cannot be read.
         no_row: number of messages without a row.
         truncates: records that empty the table.
@@ -84,7 +84,7 @@ class RecordsResult:
     """
 
     rows: pa.RecordBatch = field(init=False)
-    record: Int64s = field(init=False)
+    record_index: Int64s = field(init=False)
     reasons: dict[int, str] = field(default_factory=dict)
     no_row: int = 0
     truncates: list[int] = field(default_factory=list)
@@ -138,14 +138,14 @@ class RecordsResult:
         records = [record for _, change in changes for record in change.records]
         owners = [position for position, change in changes for _ in change.records]
         record_rows = rows_of_records(records, readings, rules)
-        for record, reason in sorted(record_rows.reasons.items()):
-            self.reasons.setdefault(owners[record], reason)
-        owner = np.array(owners, np.int64)[record_rows.record]
+        for number, reason in sorted(record_rows.reasons.items()):
+            self.reasons.setdefault(owners[number], reason)
+        owner = np.array(owners, np.int64)[record_rows.record_index]
         is_good = ~np.isin(owner, list(self.reasons))
-        self.rows, self.record = record_rows.rows.filter(pa.array(is_good)), owner[is_good]
+        self.rows, self.record_index = record_rows.rows.filter(pa.array(is_good)), owner[is_good]
         cut: dict[int, frozenset[str]] = {}
-        for record, names in record_rows.cut_columns.items():
-            cut[owners[record]] = cut.get(owners[record], frozenset()) | names
+        for number, names in record_rows.cut_columns.items():
+            cut[owners[number]] = cut.get(owners[number], frozenset()) | names
         for position, change in changes:
             if position not in self.reasons:
                 drift = replace(change.drift, cut=cut.get(position, frozenset()))
@@ -171,7 +171,7 @@ class BatchOutcome:
     truncated: int | None = None
     skipped: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
-    questions: list[tuple[Int32s, Questions]] = field(default_factory=list)
+    questions: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
@@ -185,50 +185,54 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_records(self, decoded: DecodedRecords, index: Int32s) -> None:
+    def add_records(self, decoded: DecodedRecords, message_index: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
-            index: for each record the position of its message.
+            message_index: for each record the position of its message.
         """
         if decoded.questions is not None:
-            self._note_questions(index, decoded.questions)
-        self._note_tables(decoded.from_images.tables, index)
-        self._note_drift(decoded.drift, index)
+            self._note_questions(message_index, decoded.questions)
+        self._note_tables(decoded.from_images.tables, message_index)
+        self._note_drift(decoded.drift, message_index)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
                 for name, cut in decoded.from_images.cut_records.items()
                 if cut.any()
             },
-            index,
+            message_index,
         )
         self.parts.append(
             ChangeBatch(
-                rows=decoded.from_images.rows, message_index=index[decoded.from_images.record]
+                rows=decoded.from_images.rows,
+                message_index=message_index[decoded.from_images.record_index],
             )
         )
 
-    def add_result(self, result: RecordsResult, index: Int32s) -> None:
+    def add_result(self, result: RecordsResult, message_index: Int32s) -> None:
         """Add records that were read one by one.
 
         Raises:
             WrongSourceError: one of the records stops the job.
         """
-        self.parts.append(ChangeBatch(rows=result.rows, message_index=index[result.record]))
-        self._note_questions(
-            index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
+        self.parts.append(
+            ChangeBatch(rows=result.rows, message_index=message_index[result.record_index])
         )
-        self._note_tables(result.tables, index)
-        self._note_drift(self.policy.reported(result.drift), index)
+        self._note_questions(
+            message_index[list(result.questions)],
+            np.array(list(result.questions.values()), np.uint8),
+        )
+        self._note_tables(result.tables, message_index)
+        self._note_drift(self.policy.reported(result.drift), message_index)
         self.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
-            self.reasons[int(index[position])] = reason
+            self.reasons[int(message_index[position])] = reason
         if result.stops:
             position, reason = min(result.stops.items())
-            raise self._stop_error(int(index[position]), reason)
+            raise self._stop_error(int(message_index[position]), reason)
         if result.truncates:
-            self._take_truncates([int(index[position]) for position in result.truncates])
+            self._take_truncates([int(message_index[position]) for position in result.truncates])
 
     def decoded(self, schema: pa.Schema, uncertain: Mapping[int, str]) -> DecodedBatch:
         """Return all results, in the order of the messages.
@@ -249,20 +253,20 @@ class BatchOutcome:
         return batch.quarantining(self.messages, uncertain) if uncertain else batch
 
     def _note_drift(
-        self, columns: Mapping[DriftedColumn, Sighting], index: npt.NDArray[np.integer[Any]]
+        self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]
     ) -> None:
         for column, sighting in columns.items():
-            moved = Sighting(sighting.records, int(index[sighting.first]))
+            moved = Sighting(sighting.records, int(message_index[sighting.first]))
             self.drift[column] = moved.plus(self.drift.get(column, Sighting(0, moved.first)))
 
-    def _note_questions(self, index: Int32s, questions: Questions) -> None:
+    def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
             asking = questions != 0
-            self.questions.append((index[asking], questions[asking]))
+            self.questions.append((message_index[asking], questions[asking]))
 
-    def _note_tables(self, tables: Mapping[str, int], index: Int32s) -> None:
-        for name, record in tables.items():
-            position = int(index[record])
+    def _note_tables(self, tables: Mapping[str, int], message_index: Int32s) -> None:
+        for name, number in tables.items():
+            position = int(message_index[number])
             self.tables[name] = min(position, self.tables.get(name, position))
 
     def _stop_error(self, row: int, reason: str) -> WrongSourceError:

@@ -76,9 +76,11 @@ def shape_of(
     flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
     is_flat = 2 * flat > counts.total()
     json_kinds = tuple(
-        _commonest(reading, index, counts, is_flat) for index, reading in enumerate(readings)
+        _commonest_kind(reading, index, counts, is_flat) for index, reading in enumerate(readings)
     )
-    allowed = [_allowed(reading, kind) for reading, kind in zip(readings, json_kinds, strict=True)]
+    allowed = [
+        _allowed_types(reading, kind) for reading, kind in zip(readings, json_kinds, strict=True)
+    ]
     fitting = {
         signature
         for signature in counts
@@ -109,7 +111,7 @@ def _signature(
     return parts.is_flat, tuple(tuple(map(type, map(image.get, names))) for image in images)
 
 
-def _commonest(
+def _commonest_kind(
     reading: ColumnReading, index: int, counts: Counter[_Signature], is_flat: bool
 ) -> JsonKind:
     kinds: Counter[JsonKind] = Counter()
@@ -122,7 +124,7 @@ def _commonest(
     return kinds.most_common(1)[0][0] if kinds else reading.usual_kind()
 
 
-def _allowed(reading: ColumnReading, json_kind: JsonKind) -> frozenset[type]:
+def _allowed_types(reading: ColumnReading, json_kind: JsonKind) -> frozenset[type]:
     types = {type_ for type_, its_kind in _KINDS.items() if its_kind is json_kind}
     if json_kind is JsonKind.NUMBER and pa.types.is_integer(reading.wire_type(json_kind)):
         types.discard(float)

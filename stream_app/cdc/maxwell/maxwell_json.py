@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
-from stream_app.cdc.ddl_messages import text_at
-from stream_app.cdc.ddl_text import DdlText
+from stream_app.cdc.ddl.ddl_messages import text_at
 from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import (
@@ -31,11 +30,16 @@ from stream_app.cdc.json_records.changed_columns import (
     sent_nulls,
 )
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped_table
+from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
+from stream_app.cdc.json_records.json_options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    texts_and_numbers,
+)
 from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
-from stream_app.cdc.json_records.origins import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, READ, UPDATE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.json_records.options import COLUMNS, CheckedOptions
+from stream_app.cdc.json_records.json_options import COLUMNS, CheckedOptions
 from stream_app.errors import UsageError
 from stream_app.model.options.option import Option, choice
 from stream_app.model.schema.data_type import RowType

@@ -24,7 +24,6 @@ from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread,
 from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
-from stream_app.cdc.json_records.description import untyped_table
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
@@ -35,9 +34,14 @@ from stream_app.cdc.json_records.dialect import (
     Table,
     Truncate,
 )
+from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
+from stream_app.cdc.json_records.json_options import (
+    COLUMN_OPTIONS,
+    ENCODING_OPTION,
+    texts_and_numbers,
+)
 from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, KEY_COLUMNS_OPTION, check_key_columns
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import NULL_CELL, Image, RecordImages

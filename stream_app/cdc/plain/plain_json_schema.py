@@ -19,7 +19,7 @@ from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.json_message import load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import DialectDecoder
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     MISSING_COLUMNS,
     UNKNOWN_COLUMNS,
     CheckedOptions,

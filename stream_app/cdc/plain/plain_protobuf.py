@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.cdc.json_records.options import CheckedOptions
+from stream_app.cdc.json_records.json_options import CheckedOptions
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup
 from stream_app.cdc.plain.protobuf_values import protobuf_document
 from stream_app.cdc.plain.registered_format import RegisteredFormat

@@ -43,7 +43,7 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
         raise UnreadableRecordError(f"is not Protobuf of schema {number}: {error_text}") from None
     for field in fields_of(message_class.DESCRIPTOR):
         if field.name in document:
-            document[field.name] = _plain(field, message, document[field.name])
+            document[field.name] = _plain_value(field, message, document[field.name])
         elif field.has_presence:
             document[field.name] = None
     return document
@@ -82,7 +82,7 @@ def _put_defaults(message: Any) -> None:
             setattr(message, field.name, field.default_value)
 
 
-def _plain(field: ProtobufField, message: Any, shown: Any) -> Any:
+def _plain_value(field: ProtobufField, message: Any, shown: Any) -> Any:
     """Return a value as `connect_field` describes it; ProtoJSON has text for numbers of 64 bits."""
     if field.kind is FieldKind.TIMESTAMP:
         value = getattr(message, field.name)

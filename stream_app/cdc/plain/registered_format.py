@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     CheckedOptions,

@@ -34,7 +34,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.dialect import Change
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
     OnTruncate,
     column_readings,
@@ -97,18 +97,20 @@ class _Messages:
 
     Attributes:
         values, keys: binary [n].
-        index: int32 [n]; their positions in the batch.
+        message_index: int32 [n]; their positions in the batch.
     """
 
     values: pa.Array
     keys: pa.Array
-    index: Int32s
+    message_index: Int32s
 
     def take(self, rows: Int64s) -> _Messages:
         """Return the messages of these rows."""
         indices = pa.array(rows)
         return _Messages(
-            values=self.values.take(indices), keys=self.keys.take(indices), index=self.index[rows]
+            values=self.values.take(indices),
+            keys=self.keys.take(indices),
+            message_index=self.message_index[rows],
         )
 
 
@@ -168,11 +170,11 @@ class RegisteredRows:
             on_truncate=OnTruncate.IGNORE,
             skipped=messages.num_rows - len(present) - len(absent),
         )
-        rows = _Messages(values=values, keys=keys.take(pa.array(present)), index=present)
+        rows = _Messages(values=values, keys=keys.take(pa.array(present)), message_index=present)
         deleted_keys = keys.take(pa.array(absent))
         for message_rows, op in (
             (rows, CREATE),
-            (_Messages(values=deleted_keys, keys=deleted_keys, index=absent), DELETE),
+            (_Messages(values=deleted_keys, keys=deleted_keys, message_index=absent), DELETE),
         ):
             for plan, group in self._groups(message_rows, op, outcome):
                 self._decode(group, plan, outcome)
@@ -192,10 +194,12 @@ class RegisteredRows:
                 plan = self._plan(op, number, key_number)
                 group = rows[group_rows]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(messages.index[group].tolist(), plan))
+                    outcome.refuse(dict.fromkeys(messages.message_index[group].tolist(), plan))
                     continue
                 if op == CREATE:
-                    outcome.schemas.setdefault(str(number[0]), int(messages.index[group[0]]))
+                    outcome.schemas.setdefault(
+                        str(number[0]), int(messages.message_index[group[0]])
+                    )
                 for start in range(0, len(group), _SLICE_ROWS):
                     yield plan, messages.take(group[start : start + _SLICE_ROWS])
 
@@ -275,7 +279,7 @@ class RegisteredRows:
         images, readings, intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, None, columns), messages.index[intact])
+        outcome.add_records(DecodedRecords(rows, None, columns), messages.message_index[intact])
         suspects = ~intact
         suspects[intact] = rows.suspects
         if suspects.any():
@@ -285,7 +289,7 @@ class RegisteredRows:
         self, messages: _Messages, plan: _Plan
     ) -> tuple[StackedImages, list[ColumnReading], Bools]:
         """Return the images of messages that are not broken, and which these are: bool [n]."""
-        everything = np.arange(len(messages.index))
+        everything = np.arange(len(messages.message_index))
         read = [
             (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
             for part in plan.parts
@@ -317,9 +321,9 @@ class RegisteredRows:
         same.
         """
         count = int(rows.sum())
-        seen = Sighting(count, int(rows.argmax())) if count else None
+        sighting = Sighting(count, int(rows.argmax())) if count else None
         return self._policy.reported(
-            {column: seen for column in drift.columns() if seen is not None}
+            {column: sighting for column in drift.columns() if sighting is not None}
         )
 
     def _decode_one_by_one(self, messages: _Messages, plan: _Plan, outcome: BatchOutcome) -> None:
@@ -338,7 +342,7 @@ class RegisteredRows:
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )
-        outcome.add_result(result, messages.index)
+        outcome.add_result(result, messages.message_index)
 
 
 def _encoding(data_type: DataType) -> Encoding:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.json_records.description import with_key
+from stream_app.cdc.json_records.dialect_description import with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -94,13 +94,13 @@ class RegisteredSource:
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Iterator[tuple[Int64s, SourceTable]]:
         """Yield the messages of each schema, int64 [m], and their table."""
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         for number, rows in self.language.split(values):  # a loop over schemas
             try:
                 fields = dict(self.language.schema(self.schemas, number, "").columns)
             except UnreadableRecordError:
                 continue
-            message_rows = index[rows].astype(np.int64)
+            message_rows = message_index[rows].astype(np.int64)
             if self.key_columns.difference(fields):
                 key = self._key_of(messages.column("key")[int(message_rows[0])].as_py())
                 key_fields = {} if key is None else key.columns

@@ -63,13 +63,13 @@ class RecordRows:
 
     Attributes:
         rows: m rows of `RowRules.schema`, without those of records with a reason.
-        record: int64 [m]; for each row the position of its record.
+        record_index: int64 [m]; for each row the position of its record.
         reasons: position of a record → why it does not fit.
         cut_columns: position of a record without a reason → the columns that cut its digits.
     """
 
     rows: pa.RecordBatch
-    record: npt.NDArray[np.int64]
+    record_index: npt.NDArray[np.int64]
     reasons: dict[int, str]
     cut_columns: Mapping[int, frozenset[str]]
 
@@ -107,40 +107,42 @@ def rows_of_records(
     columns: list[pa.Array] = [pa.array(plan.row_kinds)]
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
-    unchanged = omitted_in_rows(_unchanged(records), plan)
+    unchanged = omitted_in_rows(_unchanged_masks(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
         column = plan.assemble_column(old.values, new.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
-        for record in _cut_records(old, new, plan):
-            cut_columns[record] = cut_columns.get(record, frozenset()) | {reading.name}
+        for number in _cut_records(old, new, plan):
+            cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
         omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, old, new, column, plan, rules):
             if omitted is not None and omitted[row]:
                 continue
-            record = int(plan.record[row])
-            if not reason and _is_null_key(reading, records[record], plan, row):
+            number = int(plan.record_index[row])
+            if not reason and _is_null_key(reading, records[number], plan, row):
                 continue
-            reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
+            reasons.setdefault(number, reason or _absence(reading, records[number], plan, row))
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
-    is_good = ~np.isin(plan.record, list(reasons))
-    cut_columns = {record: names for record, names in cut_columns.items() if record not in reasons}
-    return RecordRows(rows.filter(pa.array(is_good)), plan.record[is_good], reasons, cut_columns)
+    is_good = ~np.isin(plan.record_index, list(reasons))
+    cut_columns = {number: names for number, names in cut_columns.items() if number not in reasons}
+    return RecordRows(
+        rows.filter(pa.array(is_good)), plan.record_index[is_good], reasons, cut_columns
+    )
 
 
 def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> set[int]:
-    """Return the records with a value of a row that is cut."""
+    """Return the numbers of records with a value of a row that is cut."""
     if not (before.cut_rows or after.cut_rows):
         return set()
     return {
-        record
-        for record, is_after in zip(plan.record.tolist(), plan.is_after.tolist(), strict=True)
-        if record in (after.cut_rows if is_after else before.cut_rows)
+        number
+        for number, is_after in zip(plan.record_index.tolist(), plan.is_after.tolist(), strict=True)
+        if number in (after.cut_rows if is_after else before.cut_rows)
     }
 
 
-def _unchanged(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
+def _unchanged_masks(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
     names = frozenset[str]().union(*(record.unchanged for record in records))
     return {
         name: np.array([name in record.unchanged for record in records], np.bool_)
@@ -194,12 +196,12 @@ def _problems(
     required = reading.required and rows.null_count > 0
     if not (before.misfits or after.misfits or required):
         return problems
-    for row, record in enumerate(plan.record.tolist()):
+    for row, number in enumerate(plan.record_index.tolist()):
         invented = rules.before_has_key_only and not reading.is_key
         if plan.is_after[row]:
-            reason = after.misfits.get(record)
+            reason = after.misfits.get(number)
         else:
-            reason = None if invented else before.misfits.get(record)
+            reason = None if invented else before.misfits.get(number)
         if reason:
             problems.append((row, reason))
         elif required and not rows[row].is_valid:

@@ -80,18 +80,18 @@ def _apply_action(
     decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, broken: Bools
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""
-    index = decoded.changes.message_index
-    message_rows = np.unique(index[broken])
+    message_index = decoded.changes.message_index
+    message_rows = np.unique(message_index[broken])
     violation = Violation(expectation.name, expectation.action.value)
-    seen = Sighting(len(message_rows), int(message_rows[0]))
-    decoded = replace(decoded, violations={**decoded.violations, violation: seen})
+    sighting = Sighting(len(message_rows), int(message_rows[0]))
+    decoded = replace(decoded, violations={**decoded.violations, violation: sighting})
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
             return decoded.quarantining(messages, dict.fromkeys(message_rows.tolist(), reason))
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, broken))
-            emptied = len(np.unique(index)) - len(np.unique(changes.message_index))
+            emptied = len(np.unique(message_index)) - len(np.unique(changes.message_index))
             return replace(decoded, changes=changes, skipped=decoded.skipped + emptied)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
             return decoded

@@ -59,8 +59,8 @@ class InsertOnly:
             raise _no_insert(messages, int(message_rows[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
-            int(index): _reason(RowKind(int(kind)))
-            for index, kind in zip(message_rows, first_kinds, strict=True)
+            int(row): _reason(RowKind(int(kind)))
+            for row, kind in zip(message_rows, first_kinds, strict=True)
         }
         remaining = replace(
             decoded,

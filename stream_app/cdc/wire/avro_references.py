@@ -82,7 +82,7 @@ class _Names:
         if isinstance(schema, list):
             return [self.whole(branch, namespace) for branch in schema]
         if isinstance(schema, str):
-            return self._named(schema, namespace)
+            return self._resolve_name(schema, namespace)
         kind = schema["type"]
         if isinstance(kind, str) and kind in _NAMED:
             name, namespace = _full_name(schema, namespace)
@@ -99,7 +99,7 @@ class _Names:
         ]
         return {**schema, **inner, **({"fields": columns} if "fields" in schema else {})}
 
-    def _named(self, name: str, namespace: str) -> Any:
+    def _resolve_name(self, name: str, namespace: str) -> Any:
         for full in (f"{namespace}.{name}" if namespace else name, name):
             if full in self.written:
                 return full

@@ -111,7 +111,7 @@ def parse_schema(text: str) -> AvroType:
 @lru_cache(maxsize=256)
 def _type_or_problem(text: str) -> AvroType | str:
     try:
-        root = _parsed(json.loads(text), "", {})
+        root = _parse_type(json.loads(text), "", {})
         _check(root, 0, [0])
     except UnreadableRecordError as problem:
         return str(problem)
@@ -154,34 +154,34 @@ def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
     return any(inner) if declared.kind == "record" else declared.kind != "null"
 
 
-def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
+def _parse_type(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
     if isinstance(schema, list):
-        branches = tuple(_parsed(branch, namespace, names) for branch in schema)
+        branches = tuple(_parse_type(branch, namespace, names) for branch in schema)
         return AvroType("union", branches=branches)
     if isinstance(schema, str):
         if schema in _PRIMITIVES:
             return AvroType(schema)
-        return names[_full(schema, namespace)]
+        return names[_full_name(schema, namespace)]
     kind = schema["type"]
     if not isinstance(kind, str):
-        return _parsed(kind, namespace, names)
+        return _parse_type(kind, namespace, names)
     if kind in ("record", "enum", "fixed"):
         namespace = schema.get("namespace", namespace)
         declared = AvroType(kind, schema)
-        full = _full(schema["name"], namespace)
+        full = _full_name(schema["name"], namespace)
         names[full] = declared
         inner = full.rpartition(".")[0]
         declared.fields = tuple(
-            (_text(column["name"]), _parsed(column["type"], inner, names))
+            (_text(column["name"]), _parse_type(column["type"], inner, names))
             for column in schema.get("fields", ())
         )
         return declared
     if kind in ("array", "map"):
         items = schema["items" if kind == "array" else "values"]
-        return AvroType(kind, schema, items=_parsed(items, namespace, names))
+        return AvroType(kind, schema, items=_parse_type(items, namespace, names))
     if kind in _PRIMITIVES:
         return AvroType(kind, schema)
-    return names[_full(kind, namespace)]
+    return names[_full_name(kind, namespace)]
 
 
 def _text(name: object) -> str:
@@ -191,7 +191,7 @@ def _text(name: object) -> str:
     return name
 
 
-def _full(name: str, namespace: str) -> str:
+def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 

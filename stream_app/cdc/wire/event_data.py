@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.bad_records_as_received import mask_of_bad, with_received_bytes
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
@@ -36,6 +35,7 @@ from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.json_message import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
 from stream_app.cdc.source_tables import Origins
+from stream_app.cdc.wire.bad_records_as_received import mask_of_bad, with_received_bytes
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 

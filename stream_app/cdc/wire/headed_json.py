@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bytes_of, null_where, offsets_of, slices_of, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.bad_records_as_received import with_received_bytes
 from stream_app.cdc.change_batch import (
     DecodedBatch,
     bad_records,
@@ -29,6 +28,7 @@ from stream_app.cdc.change_batch import (
     results_in_batch,
 )
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
 from stream_app.cdc.wire.text_keys import text_objects
 from stream_app.cdc.wire.wire_format import HEAD, by_number, schema_numbers
 

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.bad_records_as_received import with_received_bytes
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.message_format import (
     FormatDeclaration,
@@ -24,6 +23,7 @@ from stream_app.cdc.message_format import (
     SourceSurvey,
 )
 from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
+from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
 from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, schemas_of
 from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
 from stream_app.cdc.wire.wide_numbers import narrow_numbers

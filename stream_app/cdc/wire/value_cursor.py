@@ -113,12 +113,12 @@ class ValueCursor:
     def _scalar(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         match avro_type.kind:
             case "boolean":
-                return AvroValues(avro_type, rows, self._fixed(rows, 1)[:, 0] != 0)
+                return AvroValues(avro_type, rows, self._fixed_bytes(rows, 1)[:, 0] != 0)
             case "int" | "long" | "enum":
                 return AvroValues(avro_type, rows, self._longs(rows))
             case "float" | "double":
                 size, kind = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
-                raw = np.ascontiguousarray(self._fixed(rows, size))
+                raw = np.ascontiguousarray(self._fixed_bytes(rows, size))
                 return AvroValues(avro_type, rows, raw.view(kind)[:, 0])
             case "bytes" | "string":
                 lengths = self._longs(rows)
@@ -148,7 +148,7 @@ class ValueCursor:
         self._mark_broken(rows[is_wrong])
         return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
-    def _fixed(self, rows: Int64s, size: int) -> Bytes:
+    def _fixed_bytes(self, rows: Int64s, size: int) -> Bytes:
         """Return the next bytes of each message: uint8 [m, size]."""
         positions = self.positions[rows]
         self.positions[rows] = np.minimum(positions + size, self._limit)

@@ -105,10 +105,10 @@ def avro_as_json(message: bytes, schema: str) -> bytes:
         raise UnreadableRecordError(f"is not Avro of schema {number}: {error_text}") from None
     if excess:
         raise UnreadableRecordError(f"is not Avro of schema {number}: {excess} bytes too many")
-    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(_plain_value(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Convert a value to JSON's types; recurses into each level of the schema."""
     match value:
         case bytes():
@@ -116,8 +116,8 @@ def _plain(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case dict():
-            return {name: _plain(item) for name, item in value.items()}
+            return {name: _plain_value(item) for name, item in value.items()}
         case list():
-            return [_plain(item) for item in value]
+            return [_plain_value(item) for item in value]
         case _:
             return value

@@ -44,7 +44,7 @@ _SMALL_WRITES_BYTES = 1 << 20
 _BLOCK_UNIT_BYTES = 512
 """A block's length is a multiple of it, a file's seldom."""
 _RETRY_WAIT_S = 60.0
-_PAUSE_S_MAX = 8.0
+_PAUSE_MAX_S = 8.0
 _FAILOVERS = "dfs.client.failover.max.attempts"
 _FAILOVERS_OF_ONE = "4"
 """Failovers for a single NameNode with a given port: the client gives up after 15 s."""
@@ -269,7 +269,7 @@ class HdfsFileIO:
                 if not is_transient(error) or self.clock.steady_seconds() + pause_s > deadline:
                     raise os_error(error, path) from None
             self.clock.sleep(pause_s)
-            pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
 
 class _HdfsOutput:

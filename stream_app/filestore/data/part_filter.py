@@ -83,7 +83,9 @@ class _PassingParts:
         )
         names = {column.name for column, _ in self.pairs}
         return (
-            self._passing if are_as_today and names == set(self.condition.columns.names) else None
+            self._passing_rows
+            if are_as_today and names == set(self.condition.columns.names)
+            else None
         )
 
     def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
@@ -92,7 +94,7 @@ class _PassingParts:
             for part in parts
         )
 
-    def _passing(self, values: pa.RecordBatch) -> Int64s:
+    def _passing_rows(self, values: pa.RecordBatch) -> Int64s:
         fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
         named_fields = [field.with_name(name) for field, name in zip(fields, names, strict=True)]

@@ -196,8 +196,8 @@ class LookupCopies:
 
     def _size_max(self) -> int:
         """Return the maximum size of a copy, half of the disk's free bytes."""
-        room = shutil.disk_usage(self._table_folder).free // 2
-        return room if self.most_bytes is None else min(room, self.most_bytes)
+        free_bytes = shutil.disk_usage(self._table_folder).free // 2
+        return free_bytes if self.most_bytes is None else min(free_bytes, self.most_bytes)
 
     def _check_owner(self) -> None:
         """Refuse a folder in which another user may write."""

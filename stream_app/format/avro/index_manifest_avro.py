@@ -153,10 +153,12 @@ def decode_index_manifest(data: bytes) -> list[IndexManifestEntry]:
 
 def _entry(record: dict[str, Any]) -> IndexManifestEntry:
     if record.get("_VERSION") != _VERSION:
-        raise _unexpected(f"_VERSION is {record.get('_VERSION')!r} instead of {_VERSION}")
+        raise _unreadable_manifest(f"_VERSION is {record.get('_VERSION')!r} instead of {_VERSION}")
     try:
         if record["_KIND"] != FileKind.ADD:
-            raise _unexpected(f"_KIND of {record['_FILE_NAME']} is {record['_KIND']} instead of 0")
+            raise _unreadable_manifest(
+                f"_KIND of {record['_FILE_NAME']} is {record['_KIND']} instead of 0"
+            )
         return IndexManifestEntry(
             kind=FileKind.ADD,
             partition=record["_PARTITION"],
@@ -164,10 +166,10 @@ def _entry(record: dict[str, Any]) -> IndexManifestEntry:
             index_file=_index_file(record),
         )
     except (KeyError, TypeError) as error:
-        raise _unexpected(f"{type(error).__name__}: {error}") from error
+        raise _unreadable_manifest(f"{type(error).__name__}: {error}") from error
 
 
-def _unexpected(problem: str) -> CorruptFileError:
+def _unreadable_manifest(problem: str) -> CorruptFileError:
     return CorruptFileError(
         f"not an index manifest that stream_app can read: {problem}",
         fix="read the table with the Paimon version that wrote it",

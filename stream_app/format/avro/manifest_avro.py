@@ -180,11 +180,13 @@ def _records(data: bytes) -> list[dict[str, Any]]:
     records = read_metadata(data)
     for record in records:
         if record.get("_VERSION") != _VERSION:
-            raise _unexpected(f"_VERSION is {record.get('_VERSION')!r} instead of {_VERSION}")
+            raise _unreadable_manifest(
+                f"_VERSION is {record.get('_VERSION')!r} instead of {_VERSION}"
+            )
     return records
 
 
-def _unexpected(problem: str) -> CorruptFileError:
+def _unreadable_manifest(problem: str) -> CorruptFileError:
     return CorruptFileError(
         f"not a manifest or manifest list that stream_app can read: {problem}",
         fix="read the table with the Paimon version that wrote it",
@@ -205,7 +207,7 @@ def _entry(record: dict[str, Any]) -> ManifestEntry:
             ),
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise _unexpected(f"{type(error).__name__}: {error}") from error
+        raise _unreadable_manifest(f"{type(error).__name__}: {error}") from error
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> bytes:
@@ -235,7 +237,7 @@ def _manifest_file_meta(record: dict[str, Any]) -> ManifestFileMeta:
             **_LIST.values(record), unknown_fields=unknown_fields(record, _KNOWN_OF_LIST)
         )
     except (KeyError, TypeError) as error:
-        raise _unexpected(f"{type(error).__name__}: {error}") from error
+        raise _unreadable_manifest(f"{type(error).__name__}: {error}") from error
 
 
 def describe_manifest(

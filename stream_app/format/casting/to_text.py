@@ -23,7 +23,7 @@ _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 _SHORTEST = (
     r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(?P<exponent>[+-]?[0-9]+))?$"
 )
-_LEAST = {pa.float32(): 1e-43, pa.float64(): 1e-321}
+_PRECISE_MIN = {pa.float32(): 1e-43, pa.float64(): 1e-321}
 """Below this, a number has so few bits that its first two digits differ from those of its shortest
 text."""
 _SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
@@ -85,12 +85,12 @@ def _float_texts(values: pa.Array) -> pa.Array:
     numbers = numbers_of(values).astype(np.float64)
     sizes = np.abs(numbers)
     shortest = values.cast(pa.string())
-    is_least = (sizes > 0) & (sizes < _LEAST[values.type])
-    if is_least.any():
+    is_imprecise = (sizes > 0) & (sizes < _PRECISE_MIN[values.type])
+    if is_imprecise.any():
         # Of these few numbers Java prints two digits where one suffices.
-        two_digits = [f"{number:.1e}" for number in numbers[is_least]]
+        two_digits = [f"{number:.1e}" for number in numbers[is_imprecise]]
         is_one_digit = pc.match_substring_regex(shortest, "^-?[0-9]e")
-        replaced = pc.replace_with_mask(shortest, pa.array(is_least), pa.array(two_digits))
+        replaced = pc.replace_with_mask(shortest, pa.array(is_imprecise), pa.array(two_digits))
         shortest = pc.if_else(is_one_digit, replaced, shortest)
     plain = pc.if_else(
         pc.match_substring(shortest, "."), shortest, pc.binary_join_element_wise(shortest, "0", ".")

@@ -17,12 +17,9 @@ import pyarrow as pa
 
 from stream_app.format.avro.avro_container import AvroContainer, record_blocks
 from stream_app.format.column_stats import GatheredStats
+from stream_app.format.data_files.damaged_files import damaged_file_error, printable_error
 from stream_app.format.data_files.data_file_format import DataFileRead, Source
-from stream_app.format.data_files.file_batches import (
-    batch_pieces,
-    damaged_file_error,
-    printable_error,
-)
+from stream_app.format.data_files.file_batches import batch_pieces
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION
 

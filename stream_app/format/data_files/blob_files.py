@@ -32,8 +32,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.format.data_files.damaged_files import damaged_file_error
 from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, Source
-from stream_app.format.data_files.file_batches import BATCH_BYTES, damaged_file_error
+from stream_app.format.data_files.file_batches import BATCH_BYTES
 from stream_app.model.options.core_options import CoreOptions
 
 _OLDER = -2

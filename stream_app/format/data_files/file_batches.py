@@ -1,4 +1,4 @@
-"""Shapes the batches of data files of any format, and makes the errors of damaged files."""
+"""Shapes the batches of data files of any format: their rows, and their columns' types."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError
 from stream_app.format.casting.nested_arrays import cast_with_members
+from stream_app.format.data_files.damaged_files import damaged_file_error, printable_error
 
 BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
 _BATCH_ROWS_MIN = 128
-ARROW_ERRORS = (
-    pa.ArrowInvalid,
-    pa.ArrowNotImplementedError,
-    pa.ArrowTypeError,
-    pa.ArrowKeyError,
-    pa.ArrowIndexError,
-    UnicodeDecodeError,
-    OSError,
-)
-"""The errors that Arrow raises for damaged bytes."""
 
 
 def batch_row_count(row_bytes: float, batch_rows: int) -> int:
@@ -35,18 +25,6 @@ def batch_pieces(rows: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBat
     step = batch_row_count(row_bytes, batch_rows)
     for begin in range(0, rows.num_rows, step):
         yield rows.slice(begin, step)
-
-
-def damaged_file_error(problem: str) -> CorruptFileError:
-    """Return the error of a damaged file, to which the caller adds the path."""
-    return CorruptFileError(
-        problem, fix="restore the file from a backup, or roll the table back to a tag"
-    )
-
-
-def printable_error(error: Exception) -> str:
-    """Return an error's text in one line, because Arrow quotes bytes of the file."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
 
 
 def conformed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -19,13 +19,13 @@ from pyarrow import orc
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.nested_arrays import with_hidden_nulls
 from stream_app.format.column_stats import GatheredStats
-from stream_app.format.data_files.data_file_format import DataFileRead, Source
-from stream_app.format.data_files.file_batches import (
+from stream_app.format.data_files.damaged_files import (
     ARROW_ERRORS,
-    batch_pieces,
     damaged_file_error,
     printable_error,
 )
+from stream_app.format.data_files.data_file_format import DataFileRead, Source
+from stream_app.format.data_files.file_batches import batch_pieces
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION
 from stream_app.model.schema.data_type import DataField, DataType, TypeRoot

@@ -29,7 +29,7 @@ from stream_app.format.column_stats import (
     has_bounds,
     row_group_stats,
 )
-from stream_app.format.data_files.file_batches import damaged_file_error
+from stream_app.format.data_files.damaged_files import damaged_file_error
 from stream_app.format.file_parts import JudgeOfValues, PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
 from stream_app.format.parquet.page_file import (
@@ -38,7 +38,7 @@ from stream_app.format.parquet.page_file import (
     ColumnChunk,
     FooterParts,
     Name,
-    runs,
+    group_near_spans,
 )
 from stream_app.format.parquet.page_index import (
     ChunkPages,
@@ -309,7 +309,7 @@ class PagedGroups:
     def _read_all(self, spans: Mapping[Name, ByteSpan]) -> dict[Name, bytes]:
         """Read the bytes of spans, by name, in few requests."""
         data: dict[Name, bytes] = {}
-        for names in runs(spans, _GAP_BYTES):
+        for names in group_near_spans(spans, _GAP_BYTES):
             start = spans[names[0]].start
             read = self._read(ByteSpan(start, max(spans[name].end for name in names)))
             data |= {

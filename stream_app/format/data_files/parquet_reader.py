@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stream_app.format.column_stats import row_group_stats
-from stream_app.format.data_files.file_batches import (
+from stream_app.format.data_files.damaged_files import (
     ARROW_ERRORS,
-    batch_pieces,
-    batch_row_count,
     damaged_file_error,
     printable_error,
 )
+from stream_app.format.data_files.file_batches import batch_pieces, batch_row_count
 from stream_app.format.data_files.parquet_pages import PagedGroups
 from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import read_end

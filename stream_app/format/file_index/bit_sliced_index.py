@@ -30,7 +30,7 @@ from stream_app.model.schema.data_type import DataType
 _HEAD = struct.Struct(">bi")
 _PART = struct.Struct(">bqq")
 _VERSION = 1
-_LEAST = -(2**63)
+_INT64_MIN = -(2**63)
 """It has no distance from zero in 64 bits."""
 _MIRRORED = {
     IndexComparison.LESS: IndexComparison.GREATER,
@@ -55,7 +55,7 @@ class _BitSlicedBuilder:
         valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(valid).astype(np.uint32)
         numbers = index_numbers(column.drop_null(), self._data_type).astype(np.int64)
-        if (numbers == _LEAST).any():
+        if (numbers == _INT64_MIN).any():
             return None
         below = numbers < 0
         return b"".join(

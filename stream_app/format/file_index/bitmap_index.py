@@ -86,8 +86,8 @@ class _BitmapBuilder:
         ends = np.cumsum(sizes)
         starts = [0] if len(sizes) else []
         while starts and starts[-1] < len(sizes):
-            room = self._block_size - 4 + int(ends[starts[-1]]) - int(sizes[starts[-1]])
-            starts.append(int(np.searchsorted(ends, room, side="right")))
+            block_end = self._block_size - 4 + int(ends[starts[-1]]) - int(sizes[starts[-1]])
+            starts.append(int(np.searchsorted(ends, block_end, side="right")))
         blocks = [
             _INT.pack(stop - start) + _concatenate(entries, order[start:stop])
             for start, stop in pairwise(starts)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-_LEAST_BINS = 16
+_BINS_MIN = 16
 
 
 def string_hash(text: str) -> int:
@@ -41,7 +41,7 @@ def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64
     """
     signed = np.asarray(hashes, dtype=np.int64).astype(np.int32)
     unsigned = signed.view(np.uint32)
-    count, bins = len(unsigned), _LEAST_BINS
+    count, bins = len(unsigned), _BINS_MIN
     # `computeIfAbsent` enlarges the map before it adds a key, `put` afterwards.
     while (count - 1 if computed else count) > bins * 3 // 4:
         bins *= 2

@@ -45,11 +45,11 @@ _STATUS_NAMES = {
 }
 
 
-def _required(field_id: int, name: str, avro_type: object) -> dict[str, object]:
+def _required_field(field_id: int, name: str, avro_type: object) -> dict[str, object]:
     return {"name": name, "type": avro_type, "field-id": field_id}
 
 
-def _optional(field_id: int, name: str, avro_type: object) -> dict[str, object]:
+def _optional_field(field_id: int, name: str, avro_type: object) -> dict[str, object]:
     union = ["null", avro_type]
     return {"name": name, "type": union, "default": None, "field-id": field_id}
 
@@ -59,38 +59,41 @@ def _field_id_map(name: str, field_id: int, key_id: int, value_type: str) -> dic
     record = {
         "type": "record",
         "name": f"k{key_id}_v{key_id + 1}",
-        "fields": [_required(key_id, "key", "int"), _required(key_id + 1, "value", value_type)],
+        "fields": [
+            _required_field(key_id, "key", "int"),
+            _required_field(key_id + 1, "value", value_type),
+        ],
     }
-    return _optional(field_id, name, {"type": "array", "items": record, "logicalType": "map"})
+    return _optional_field(field_id, name, {"type": "array", "items": record, "logicalType": "map"})
 
 
 _SUMMARY = {
     "type": "record",
     "name": "r508",
     "fields": [
-        _required(509, "contains_null", "boolean"),
-        _optional(518, "contains_nan", "boolean"),
-        _optional(510, "lower_bound", "bytes"),
-        _optional(511, "upper_bound", "bytes"),
+        _required_field(509, "contains_null", "boolean"),
+        _optional_field(518, "contains_nan", "boolean"),
+        _optional_field(510, "lower_bound", "bytes"),
+        _optional_field(511, "upper_bound", "bytes"),
     ],
 }
 
 _LIST_FIELDS = [
-    _required(500, "manifest_path", "string"),
-    _required(501, "manifest_length", "long"),
-    _required(502, "partition_spec_id", "int"),
-    _required(517, "content", "int"),
-    _required(515, "sequence_number", "long"),
-    _required(516, "min_sequence_number", "long"),
-    _required(503, "added_snapshot_id", "long"),
-    _required(504, "added_files_count", "int"),
-    _required(505, "existing_files_count", "int"),
-    _required(506, "deleted_files_count", "int"),
-    _required(512, "added_rows_count", "long"),
-    _required(513, "existing_rows_count", "long"),
-    _required(514, "deleted_rows_count", "long"),
-    _optional(507, "partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}),
-    _optional(520, "first_row_id", "long"),
+    _required_field(500, "manifest_path", "string"),
+    _required_field(501, "manifest_length", "long"),
+    _required_field(502, "partition_spec_id", "int"),
+    _required_field(517, "content", "int"),
+    _required_field(515, "sequence_number", "long"),
+    _required_field(516, "min_sequence_number", "long"),
+    _required_field(503, "added_snapshot_id", "long"),
+    _required_field(504, "added_files_count", "int"),
+    _required_field(505, "existing_files_count", "int"),
+    _required_field(506, "deleted_files_count", "int"),
+    _required_field(512, "added_rows_count", "long"),
+    _required_field(513, "existing_rows_count", "long"),
+    _required_field(514, "deleted_rows_count", "long"),
+    _optional_field(507, "partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}),
+    _optional_field(520, "first_row_id", "long"),
 ]
 _LIST = fastavro.parse_schema({"type": "record", "name": "manifest_file", "fields": _LIST_FIELDS})
 
@@ -136,26 +139,26 @@ def encode_manifest(
 def _manifest_schema(partition_type: RowType) -> dict[str, object]:
     """Return the Avro schema of a manifest, with Iceberg's field ids."""
     file_fields = [
-        _required(134, "content", "int"),
-        _required(100, "file_path", "string"),
-        _required(101, "file_format", "string"),
-        _required(102, "partition", partition_record(partition_type)),
-        _required(103, "record_count", "long"),
-        _required(104, "file_size_in_bytes", "long"),
+        _required_field(134, "content", "int"),
+        _required_field(100, "file_path", "string"),
+        _required_field(101, "file_format", "string"),
+        _required_field(102, "partition", partition_record(partition_type)),
+        _required_field(103, "record_count", "long"),
+        _required_field(104, "file_size_in_bytes", "long"),
         _field_id_map("null_value_counts", 110, 121, "long"),
         _field_id_map("lower_bounds", 125, 126, "bytes"),
         _field_id_map("upper_bounds", 128, 129, "bytes"),
-        _optional(142, "first_row_id", "long"),
-        _optional(143, "referenced_data_file", "string"),
-        _optional(144, "content_offset", "long"),
-        _optional(145, "content_size_in_bytes", "long"),
+        _optional_field(142, "first_row_id", "long"),
+        _optional_field(143, "referenced_data_file", "string"),
+        _optional_field(144, "content_offset", "long"),
+        _optional_field(145, "content_size_in_bytes", "long"),
     ]
     fields = [
-        _required(0, "status", "int"),
-        _optional(1, "snapshot_id", "long"),
-        _optional(3, "sequence_number", "long"),
-        _optional(4, "file_sequence_number", "long"),
-        _required(2, "data_file", {"type": "record", "name": "r2", "fields": file_fields}),
+        _required_field(0, "status", "int"),
+        _optional_field(1, "snapshot_id", "long"),
+        _optional_field(3, "sequence_number", "long"),
+        _optional_field(4, "file_sequence_number", "long"),
+        _required_field(2, "data_file", {"type": "record", "name": "r2", "fields": file_fields}),
     ]
     return {"type": "record", "name": "manifest_entry", "fields": fields}
 

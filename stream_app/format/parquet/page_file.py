@@ -57,7 +57,7 @@ class ByteSpan:
     end: int
 
 
-def runs(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
+def group_near_spans(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
     """Group the names of spans to read together, in file order, across gaps smaller than `gap`."""
     run: list[Name] = []
     end = 0

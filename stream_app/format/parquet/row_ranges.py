@@ -102,16 +102,16 @@ def positions_among(
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:
     """Split ranges into windows of at most `rows_max` rows, which are decoded together."""
     portion: list[RowRange] = []
-    room = rows_max
+    rows_left = rows_max
     for begin, end in ranges:
         start = begin
         while start < end:
-            if room == 0:
+            if rows_left == 0:
                 yield portion
-                portion, room = [], rows_max
-            stop = min(end, start + room)
+                portion, rows_left = [], rows_max
+            stop = min(end, start + rows_left)
             portion.append(RowRange(start, stop))
-            room -= stop - start
+            rows_left -= stop - start
             start = stop
     if portion:
         yield portion

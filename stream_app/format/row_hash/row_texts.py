@@ -132,7 +132,7 @@ def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.BOOLEAN:
             return values.cast(pa.int8())
         case TypeRoot.DECIMAL:
-            return _unscaled(values, data_type.precision)
+            return _unscaled_values(values, data_type.precision)
         case TypeRoot.DATE | TypeRoot.TIME:
             return values.view(pa.int32())
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
@@ -144,7 +144,7 @@ def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
             return values
 
 
-def _unscaled(values: pa.Array, precision: int) -> pa.Array:
+def _unscaled_values(values: pa.Array, precision: int) -> pa.Array:
     validity, data = values.buffers()
     if precision > _LOW_DIGITS_MAX:
         unscaled_type = pa.decimal128(precision, 0)

@@ -137,11 +137,11 @@ def _missing_changes(
     table_codes = changes["transaction"] * tables + collections[changes["table"]]
     # Partitions that were added may have a change that another one has, too.
     once = np.unique(np.stack([table_codes, changes["order"]], axis=1), axis=0)[:, 0]
-    arrived, seen = np.unique(once, return_counts=True)
+    arrived, arrivals = np.unique(once, return_counts=True)
     counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
     counted = counted[collections[counted["table"]] == counted["table"]]
     codes = counted["transaction"] * tables + counted["table"]
-    have = np.append(seen, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
+    have = np.append(arrivals, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
     missing = counted["count"] - have
     return {  # a loop over the few that are not whole
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "

@@ -139,9 +139,9 @@ class PendingMessages:
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
         )
-        ends = np.zeros(len(facts.ends.index), END)
+        ends = np.zeros(len(facts.ends.message_index), END)
         for name in ("partition", "offset", "transaction"):
-            ends[name] = messages[name][facts.ends.index]
+            ends[name] = messages[name][facts.ends.message_index]
         ends["source"], ends["time"] = self.sources.code(source), facts.ends.times
         ends["id"], ends["log"] = facts.ends.ids.to_pylist(), facts.ends.logs.to_pylist()
         ends["position"] = facts.ends.positions

@@ -85,8 +85,8 @@ class UniversalCompaction:
         if newer * 100 > self.max_size_amplification_percent * oldest:
             return PickedRuns(len(runs), max_level, "size amplification")
         if self.fits_levels:
-            room = min(max_level, self.run_count_trigger - 1)
-            return picked_runs(runs, max_level, count_by_levels(runs, room), "levels")
+            runs_max = min(max_level, self.run_count_trigger - 1)
+            return picked_runs(runs, max_level, count_by_levels(runs, runs_max), "levels")
         count = extend_by_ratio(runs, 1, ratio)
         if count > 1:
             return picked_runs(runs, max_level, count, "size ratio")
@@ -117,30 +117,30 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
     return count
 
 
-def count_by_levels(runs: Sequence[RunSize], room: int) -> int:
-    """Return how many runs to take, so that at most `room` remain above level 0, at least cost.
+def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
+    """Return how many runs to take, so that at most `runs_max` remain above level 0, at least cost.
 
-    All level-0 files together are the unit. If a unit may be written `w` times, there is space for
-    C(room + w, w) units. The smallest `w` with space for all units gives each run its size: C(room
-    + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
+    All level-0 files together are the unit. If a unit may be written `w` times, `r` runs have space
+    for C(r + w, w) units. The smallest `w` with space for all units gives each run its size:
+    C(r + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
     """
     fresh = sum(1 for run in runs if run.level == 0)
     unit = sum(run.size for run in runs[:fresh])
     count, size = len(runs), sum(run.size for run in runs)
-    while count > fresh and room > 1:
+    while count > fresh and runs_max > 1:
         oldest = runs[count - 1].size
-        if oldest * 100 < _oldest_units(size // max(1, unit), room) * unit * _FULL_PERCENT:
+        if oldest * 100 < _oldest_units(size // max(1, unit), runs_max) * unit * _FULL_PERCENT:
             break
-        count, size, room = count - 1, size - oldest, room - 1
+        count, size, runs_max = count - 1, size - oldest, runs_max - 1
     return max(1, count)
 
 
-def _oldest_units(units: int, room: int) -> int:
-    """Return the size of the oldest of `room` runs that contain `units` units."""
+def _oldest_units(units: int, runs_max: int) -> int:
+    """Return the size of the oldest of `runs_max` runs that contain `units` units."""
     writes = 1
-    while comb(room + writes, room) <= units:
+    while comb(runs_max + writes, runs_max) <= units:
         writes += 1
-    return comb(room + writes - 1, room)
+    return comb(runs_max + writes - 1, runs_max)
 
 
 def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> PickedRuns:

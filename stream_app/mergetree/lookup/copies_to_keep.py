@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 _FEW_KEYS = 8
 """Rows of a file for each key, from which on checking the keys first is worthwhile."""
-_LEAST_BYTES, _LEAST_ROWS = 4 << 20, 100_000
+_BYTES_MIN, _ROWS_MIN = 4 << 20, 100_000
 """A file with less of both is read quickly, and compactions soon merge it into another one."""
 
 
@@ -47,7 +47,7 @@ def part_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool)
     """
     if keys * _FEW_KEYS > file_rows:
         return LookupPart.WHOLE
-    is_large = file_size >= _LEAST_BYTES or file_rows >= _LEAST_ROWS
+    is_large = file_size >= _BYTES_MIN or file_rows >= _ROWS_MIN
     return LookupPart.COPY if has_copies and is_large else LookupPart.PARTS
 
 

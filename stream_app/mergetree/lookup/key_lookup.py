@@ -207,10 +207,10 @@ def key_matches(
     if pa.types.is_integer(wanted.type) and not wanted.null_count + stored.null_count:
         return _integer_matches(wanted, stored)
     numbers = pc.index_in(stored, wanted)
-    return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid(numbers))
+    return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid_mask(numbers))
 
 
-def _valid(column: pa.Array) -> Mask:
+def _valid_mask(column: pa.Array) -> Mask:
     """Return the mask of rows where a column has a value: bool [n]."""
     valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
@@ -253,7 +253,7 @@ def rows_with_keys(
         values = pc.unique(keys.column(name))
         codes = pc.index_in(keys.column(name), values).to_numpy()
         row_codes = pc.index_in(rows.column(name).take(pa.array(candidates)), values)
-        may_match = _valid(row_codes)
+        may_match = _valid_mask(row_codes)
         pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
         distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))

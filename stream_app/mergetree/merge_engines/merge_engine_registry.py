@@ -18,17 +18,23 @@ from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
-from stream_app.model.merge_engine import traits_of
+from stream_app.model.merge_engine import (
+    AGGREGATION,
+    DEDUPLICATE,
+    FIRST_ROW,
+    PARTIAL_UPDATE,
+    traits_of,
+)
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.schema.merge_problems import unknown_rules
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.version import install_command
 
 MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
-    "deduplicate": lambda schema: Deduplicate(schema.core_options[IGNORE_DELETE]),
-    "partial-update": lambda schema: PartialUpdate(schema.merge_rules),
-    "aggregation": lambda schema: Aggregation(schema.merge_rules),
-    "first-row": lambda schema: FirstRow(schema.core_options[IGNORE_DELETE]),
+    DEDUPLICATE: lambda schema: Deduplicate(schema.core_options[IGNORE_DELETE]),
+    PARTIAL_UPDATE: lambda schema: PartialUpdate(schema.merge_rules),
+    AGGREGATION: lambda schema: Aggregation(schema.merge_rules),
+    FIRST_ROW: lambda schema: FirstRow(schema.core_options[IGNORE_DELETE]),
 }
 """The value of ``merge-engine``, in lower case → the maker of its merge function."""
 

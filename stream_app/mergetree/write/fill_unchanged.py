@@ -55,7 +55,7 @@ def widened_layout(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:
 
 def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Append the missing columns of `schema` to a batch, with nulls."""
-    added = [pa.nulls(batch.num_rows, kind) for kind in schema.types[batch.num_columns :]]
+    added = [pa.nulls(batch.num_rows, data_type) for data_type in schema.types[batch.num_columns :]]
     return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
 
 

@@ -92,7 +92,9 @@ class MergeTreeWriter:
         self.next_sequence_number += rows.num_rows
         sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
         columns, schema = [sequence, *rows.columns], self.buffer.layout.schema
-        columns += [pa.nulls(rows.num_rows, kind) for kind in schema.types[len(columns) :]]
+        columns += [
+            pa.nulls(rows.num_rows, data_type) for data_type in schema.types[len(columns) :]
+        ]
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         for piece in self.buffer.cut(batch):
             self.buffer.put(piece)

@@ -137,7 +137,7 @@ class SortBufferWriteBuffer:
                 yield sorted_window(self._take_gathered(), self.layout)
             return
         if self._gathering:
-            self._keep_chunk(self._sorted(self._take_gathered()))
+            self._keep_chunk(self._sort(self._take_gathered()))
         runs = [*self._spilled.read(), *self._chunk_runs()]
         try:
             yield from merge_windows(runs, self.layout)
@@ -162,7 +162,7 @@ class SortBufferWriteBuffer:
         return self.spillable and self._spilled.has_room(self._chunk_bytes)
 
     def _end_chunk(self) -> None:
-        chunk = self._sorted(self._take_gathered())
+        chunk = self._sort(self._take_gathered())
         if chunk.nbytes < self._chunk_limit // 2 and self.merge_early is not None:
             # If few keys change often, the merged chunks would be many and small.
             self._gathering, self._gathered_bytes = [chunk], chunk.nbytes
@@ -176,7 +176,7 @@ class SortBufferWriteBuffer:
         self._gathering, self._gathered_bytes = [], 0
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
-    def _sorted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.num_rows == 1:
             return batch
         return self._merge(sorted_window(batch, self.layout))

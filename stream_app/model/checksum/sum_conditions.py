@@ -6,6 +6,7 @@ The sums are over the texts of `format.row_hash.row_texts`.
 
 from __future__ import annotations
 
+from stream_app.model.merge_engine import DEDUPLICATE
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
@@ -56,7 +57,7 @@ def why_not_summable(schema: TableSchema) -> str:
 def _why_images_lack(schema: TableSchema) -> str:
     """Return the reason why the input's changes are not the rows' changes; empty without one."""
     options = schema.core_options
-    if options.merge_engine != "deduplicate":
+    if options.merge_engine != DEDUPLICATE:
         return f"changes of the input are merged by merge-engine = {options.merge_engine}"
     if schema.sequence_fields:
         return "'sequence.field' may leave out changes of the input"

@@ -15,7 +15,7 @@ from typing import Any
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.kind_traits import is_writable
-from stream_app.model.merge_engine import traits_of
+from stream_app.model.merge_engine import DEDUPLICATE, traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import (
     bucket_options,
@@ -304,7 +304,7 @@ class CoreOptions:
         """The value of ``merge-engine``, which may name an engine that stream_app does not
         implement.
         """
-        return self.raw.get("merge-engine", "deduplicate").lower()
+        return self.raw.get("merge-engine", DEDUPLICATE).lower()
 
     @property
     def writes_changelog(self) -> bool:

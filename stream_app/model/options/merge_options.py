@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.model.changelog_producer import CHANGELOG_PRODUCERS
-from stream_app.model.merge_engine import MERGE_ENGINES
+from stream_app.model.merge_engine import DEDUPLICATE, MERGE_ENGINES
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
@@ -22,7 +22,7 @@ from stream_app.model.options.option import (
 MERGE_ENGINE = Option(
     "merge-engine",
     CHOICE,
-    "deduplicate",
+    DEDUPLICATE,
     "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
     "of each column that is not null, aggregation computes each column by a function, first-row "
     "keeps the oldest.",

@@ -80,15 +80,15 @@ def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:
 
 def parse_integer(text: str) -> int:
     """Parse a whole number of 32 bits."""
-    return _whole(text, _INT_MAX)
+    return _whole_number(text, _INT_MAX)
 
 
 def parse_long(text: str) -> int:
     """Parse a whole number of 64 bits."""
-    return _whole(text, _LONG_MAX)
+    return _whole_number(text, _LONG_MAX)
 
 
-def _whole(text: str, most: int) -> int:
+def _whole_number(text: str, most: int) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise ValueError("is not a whole number")
     if abs(int(text)) > most:

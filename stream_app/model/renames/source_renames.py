@@ -176,12 +176,14 @@ def _rename(
         moved = tables.pop(old, None)
         if ghost_of(old.table) == new.table:
             table, ghost = before.get(new, TableRenames()), moved
-            tables[new] = replace(table, is_partial=True) if ghost is None else _both(table, ghost)
+            tables[new] = (
+                replace(table, is_partial=True) if ghost is None else _join_renames(table, ghost)
+            )
         elif moved is not None:
             tables[new] = moved
 
 
-def _both(table: TableRenames, ghost: TableRenames) -> TableRenames:
+def _join_renames(table: TableRenames, ghost: TableRenames) -> TableRenames:
     old_names = {pair.old for pair in ghost.pairs}
     present = (name for name in table.present if name not in old_names)
     return TableRenames(

@@ -1,6 +1,6 @@
 """The statements of a source that alter, rename, create or drop tables.
 
-`cdc.ddl_parser` reads them from text.
+`cdc.ddl.ddl_parser` reads them from text.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class DataType:
         Args:
             by_ids: whether fields of ROWs must have the same ids besides the same names.
         """
-        if self._own(by_ids=by_ids) != other._own(by_ids=by_ids):
+        if self._own_parts(by_ids=by_ids) != other._own_parts(by_ids=by_ids):
             return False
         return all(
             inner.fits_into(other_inner, by_ids=by_ids)
@@ -202,7 +202,7 @@ class DataType:
             for inner, other_inner in zip(self.inner, other.inner, strict=True)
         )
 
-    def _own(self, *, by_ids: bool) -> tuple[object, ...]:
+    def _own_parts(self, *, by_ids: bool) -> tuple[object, ...]:
         """Return the type without its nested types and its nullability."""
         fields = tuple((member.name, member.field_id if by_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields

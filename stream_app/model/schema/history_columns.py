@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
+from stream_app.model.merge_engine import DEDUPLICATE
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import (
@@ -154,7 +155,7 @@ def _column_problems(
 
 
 def _option_problems(core: CoreOptions) -> Iterator[str]:
-    if core.merge_engine != "deduplicate":
+    if core.merge_engine != DEDUPLICATE:
         yield f"history is not for merge-engine = {core.merge_engine}, whose rows are not versions"
     if core.bucket < 1:
         yield "history needs a fixed number of buckets: give option 'bucket' ≥ 1"

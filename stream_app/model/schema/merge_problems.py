@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from stream_app.model.merge_engine import traits_of
+from stream_app.model.merge_engine import AGGREGATION, PARTIAL_UPDATE, traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.core_options import CoreOptions, column_option_problems
 from stream_app.model.options.merge_options import (
@@ -172,8 +172,8 @@ def _aggregation_problems(
 
 
 _OF_ENGINE: Mapping[str, Callable[[RowType, Collection[str], Mapping[str, str]], Iterator[str]]] = {
-    "partial-update": _partial_update_problems,
-    "aggregation": _aggregation_problems,
+    PARTIAL_UPDATE: _partial_update_problems,
+    AGGREGATION: _aggregation_problems,
 }
 """The check of the options of one engine alone, by engine."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from stream_app.model.merge_engine import AGGREGATION, PARTIAL_UPDATE
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import (
     AGGREGATE_FUNCTION,
@@ -189,7 +190,7 @@ def _partial_update_rules(
 
 _OF_ENGINE: Mapping[
     str, Callable[[Mapping[str, str], Iterable[str], Collection[str]], MergeRules]
-] = {"partial-update": _partial_update_rules, "aggregation": _aggregation_rules}
+] = {PARTIAL_UPDATE: _partial_update_rules, AGGREGATION: _aggregation_rules}
 """The readers of rules for engines that merge column by column."""
 
 

@@ -210,20 +210,22 @@ _DEFAULT_BY = {
 def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
     mode = CoreOptions(options)[SCAN_MODE]
     if mode == "default":
-        mode = next((way for key, way in _DEFAULT_BY.items() if _has(options, key)), "latest-full")
+        mode = next(
+            (way for key, way in _DEFAULT_BY.items() if _sets_option(options, key)), "latest-full"
+        )
     start = _STARTS.get(mode, _OTHER)
-    keys = [key for key in start.one_of if _has(options, key)]
+    keys = [key for key in start.one_of if _sets_option(options, key)]
     if start.one_of and len(keys) != 1:
         which = "one of " if len(start.one_of) > 1 else ""
         yield f"scan.mode {mode} needs {which}{', '.join(start.one_of)}, and has {len(keys)}"
     yield from (
         f"scan.mode {mode} does not go with {key}: leave one of them out"
         for key in start.without
-        if _has(options, key)
+        if _sets_option(options, key)
     )
 
 
-def _has(options: Mapping[str, str], key: str) -> bool:
+def _sets_option(options: Mapping[str, str], key: str) -> bool:
     option = option_named(key)
     return any(name in options for name in ((key, *option.older_keys) if option else (key,)))
 

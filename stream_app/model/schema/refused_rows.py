@@ -129,7 +129,7 @@ def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Itera
             remedies += [f"fields.{name}.ignore-retract = true leaves the column as it is"]
         if RowKind.UPDATE_BEFORE in kinds:
             remedies += ["ignore-update-before = true leaves out the old rows of updates"]
-        if RowKind.DELETE in kinds and not _removes(rules, name):
+        if RowKind.DELETE in kinds and not _removes_row(rules, name):
             remedies += ["ignore-delete = true leaves out both"]
         group = rules.group_of.get(name)
         yield RefusedRows(
@@ -154,7 +154,7 @@ def _refused_nulls(
         if name not in merged or name in primary_keys or column.data_type.nullable:
             continue
         aggregate, kinds = rules.aggregates.get(name), sent_kinds
-        if aggregate is None and _removes(rules, name):
+        if aggregate is None and _removes_row(rules, name):
             kinds -= {RowKind.DELETE}
         elif aggregate is not None and (
             aggregate.ignores_retract or aggregate.function not in _EMPTYING
@@ -171,7 +171,7 @@ def _refused_nulls(
             )
 
 
-def _removes(rules: MergeRules, name: str) -> bool:
+def _removes_row(rules: MergeRules, name: str) -> bool:
     """Return whether a delete that is not late removes the whole row."""
     group = rules.group_of.get(name)
     return group is not None and group.removes_record

@@ -85,7 +85,7 @@ def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
     for column in table.columns:
         name = aliases.get(column.name, column.name)
         other = replace(column, name=name)
-        by_name[name] = _both(by_name[name], other) if name in by_name else other
+        by_name[name] = _wider_column(by_name[name], other) if name in by_name else other
     return replace(table, columns=tuple(by_name.values()))
 
 
@@ -98,9 +98,9 @@ def merged_source_table(earlier: SourceTable, later: SourceTable) -> SourceTable
     columns = []
     for column in earlier.columns:
         other = later.column(column.name)
-        columns.append(_nullable(column) if other is None else _both(column, other))
+        columns.append(_as_nullable(column) if other is None else _wider_column(column, other))
     added = [
-        _nullable(added_column)
+        _as_nullable(added_column)
         for added_column in later.columns
         if earlier.column(added_column.name) is None
     ]
@@ -109,11 +109,11 @@ def merged_source_table(earlier: SourceTable, later: SourceTable) -> SourceTable
     )
 
 
-def _nullable(column: SourceColumn) -> SourceColumn:
+def _as_nullable(column: SourceColumn) -> SourceColumn:
     return replace(column, data_type=column.data_type.as_nullable())
 
 
-def _both(earlier: SourceColumn, later: SourceColumn) -> SourceColumn:
+def _wider_column(earlier: SourceColumn, later: SourceColumn) -> SourceColumn:
     if earlier.is_typed != later.is_typed:
         return earlier if earlier.is_typed else later
     is_narrower = keeps_values(later.data_type, earlier.data_type)

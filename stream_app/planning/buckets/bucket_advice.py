@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FAIR_BYTES = 1 << 30
-_LEAST_BYTES = FAIR_BYTES // 8
-_MOST_BYTES = 2 * FAIR_BYTES
-_LEAST_TARGET = 1000
+_BYTES_MIN = FAIR_BYTES // 8
+_BYTES_MAX = 2 * FAIR_BYTES
+_TARGET_MIN = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ def bucket_advice(
     total = sum(size.bytes for size in sizes)
     mean = total // len(sizes)
     most = max(map(len, partitions.values()))
-    is_large = max(size.bytes for size in sizes) > _MOST_BYTES
-    if not is_large and (most == 1 or mean >= _LEAST_BYTES):
+    is_large = max(size.bytes for size in sizes) > _BYTES_MAX
+    if not is_large and (most == 1 or mean >= _BYTES_MIN):
         return None
     if buckets > 0:
         largest = max(sum(size.bytes for size in partition) for partition in partitions.values())
@@ -83,7 +83,7 @@ def bucket_advice(
     else:
         rows = max(sum(size.rows for size in sizes), 1)
         option, now = "dynamic-bucket.target-row-num", target_rows
-        value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _LEAST_TARGET)
+        value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = value > now if option == "bucket" else value < now
     grows = value < now if option != "dynamic-bucket.target-row-num" else value > now

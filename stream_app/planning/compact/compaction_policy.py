@@ -25,7 +25,7 @@ SIZE_RATIOS = (1, 100, 300, 1000)
 AMPLIFICATIONS = (50, 200)
 SPARE_RUNS = 3
 """Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
-LEAST_FRESHNESS = 2 + SPARE_RUNS
+FRESHNESS_MIN = 2 + SPARE_RUNS
 FLUSHES_MIN, FLUSHES_MAX = 1 << 4, 1 << 15
 _NEAR = 1.1
 """If the writes of two choices differ by less than this, the one with fewer runs, or the present
@@ -151,7 +151,7 @@ def choose_rules(
 
     Args:
         table: the rules of the table's options.
-        stop_trigger: the maximum number of sorted runs for readers, from `LEAST_FRESHNESS` on.
+        stop_trigger: the maximum number of sorted runs for readers, from `FRESHNESS_MIN` on.
         present: the present choice, which stays unless another one writes a tenth less.
     """
 

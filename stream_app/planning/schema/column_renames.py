@@ -52,7 +52,7 @@ class RenameDecision:
 
 def column_renames(
     schema: TableSchema,
-    seen: Collection[str],
+    sent_columns: Collection[str],
     table_renames: Sequence[TableRenames],
     reaction: RenameReaction,
     *,
@@ -61,11 +61,11 @@ def column_renames(
     """Decide by the names in messages and the DDL statements so far.
 
     Args:
-        seen: the columns of the messages; a renamed column may have both names in one epoch.
+        sent_columns: those of the messages; a renamed column may have both names in one epoch.
         table_renames: the renames of the source tables whose rows the table has.
         can_alias: whether the format accepts values under an old name.
     """
-    return _NameSearch(schema, table_renames, reaction, can_alias).decide(seen)
+    return _NameSearch(schema, table_renames, reaction, can_alias).decide(sent_columns)
 
 
 def renames_in_new_table(
@@ -123,13 +123,13 @@ class _NameSearch:
         self._back = {pair.new.lower(): pair.old.lower() for pair in pairs}
         self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
 
-    def decide(self, seen: Collection[str]) -> RenameDecision:
+    def decide(self, sent_columns: Collection[str]) -> RenameDecision:
         """Return the renames of the columns in the messages, or the first problem with one."""
         if problem := self._unclear_names():
             return problem
         renames: list[Renaming] = []
         awaited: list[str] = []
-        for name in seen:
+        for name in sent_columns:
             if name in self._names.values() or name in self._aliases:
                 continue
             if (column := self._later_name(name)) is not None:

@@ -58,7 +58,7 @@ class Assignment:
 
     Attributes:
         indexes: name of a table → its index in the job.
-        taken: known source table → the name of its table.
+        targets: known source table → the name of its table.
         refused: source table → why its table could not be created.
         hidden: ghost tables of online schema changes that the driver has reported.
         waiting: the names of tables that cannot be created for now, whose messages the job leaves
@@ -68,7 +68,7 @@ class Assignment:
 
     rules: SyncRules
     indexes: Mapping[str, int] = field(default_factory=dict)
-    taken: Mapping[Origin, str] = field(default_factory=dict)
+    targets: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
     hidden: frozenset[Origin] = frozenset()
     waiting: frozenset[str] = frozenset()
@@ -78,9 +78,9 @@ class Assignment:
         """Return the table that gets the messages of a source table."""
         if (reason := self.refused.get(origin)) is not None:
             return reason
-        name = self.taken.get(origin)
+        name = self.targets.get(origin)
         if name is None:
-            decision = decide_target(self.rules, origin, self.taken)
+            decision = decide_target(self.rules, origin, self.targets)
             if isinstance(decision, LeftOutTable):
                 return None
             if isinstance(decision, GhostTable):
@@ -91,4 +91,4 @@ class Assignment:
         if (index := self.indexes.get(name)) is not None or name in self.waiting:
             return index
         # A job recreates its dropped table even at the limit.
-        return self.full if self.full and origin not in self.taken else NEW
+        return self.full if self.full and origin not in self.targets else NEW

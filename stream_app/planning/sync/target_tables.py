@@ -125,17 +125,17 @@ Decision = TargetTable | LeftOutTable | GhostTable | RefusedTable
 LEFT_OUT = LeftOutTable()
 
 
-def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Decision:
+def decide_target(rules: SyncRules, origin: Origin, targets: Mapping[Origin, str]) -> Decision:
     """Decide into which table a source table goes, or why it is not ingested.
 
     Args:
-        taken: source table that the job already has → the name of its table.
+        targets: source table that the job already has → the name of its table.
     """
     names_table = bool(origin.database) or rules.merge_shards
     name = rules.name_of(origin) if names_table else origin.table
     if not rules.takes(origin) or not (rules.share is None or rules.share.takes(name)):
         return LEFT_OUT
-    if origin not in taken and rules.hides(origin):
+    if origin not in targets and rules.hides(origin):
         return GhostTable()
     if not names_table:
         return RefusedTable(
@@ -146,7 +146,7 @@ def decide_target(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str])
         )
     if problem := name_problem(name):
         return RefusedTable(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
-    others = [other for other, table in taken.items() if table == name and other != origin]
+    others = [other for other, table in targets.items() if table == name and other != origin]
     if others and not rules.merge_shards:
         return RefusedTable(
             f"{origin} would become the table {name}, as {min(others)} does",

@@ -207,8 +207,8 @@ def counts_of_batch(
     tables = {**dict.fromkeys(sources, 0), **decoded.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
-    def sighting_of(seen: Sighting) -> RecordSighting:
-        return RecordSighting(seen.records, *where, offsets[seen.first].as_py())
+    def record_sighting(sighting: Sighting) -> RecordSighting:
+        return RecordSighting(sighting.records, *where, offsets[sighting.first].as_py())
 
     return DecodeCounts(
         messages=messages.num_rows,
@@ -219,8 +219,11 @@ def counts_of_batch(
         kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
-        drift={column: sighting_of(seen) for column, seen in decoded.drift.items()},
-        violations={violation: sighting_of(seen) for violation, seen in decoded.violations.items()},
+        drift={column: record_sighting(sighting) for column, sighting in decoded.drift.items()},
+        violations={
+            violation: record_sighting(sighting)
+            for violation, sighting in decoded.violations.items()
+        },
         description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import bad_records
-from stream_app.cdc.ddl_messages import with_signs_of_ddl
+from stream_app.cdc.ddl.ddl_messages import with_signs_of_ddl
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.model.source.origin import Origin
 from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, UNREADABLE_INDEX

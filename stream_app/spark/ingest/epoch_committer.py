@@ -33,7 +33,8 @@ from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.catch_up import CatchUp
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.round_commits import DecodedEpoch, SourceEpoch
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.task_errors import first_line, readable_error
 
 _CHECK_INTERVAL_S = 5.0

@@ -26,6 +26,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePla
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput
 from stream_app.spark.epoch.epoch_seconds import epoch_seconds
 from stream_app.spark.ingest.epoch_tables import EpochTables
+from stream_app.spark.ingest.newcomers import ArrivedTables, Newcomers
 from stream_app.spark.ingest.round_commits import (
     SOURCE_ORDER,
     DecodedEpoch,
@@ -33,7 +34,7 @@ from stream_app.spark.ingest.round_commits import (
     SourceEpoch,
     TableResult,
 )
-from stream_app.spark.ingest.table_feed import ArrivedTables, Newcomers, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
 
 _ROUNDS_MAX = 20
 _RESERVE = 1_000_000

@@ -16,14 +16,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from stream_app.checkpoint.epoch_log import EpochLog
-from stream_app.checkpoint.held_table import (
-    CompactionWaitError,
-    HeldTable,
-    with_new_partitions,
-)
+from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.checkpoint.held_tables import HeldTables
 from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
-from stream_app.errors import CheckpointError
+from stream_app.errors import CheckpointError, CompactionWaitError
 from stream_app.kafka.offset_ranges import begins_for
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -245,7 +241,7 @@ class StoppingTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        return feed.table_job.follow_and_wait()
+        return feed.table_job.prepare_epoch()
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
@@ -291,7 +287,10 @@ class HoldingTables(EpochTables):
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
         if feed.table_job.committer.must_wait():
-            raise CompactionWaitError(feed.table_job.table.location)
+            raise CompactionWaitError(
+                "a bucket has too many sorted runs: the table waits for its compactions",
+                where=feed.table_job.table.location,
+            )
         return feed.table_job.committer.state.constraints.next_sequence_number
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
@@ -320,7 +319,7 @@ class LoadingTables(HoldingTables):
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
         return (
-            feed.table_job.follow_and_wait()
+            feed.table_job.prepare_epoch()
             if self._load_lasts
             else super().wait_for_sequence_number(feed)
         )

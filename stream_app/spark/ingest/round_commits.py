@@ -32,7 +32,8 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import Messages, RoutedEpoch, TableOutput
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.map_in_threads import map_in_threads
@@ -210,7 +211,7 @@ class RoundCommits(Generic[Messages]):
                 raise result.output.failure
             if self._follow_source(result):
                 return None
-            if self._is_overtaken(result, job.follow_and_wait()):
+            if self._is_overtaken(result, job.prepare_epoch()):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
                 bad = result.output.bad_records().sort_by(SOURCE_ORDER)

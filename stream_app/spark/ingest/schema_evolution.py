@@ -64,11 +64,11 @@ class RenameRules:
     can_alias: bool
     now_ms: Callable[[], int]
 
-    def renaming(self, table: FileStoreTable, seen: Collection[str]) -> TableRenaming:
+    def renaming(self, table: FileStoreTable, sent_columns: Collection[str]) -> TableRenaming:
         """Return the renames of the table, by the names in messages."""
         return TableRenaming(
             table=table,
-            seen=seen,
+            sent_columns=sent_columns,
             renames=self.state().renames.of(self._origins()),
             reaction=self.reaction,
             can_alias=self.can_alias,

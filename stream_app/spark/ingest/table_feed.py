@@ -1,83 +1,28 @@
 """The source side of one table of a running job: its message format and its bad records.
 
-`epoch_committer` has a feed for each table. `Newcomers` creates the feeds of tables that appear in
+`epoch_committer` has a feed for each table. `newcomers` creates the feeds of tables that appear in
 the messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
-
-import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
-from stream_app.model.snapshot import Snapshot
-from stream_app.model.source.origin import Origin
-from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
+from stream_app.spark.epoch.epoch_plan import TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
+from stream_app.spark.ingest.table_listener import TableListener
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import IdleReport, TableJob
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochReport:
-    """The result of an epoch for one table.
-
-    Attributes:
-        skipped: whether the table had the epoch already.
-        quarantined: the bad records, or None without any.
-        in_driver: whether the driver itself ran the epoch, without tasks of Spark.
-        began_ms: when reading began, in ms since 1970, in UTC.
-        sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
-    """
-
-    epoch: int
-    skipped: bool = False
-    counts: DecodeCounts = field(default_factory=DecodeCounts)
-    quarantined: Quarantined | None = None
-    buckets: int = 0
-    files: int = 0
-    bytes: int = 0
-    in_driver: bool = False
-    parts: EpochSeconds = field(default_factory=EpochSeconds)
-    began_ms: int = 0
-    snapshots: tuple[Snapshot, ...] = ()
-    sorted_runs: Mapping[int, int] = field(default_factory=dict)
-    compactions: tuple[CompactionReport, ...] = ()
-    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
-
-
-class TableListener(Protocol):
-    """The receiver of one table's events."""
-
-    def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
-        """Called when the table is opened: before its first epoch of this run, or after a failure.
-
-        Args:
-            topics: those that have brought it messages, as the checkpoint remembers.
-        """
-        ...
-
-    def on_epoch(self, report: EpochReport) -> None:
-        """Called when an epoch is committed."""
-        ...
-
-    def on_idle_commit(self, report: IdleReport) -> None:
-        """Called when a compaction was committed between epochs."""
-        ...
+from stream_app.table.job.table_job import TableJob
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,54 +150,3 @@ class TableFeed:
             if kind is not DriftKind.MISSING or name not in new
         }
         return replace(counts, drift=drift)
-
-
-class ArrivedTables(NamedTuple):
-    """Outcome for tables that appear in the messages.
-
-    Attributes:
-        failed: for each table that cannot be created for now, the reason.
-        uncreated: for each source table whose messages cannot create a table, the reason.
-    """
-
-    feeds: Sequence[TableFeed]
-    failed: Mapping[str, BaseException]
-    uncreated: Mapping[Origin, str]
-
-
-class Newcomers(Protocol):
-    """The creation of tables that appear in the messages."""
-
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
-        """Create the tables of messages in the warehouse unless they exist; returns them.
-
-        The splitter sends messages of a table that cannot be created to `blocks.UNREADABLE_INDEX`.
-
-        Args:
-            messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
-                while the one before is written, the latter may have brought the tables already.
-            holds: whether any reason that prevents a table fails it, because it is held already.
-        """
-        ...
-
-    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """Quarantine an epoch's messages that belong to no table.
-
-        Args:
-            messages: the messages, in columns of `BAD_RECORD_SCHEMA`.
-        """
-        ...
-
-    def splitter(
-        self,
-        feeds: Sequence[TableFeed],
-        waiting: frozenset[str] = frozenset(),
-        uncreated: Mapping[Origin, str] | None = None,
-    ) -> MessageSplitter:
-        """Return the splitter of a job of these tables.
-
-        Args:
-            waiting: names of tables whose messages stay in the topic, unless `feeds` has them.
-            uncreated: source tables whose messages belong to no table in this epoch, and why.
-        """
-        ...

@@ -42,8 +42,8 @@ def first_counting_offsets(
         return {}
     topics = {*source_tables, *(topic for topic, _ in counts.truncated)}
     names = {name for table_names in source_tables.values() for name in table_names if name}
-    seen = {where for where in counts.ends if where[0] in topics}
-    count = max(len(seen), *(partitions.get(topic, 1) for topic in topics))
+    ended = {where for where in counts.ends if where[0] in topics}
+    count = max(len(ended), *(partitions.get(topic, 1) for topic in topics))
     if len(names) > 1:
         problem = f"the table has rows of {len(names)} source tables: {', '.join(sorted(names))}"
     elif len(topics) > 1:

@@ -1,1 +1,1 @@
-"""A first load: rows of a database as the first epochs of a job."""
+"""Reads a first load's parts as the first epochs of a job. `app.load` begins a load."""

@@ -27,6 +27,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.predicate.predicate import And
+from stream_app.spark.driver.supported_versions import untried_warning
 from stream_app.spark.read.pushed_filters import translate_filters
 from stream_app.spark.read.scan_choice import start_option
 from stream_app.spark.read.source_options import (
@@ -38,7 +39,6 @@ from stream_app.spark.read.source_options import (
 from stream_app.spark.read.spark_arrow import spark_batch, spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, TableScan, table_scan
-from stream_app.spark.supported_versions import untried_warning
 from stream_app.table.conditions.row_filter import predicate_filter
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
@@ -172,13 +172,16 @@ class PaimonDataSource(DataSource):
                 f"system table {self._system!r} cannot be followed",
                 fix=f"read it as a batch, or follow {AUDIT_LOG}",
             )
-        columns = spark_schema(stream_schema(self._table, row_kind=self._row_kind))
+        columns = spark_schema(stream_schema(self._table, shows_row_kinds=self._shows_row_kinds))
         return stream_reader(
-            self._table, _column_names(schema, columns), self._options, row_kind=self._row_kind
+            self._table,
+            _column_names(schema, columns),
+            self._options,
+            shows_row_kinds=self._shows_row_kinds,
         )
 
     @property
-    def _row_kind(self) -> bool:
+    def _shows_row_kinds(self) -> bool:
         return self._options[READ_CHANGELOG] or self._system == AUDIT_LOG
 
     def _arrow_schema(self) -> pa.Schema:
@@ -187,7 +190,7 @@ class PaimonDataSource(DataSource):
         except UsageError:
             # Spark does not say which kind of read it is, and a stream can begin at a snapshot that
             # is still to come.
-            return stream_schema(self._table, row_kind=self._row_kind)
+            return stream_schema(self._table, shows_row_kinds=self._shows_row_kinds)
 
     def _comments(self) -> Mapping[str, str]:
         fields = () if self._system else self._table.schema.fields

@@ -58,8 +58,8 @@ class StreamReader(DataSourceStreamReader):
     """A reader of some columns of a table's stream.
 
     Args:
-        row_kind: the column ``rowkind`` is among them, and rows of all kinds; else only rows that
-            were added.
+        shows_row_kinds: the column ``rowkind`` is among them, and rows of all kinds; else only rows
+            that were added.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class StreamReader(DataSourceStreamReader):
         offsets: StreamOffsets,
         columns: list[str],
         *,
-        row_kind: bool,
+        shows_row_kinds: bool,
         min_rows: MinimumRows | None,
     ) -> None:
         self._offsets = offsets
         self._columns = columns
-        self._row_kind = row_kind
+        self._shows_row_kinds = shows_row_kinds
         self._min_rows = min_rows
         self._begin: Offset | None = None
         self._last_end: Offset | None = None
@@ -124,7 +124,7 @@ class StreamReader(DataSourceStreamReader):
         names = tuple(name for name in self._columns if name != ROW_KIND)
         with storage_errors(table.location):
             for batch in StreamRead(table, names).read(partition.value):
-                if self._row_kind:
+                if self._shows_row_kinds:
                     yield spark_batch(batch, self._columns)
                     continue
                 added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED)
@@ -156,7 +156,7 @@ class StreamReader(DataSourceStreamReader):
 
 
 def stream_reader(
-    table: FileStoreTable, columns: list[str], options: SourceOptions, *, row_kind: bool
+    table: FileStoreTable, columns: list[str], options: SourceOptions, *, shows_row_kinds: bool
 ) -> StreamReader:
     """Return the reader that the options ask for.
 
@@ -178,7 +178,7 @@ def stream_reader(
     delay_ms = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
     min_rows = None if rows is None or delay_ms is None else MinimumRows(rows, delay_ms / 1000)
     offsets = stream_offsets(_with_options(table, options.of_table()), limits)
-    return StreamReader(offsets, columns, row_kind=row_kind, min_rows=min_rows)
+    return StreamReader(offsets, columns, shows_row_kinds=shows_row_kinds, min_rows=min_rows)
 
 
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
@@ -191,7 +191,7 @@ def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStor
     return table.with_options(options)
 
 
-def stream_schema(table: FileStoreTable, *, row_kind: bool) -> pa.Schema:
+def stream_schema(table: FileStoreTable, *, shows_row_kinds: bool) -> pa.Schema:
     """Arrow schema of a stream."""
     schema = StreamRead(table).schema
-    return schema if row_kind else schema.remove(0)
+    return schema if shows_row_kinds else schema.remove(0)

@@ -104,7 +104,9 @@ class VersionScan:
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self.row_table.schema(SplitRead(self.table, row_kind=self.row_table.row_kind).schema)
+        return self.row_table.schema(
+            SplitRead(self.table, shows_row_kinds=self.row_table.shows_row_kinds).schema
+        )
 
     def with_filter(self, row_filter: RowFilter) -> TableScan | None:
         """See `TableScan.with_filter`. It also skips manifests, files and row groups."""
@@ -131,8 +133,8 @@ class VersionScan:
         return self.table, self.snapshot or self.table.snapshots.latest()
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
-        row_kind = self.row_table.row_kind
-        return SplitRead(self.table, _table_columns(columns), self.row_filter, row_kind)
+        shows_row_kinds = self.row_table.shows_row_kinds
+        return SplitRead(self.table, _table_columns(columns), self.row_filter, shows_row_kinds)
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,13 @@ class ChangesScan:
     table: FileStoreTable
     choice: VersionBounds | TimeBounds
     mode: str
-    row_kind: bool
+    shows_row_kinds: bool
     row_filter: RowFilter | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return IncrementalRead(self.table, row_kind=self.row_kind).schema
+        return IncrementalRead(self.table, shows_row_kinds=self.shows_row_kinds).schema
 
     def with_filter(self, row_filter: RowFilter) -> TableScan:
         """See `TableScan.with_filter`. It also skips files and row groups."""
@@ -161,7 +163,9 @@ class ChangesScan:
             changes = between(self.table, *_bounds(self.table, self.choice), mode)
         else:
             changes = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
-        read = IncrementalRead(self.table, _table_columns(columns), self.row_filter, self.row_kind)
+        read = IncrementalRead(
+            self.table, _table_columns(columns), self.row_filter, self.shows_row_kinds
+        )
         streams = read.streams(changes, mode)
         starts = range(0, len(streams), _STREAMS_OF_A_PART)
         return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
@@ -220,7 +224,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
             "read.protect protects one version, and this read has no single version",
             fix="leave it out; tags protect both ends of a range",
         )
-    row_kind = options[READ_CHANGELOG] or system == AUDIT_LOG
+    shows_row_kinds = options[READ_CHANGELOG] or system == AUDIT_LOG
     if isinstance(choice, VersionBounds | TimeBounds):
         if system not in ("", AUDIT_LOG):
             raise UsageError(
@@ -228,13 +232,13 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
                 fix="leave out incremental-between, or read audit_log",
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
-        return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
+        return ChangesScan(table.with_options(options.of_table()), choice, mode, shows_row_kinds)
     versioned, snapshot = _version_of(table, choice)
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
     store = versioned.with_options(options.of_table())
     row_table = ROW_TABLES.get(system, ROWS)
-    row_table = replace(row_table, row_kind=row_table.row_kind or row_kind)
+    row_table = replace(row_table, shows_row_kinds=row_table.shows_row_kinds or shows_row_kinds)
     return VersionScan(store, snapshot, row_table, retained_ms=retained_ms)
 
 

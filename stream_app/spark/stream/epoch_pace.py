@@ -19,7 +19,7 @@ _FIRST_S = 5.0
 """The first epochs of a run, of which nothing is known; the default of ``stream.trigger``."""
 _GROWTH = 2.0
 """The most by which epochs get longer at a time: a longer one takes more than was measured."""
-_LEAST = 0.25
+_INTERVAL_SHARE_MIN = 0.25
 """The shortest epochs, as a part of the freshness. Else waits for compactions would make epochs
 shorter, whose flushes need more compactions."""
 _EPOCHS_KEPT = 16
@@ -44,51 +44,51 @@ class ChosenPace:
     """The chosen length of epochs, in seconds, and the reason.
 
     Attributes:
-        freshness: age that rows may have when readers see them.
-        interval: time between the starts of two epochs.
+        freshness_s: age that rows may have when readers see them.
+        interval_s: time between the starts of two epochs.
         epochs: number of the last epochs that are known.
-        slowest: what the slowest of them took.
+        slowest_s: what the slowest of them took.
     """
 
-    freshness: float
-    interval: float
+    freshness_s: float
+    interval_s: float
     epochs: int = 0
-    slowest: float = 0.0
+    slowest_s: float = 0.0
 
     @property
     def keeps_freshness(self) -> bool:
         """Whether rows stay as fresh as stated if epochs become no slower."""
-        return self.interval + self.slowest <= self.freshness + 1e-6
+        return self.interval_s + self.slowest_s <= self.freshness_s + 1e-6
 
     def text(self) -> str:
         """Return the choice, with its reason."""
         keeps = "keep" if self.keeps_freshness else "do not keep"
-        slowest_text = f"the slowest of the last {self.epochs} took {self.slowest:.1f} s"
+        slowest_text = f"the slowest of the last {self.epochs} took {self.slowest_s:.1f} s"
         return (
-            f"epochs of {self.interval:.1f} s {keeps} rows fresher than {self.freshness:g} s: "
+            f"epochs of {self.interval_s:.1f} s {keeps} rows fresher than {self.freshness_s:g} s: "
             f"{slowest_text if self.epochs else 'none is known yet'}"
         )
 
 
-def chosen_pace(freshness: float, epochs: Sequence[PastEpochTimes]) -> ChosenPace:
+def chosen_pace(freshness_s: float, epochs: Sequence[PastEpochTimes]) -> ChosenPace:
     """Return the longest epochs that keep rows fresh.
 
     An epoch that covers more time than all known ones is expected to take longer in proportion.
 
     Args:
-        freshness: seconds.
+        freshness_s: seconds.
         epochs: the last epochs of this run.
     """
     if not epochs:
-        return ChosenPace(freshness, min(_FIRST_S, freshness / 2))
-    slowest, longest = max(epoch.took for epoch in epochs), max(epoch.covers for epoch in epochs)
-    interval = freshness - slowest
-    if interval > longest:
-        interval = freshness * longest / (longest + slowest)
+        return ChosenPace(freshness_s, min(_FIRST_S, freshness_s / 2))
+    slowest_s, longest = max(epoch.took for epoch in epochs), max(epoch.covers for epoch in epochs)
+    interval_s = freshness_s - slowest_s
+    if interval_s > longest:
+        interval_s = freshness_s * longest / (longest + slowest_s)
     # Behind short epochs, such as those of a backlog, the first length is known to be harmless.
-    most = _GROWTH * max(longest, min(_FIRST_S, freshness / 2))
-    interval = max(min(interval, most), _LEAST * freshness)
-    return ChosenPace(freshness, interval, len(epochs), slowest)
+    most = _GROWTH * max(longest, min(_FIRST_S, freshness_s / 2))
+    interval_s = max(min(interval_s, most), _INTERVAL_SHARE_MIN * freshness_s)
+    return ChosenPace(freshness_s, interval_s, len(epochs), slowest_s)
 
 
 class Pace(Protocol):
@@ -155,10 +155,10 @@ class FreshPace:
     """Implements `Pace` by a stated freshness, with epochs as long as it allows.
 
     Attributes:
-        freshness: seconds that rows may be old when readers see them.
+        freshness_s: seconds that rows may be old when readers see them.
     """
 
-    freshness: float
+    freshness_s: float
     clock: Clock
     _chosen: ChosenPace = field(init=False)
     _shown: float = field(init=False, default=0.0)
@@ -167,7 +167,7 @@ class FreshPace:
     _epochs: tuple[PastEpochTimes, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        self._chosen = chosen_pace(self.freshness, ())
+        self._chosen = chosen_pace(self.freshness_s, ())
 
     def note_poll(self, now: float) -> None:
         """See `Pace.note_poll`."""
@@ -189,11 +189,11 @@ class FreshPace:
 
     def pause(self, *, is_full: bool) -> float:
         """See `Pace.pause`."""
-        self._chosen = chosen_pace(self.freshness, self._epochs)
-        if abs(self._chosen.interval - self._shown) > _SHOWN_CHANGE * self._shown:
-            self._shown = self._chosen.interval
+        self._chosen = chosen_pace(self.freshness_s, self._epochs)
+        if abs(self._chosen.interval_s - self._shown) > _SHOWN_CHANGE * self._shown:
+            self._shown = self._chosen.interval_s
             _LOG.info("freshness: %s", self._chosen.text())
-        return 0.0 if is_full else self._chosen.interval
+        return 0.0 if is_full else self._chosen.interval_s
 
     def text(self) -> str:
         """See `Pace.text`."""

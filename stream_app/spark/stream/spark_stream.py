@@ -20,8 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import messages_behind
+from stream_app.spark.driver.session import spark_log_hint
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.session import spark_log_hint
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.task_errors import readable_error
 

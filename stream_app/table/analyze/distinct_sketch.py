@@ -40,7 +40,7 @@ class DistinctSketch:
         """Add values, none of which may be null."""
         if pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 counts as 0.0
-        new = _hashed(values.unique(), self.data_type)
+        new = _hash(values.unique(), self.data_type)
         if len(self.hashes) == HASHES_MAX:
             new = new[new < self.hashes[-1]]
         self.hashes = np.unique(np.concatenate([self.hashes, new]))[:HASHES_MAX]
@@ -52,7 +52,7 @@ class DistinctSketch:
         return round((HASHES_MAX - 1) * _HASHES / float(self.hashes[-1]))
 
 
-def _hashed(values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
+def _hash(values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
     """Hash to 64 bits, by joining two Murmur hashes of 32 bits with the salts 0 and 1."""
     high, low = (
         hash_columns([pa.repeat(pa.scalar(salt, pa.int32()), len(values)), values],

@@ -126,7 +126,7 @@ class PaimonDatabase:
         with storage_errors(self.folder):
             snapshots = self._files.all()
             earliest = {
-                name: self._earliest(name)
+                name: self._earliest_snapshot(name)
                 for name in {name for snapshot in snapshots for name in snapshot.tables}
             }
         return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest)]
@@ -161,7 +161,7 @@ class PaimonDatabase:
             fix="a snapshot has all transactions up to its own: choose the next later one",
         )
 
-    def _earliest(self, name: str) -> int | None:
+    def _earliest_snapshot(self, name: str) -> int | None:
         options = self.file_io_options
         try:
             table = open_table(f"{self.folder}/{name}", file_io_options=options)

@@ -165,7 +165,10 @@ class PaimonTable(ChangeableTable):
         mode = scan_mode_of(scan_mode)
         version_range = chosen_range(self.table, between, between_timestamps, mode)
         read = IncrementalRead(
-            self.table, chosen_columns(columns), _filter(where, self.table), row_kind=row_kind
+            self.table,
+            chosen_columns(columns),
+            _filter(where, self.table),
+            shows_row_kinds=row_kind,
         )
         streams = read.streams(version_range, mode)
         schema = shown_schema(self.table.schema.fields, read.schema)
@@ -338,7 +341,7 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
 
 
 def _shown_rows(row_table: RowTable, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    read = SplitRead(table, row_kind=row_table.row_kind)
+    read = SplitRead(table, shows_row_kinds=row_table.shows_row_kinds)
     scan = SplitScan(table, least_level=row_table.least_level(table))
     streams = [partial(read.read, split) for split in scan.splits(snapshot)]
     batches = map(row_table.batch, interleaved(streams, reading_threads(None, None)))

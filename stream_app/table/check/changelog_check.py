@@ -99,7 +99,7 @@ class ChangelogCheck:
         if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
             read = changed_files(self._table.key_of, [*files.base, *files.changes], files.last)
         last = [file for file in files.last if file in read]
-        rows = merged_rows(self._table, self._live(self.replay.last, files.bucket), last)
+        rows = merged_rows(self._table, self._file_reader(self.replay.last, files.bucket), last)
         return compare_rows(
             self._table,
             self._as_recorded(self._replay_changes(files, read)),
@@ -147,7 +147,7 @@ class ChangelogCheck:
         # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
             self._table,
-            self._live(self.replay.base, files.bucket),
+            self._file_reader(self.replay.base, files.bucket),
             [file for file in files.base if file in read],
             keep_deletes=True,
         )
@@ -168,7 +168,7 @@ class ChangelogCheck:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
 
-    def _live(self, version: Snapshot | None, bucket: BucketId) -> KeyValueFileReader:
+    def _file_reader(self, version: Snapshot | None, bucket: BucketId) -> KeyValueFileReader:
         files = self._table.bucket_files(*bucket)
         if version is None or not self._table.merges_by_vectors:
             return files

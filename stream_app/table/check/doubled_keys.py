@@ -54,7 +54,7 @@ from stream_app.table.versions.index_manifests import index_manifest
 
 PART_ROWS = 1 << 20
 """Rows whose keys are compared at a time."""
-_MOST_PARTS = 256
+_PARTS_MAX = 256
 """The most parts of the keys, because each part is an open file."""
 
 
@@ -120,7 +120,7 @@ def _parts_by_key(
         for entry in FileStoreScan(table).live(snapshot)
     ]
     rows = sum(file.entry.file.row_count for file in files)
-    parts = min(rows // part_rows + 1, _MOST_PARTS)
+    parts = min(rows // part_rows + 1, _PARTS_MAX)
     rule = replace(rule, shares=parts, fills_buckets=True)
     reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:

@@ -112,7 +112,7 @@ class MetadataCheck:
         snapshot = version.snapshot
         if snapshot is None:
             self._live = None
-            yield _unreadable(version)
+            yield _unreadable_version(version)
             return
         if (schema_id := snapshot.schema_id) not in self._presence.schemas():
             yield Finding(
@@ -317,7 +317,7 @@ def _delta_finding(entry: ManifestEntry, where: str) -> Finding:
     )
 
 
-def _unreadable(version: NamedVersion) -> Finding:
+def _unreadable_version(version: NamedVersion) -> Finding:
     return Finding(
         kind=FindingKind.SNAPSHOTS,
         problem=version.problem,

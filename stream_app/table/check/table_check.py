@@ -177,14 +177,14 @@ class TableCheck:
             return
         damaged = {finding.where for finding in metadata_findings if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
-        seen = damaged | looked_into
-        files = [file for file in metadata.files.values() if file.path not in seen]
+        reported = damaged | looked_into
+        files = [file for file in metadata.files.values() if file.path not in reported]
         for done, file in enumerate(files):
             self.progress("files", done, len(files))
             yield from rows.file(file)
         self.progress("files", len(files), len(files))
         for path, (entry, snapshot) in metadata.vectors.items():
-            if path not in seen and entry.holds_deletion_vectors:
+            if path not in reported and entry.holds_deletion_vectors:
                 yield from rows.vectors(path, entry, snapshot)
         if table.kind.indexes_hashes:
             yield from rows.unless_unsupported("index of keys", hash_index_findings(table))

@@ -66,7 +66,7 @@ def _describe_partition(table: FileStoreTable, partition: bytes) -> CatalogParti
     return CatalogPartition(tuple(table.paths.partition_spec(partition).values()), folder)
 
 
-_IDLE_WAIT_S, _MOST_IDLE_WAIT_S = 10.0, 600.0
+_IDLE_WAIT_S, _IDLE_WAIT_MAX_S = 10.0, 600.0
 """Waits between two looks of an idle job: the first, which doubles, and the longest."""
 _NEXT_COMMIT = "remove the cause, which the log names; the job then catches up"
 
@@ -112,7 +112,7 @@ class CommitCallbacks:
     def while_idle(self) -> None:
         """Catch up at intervals, however often it is called."""
         if self.table.clock.steady_seconds() - self._caught_up_at >= self._wait_s:
-            self._wait_s = min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
+            self._wait_s = min(2 * self._wait_s, _IDLE_WAIT_MAX_S)
             self.catch_up()
 
     @property

@@ -27,7 +27,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.options.option import Option
 from stream_app.planning.compact.compaction_policy import (
-    LEAST_FRESHNESS,
+    FRESHNESS_MIN,
     BucketSizes,
     FixedRules,
     PolicyChoice,
@@ -161,7 +161,7 @@ class AutoPolicy:
         is_set = self._is_set(NUM_SORTED_RUN_STOP_TRIGGER)
         if is_set or self._is_set(NUM_SORTED_RUN_COMPACTION_TRIGGER):
             return options.stop_trigger
-        return max(LEAST_FRESHNESS, self.bounds.freshness)
+        return max(FRESHNESS_MIN, self.bounds.freshness)
 
     def _is_set(self, option: Option[Any]) -> bool:
         return any(key in self.table.options.raw for key in (option.key, *option.older_keys))

@@ -90,7 +90,7 @@ class CompactionChoice:
             for partition, stamp in newest.items()
             if (self.idle_ms is None or now - stamp >= self.idle_ms)
             and self.is_named(table, partition)
-            and self._passes(table, partition)
+            and self._is_chosen(table, partition)
         }
         return {bucket for bucket in all_buckets if bucket[0] in partitions}
 
@@ -115,7 +115,7 @@ class CompactionChoice:
             for texts in self.partitions
         )
 
-    def _passes(self, table: FileStoreTable, partition: bytes) -> bool:
+    def _is_chosen(self, table: FileStoreTable, partition: bytes) -> bool:
         if self.where is None:
             return True
         row_type = table.schema.partition_type

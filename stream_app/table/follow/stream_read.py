@@ -59,4 +59,4 @@ class StreamRead:
 
     @property
     def _changes(self) -> IncrementalRead:
-        return IncrementalRead(self.table, self.columns, self.row_filter, row_kind=True)
+        return IncrementalRead(self.table, self.columns, self.row_filter, shows_row_kinds=True)

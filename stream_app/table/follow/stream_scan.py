@@ -107,12 +107,12 @@ class StreamScan:
             case StartMode.LATEST:
                 return StreamPosition(snapshot_id=latest + 1)
             case StartMode.LATEST_FULL:
-                return self._full(latest)
+                return self._full_position(latest)
             case StartMode.COMPACTED_FULL:
-                return self._full(self._compacted(earliest, latest))
+                return self._full_position(self._newest_full_compaction(earliest, latest))
             case StartMode.FROM_TIMESTAMP:
                 assert start.timestamp_ms is not None
-                return StreamPosition(snapshot_id=self._at(start.timestamp_ms))
+                return StreamPosition(snapshot_id=self._first_snapshot_since(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
                 first = earliest_changes(self.table) or earliest
@@ -125,7 +125,7 @@ class StreamScan:
                         where=self.table.location,
                         fix="give an earlier one",
                     )
-                return self._full(max(start.snapshot_id, earliest))
+                return self._full_position(max(start.snapshot_id, earliest))
 
     def step(self, begin: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
         """Return the splits to read from a position on.
@@ -182,10 +182,10 @@ class StreamScan:
             level = least_full_level(self.table.options.producer, self.table.options.num_levels)
             scan = SplitScan(self.table, self.row_filter, least_level=level)
             rows = [_split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)]
-            return rows + self._raw_splits(self._postponed(snapshot), snapshot)
+            return rows + self._raw_splits(self._postponed_entries(snapshot), snapshot)
         return self._raw_splits(self._changes(snapshot), snapshot)
 
-    def _postponed(self, snapshot: Snapshot) -> list[ManifestEntry]:
+    def _postponed_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """Return the ``bucket-postpone`` files that an initial read must include.
 
         With a changelog it includes none, because a later snapshot has these rows as changes.
@@ -233,10 +233,10 @@ class StreamScan:
             return [tuple(files)]
         return [group.files for group in SplitScan(self.table).groups(files)]
 
-    def _full(self, snapshot_id: int) -> StreamPosition:
+    def _full_position(self, snapshot_id: int) -> StreamPosition:
         return StreamPosition(snapshot_id=snapshot_id, is_full=True)
 
-    def _compacted(self, earliest: int, latest: int) -> int:
+    def _newest_full_compaction(self, earliest: int, latest: int) -> int:
         commits = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
         if self.table.options.producer.by_full_compaction and commits is None:
             commits = 1
@@ -249,7 +249,7 @@ class StreamScan:
                 return snapshot.snapshot_id
         return latest
 
-    def _at(self, time_ms: int) -> int:
+    def _first_snapshot_since(self, time_ms: int) -> int:
         """Return the number of the first snapshot that is not older than a time."""
         earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
         assert earliest is not None

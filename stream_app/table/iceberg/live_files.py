@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.format.iceberg.data_files import iceberg_file
+from stream_app.format.iceberg.iceberg_file import iceberg_file
 from stream_app.model.iceberg_metadata import IcebergFile
 from stream_app.planning.iceberg.visible_files import VisibleChanges
 from stream_app.table.file_store_table import FileStoreTable

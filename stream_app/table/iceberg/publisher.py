@@ -191,7 +191,7 @@ class IcebergPublisher:
 
     def _try(self, snapshot: Snapshot) -> bool:
         """Try `bring_up_to` once; False if another writer published the next version first."""
-        base, following = self._newest(), None
+        base, following = self._newest_metadata(), None
         if base is not None and self._is_of_table(base) and self._updates.is_there(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
@@ -221,7 +221,7 @@ class IcebergPublisher:
         if dropped and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
-    def _newest(self) -> IcebergMetadata | None:
+    def _newest_metadata(self) -> IcebergMetadata | None:
         version = self.files.newest_version()
         if self._published is not None and self._published.version == version:
             return self._published

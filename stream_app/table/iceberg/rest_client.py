@@ -70,7 +70,7 @@ class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
             raise NoAccessError(
                 "requests to the Iceberg catalog cannot be signed: there are no keys of AWS, or "
                 "no region",
-                where=_shown(self.uri),
+                where=_without_login(self.uri),
                 fix="give the driver keys of AWS (AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
                 f"AWS_SECRET_ACCESS_KEY), and set {REST_PREFIX}{_REGION}",
             )
@@ -114,7 +114,7 @@ def open_rest_catalog(settings: Mapping[str, str]) -> Catalog:
     except ImportError as error:
         raise UnsupportedTableError(
             f"a library that talks to the Iceberg catalog is not installed ({error})",
-            where=_shown(settings[_URI]),
+            where=_without_login(settings[_URI]),
             fix=install_command("iceberg"),
         ) from error
 
@@ -130,7 +130,7 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
         NoAccessError: the catalog refuses the login, or the login lacks a right.
         StreamAppError: the catalog refuses something else, or does not answer.
     """
-    where = f"{table} of {_shown(settings[_URI])}"
+    where = f"{table} of {_without_login(settings[_URI])}"
     try:
         yield
     except (UnauthorizedError, AuthorizationExpiredError, OAuthError) as error:
@@ -164,6 +164,6 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
         ) from error
 
 
-def _shown(uri: str) -> str:
+def _without_login(uri: str) -> str:
     """Return an address without its user and password."""
     return re.sub(r"//[^/@]*@", "//", uri)

@@ -177,7 +177,7 @@ class RestCatalogTable:
 
     def _possible_tags(self, published: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
         """Return the tags whose snapshots the catalog has or receives; log the others once."""
-        common = _common(published, metadata)
+        common = _common_snapshots(published, metadata)
         gets = {
             snapshot.snapshot_id
             for snapshot in metadata.snapshots
@@ -201,7 +201,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalo
     return RestCatalogTable(table, files.folder)
 
 
-def _common(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
+def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
     """Return snapshots that both sides have; after a rollback a number may mean another one."""
     lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in metadata.snapshots}
     return {
@@ -242,7 +242,7 @@ def _updates(
         snapshot["snapshot-id"]: snapshot
         for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
     }
-    same = _common(published, metadata)
+    same = _common_snapshots(published, metadata)
     # Removals come first: after a rollback another snapshot may have the removed number.
     removed = [
         snapshot.snapshot_id for snapshot in published.snapshots if snapshot.snapshot_id not in same

@@ -249,12 +249,16 @@ class KeyIndexState(BucketState):
         if known_id is None:
             return None
         newest = known_id if latest is None else latest.snapshot_id
-        seen = newest + 1
+        oldest_read = newest + 1
         for snapshot in self.table.snapshots.backwards(begin=newest, down_to=known_id + 1):
             if snapshot.commit_kind not in _MOVES_NOTHING:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
-            seen = snapshot.snapshot_id
-        return None if seen == known_id + 1 else f"a snapshot before {seen}, which has expired,"
+            oldest_read = snapshot.snapshot_id
+        return (
+            None
+            if oldest_read == known_id + 1
+            else f"a snapshot before {oldest_read}, which has expired,"
+        )
 
 
 _EPOCHS_KEPT = 4

@@ -97,7 +97,8 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
         return
     problem = (
         f"{_count(begin, repeated)} records of {', '.join(sorted(repeated))} that the job is about "
-        f"to read are in the table already, from a job with another checkpoint; {_twice(schema)}"
+        "to read are in the table already, from a job with another checkpoint; "
+        f"{_effect_of_repeats(schema)}"
     )
     if not takes_repeats and (schema.merge_rules.counting_columns or not schema.kind.merges_by_key):
         raise CheckpointError(
@@ -119,7 +120,7 @@ def _count(begin: Offsets, repeated: Offsets) -> int:
     )
 
 
-def _twice(schema: TableSchema) -> str:
+def _effect_of_repeats(schema: TableSchema) -> str:
     if not schema.kind.merges_by_key:
         return "without a primary key each row would be there twice"
     if counting := schema.merge_rules.counting_columns:

@@ -196,7 +196,7 @@ class TableJob:
         check_same_end(self.committer.state, epoch, source_end)
         return True
 
-    def follow_and_wait(self) -> int:
+    def prepare_epoch(self) -> int:
         """Take the newest schema, tag ended periods, then call `StreamTableCommit.follow_and_wait`.
 
         Raises:

@@ -45,7 +45,7 @@ _IDLE_WAIT_S = 10.0
 
 So a task that becomes due at some time after the last commit runs before twice that time.
 """
-_MOST_IDLE_WAIT_S = 600.0
+_IDLE_WAIT_MAX_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ class TableMaintenance:
         self.before_rows()
         if now - self._looked_at >= self._wait_s:
             did_work = self._upkeep()
-            self._wait_s = _IDLE_WAIT_S if did_work else min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
+            self._wait_s = _IDLE_WAIT_S if did_work else min(2 * self._wait_s, _IDLE_WAIT_MAX_S)
 
     def metrics(self) -> MaintenanceMetrics:
         """Return the counts since the job began."""
@@ -285,7 +285,7 @@ def _expire_snapshots(
     expiry = snapshots.plan(config)
     snapshots.execute(expiry)
     if expiry.announcement is not None:
-        yield _expired("snapshots", expiry)
+        yield _expiry_metrics("snapshots", expiry)
 
 
 def _expire_changelogs(
@@ -294,10 +294,10 @@ def _expire_changelogs(
     expiry = changelogs.plan(config)
     changelogs.execute(expiry)
     if expiry.numbers:
-        yield _expired("changelogs", expiry)
+        yield _expiry_metrics("changelogs", expiry)
 
 
-def _expired(versions: str, expiry: Expiry) -> MaintenanceMetrics:
+def _expiry_metrics(versions: str, expiry: Expiry) -> MaintenanceMetrics:
     first, last = expiry.numbers[0], expiry.numbers[-1]
     count, size = expiry.files.count, expiry.files.byte_count
     _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)

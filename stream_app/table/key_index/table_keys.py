@@ -70,7 +70,7 @@ class TableKeys:
 
     def no_keys(self) -> pa.RecordBatch:
         """Return an empty batch of `keys_schema`."""
-        columns = [pa.array([], kind) for kind in self.keys_schema.types]
+        columns = [pa.array([], data_type) for data_type in self.keys_schema.types]
         return pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
 
     def with_hashes(self, columns: pa.RecordBatch) -> Keys:

@@ -47,7 +47,7 @@ class IncrementalRead(RowChoice):
 
     Attributes:
         row_filter: a condition that also tests deletes and old rows of updates.
-        row_kind: whether to show row kinds. Otherwise -U and -D rows, which could not be
+        shows_row_kinds: whether to show row kinds. Otherwise -U and -D rows, which could not be
             distinguished, are omitted.
     """
 
@@ -199,12 +199,14 @@ class IncrementalRead(RowChoice):
     def _bucket(
         self, bucket: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
-        for batch in DiffRead(self.table, keep_deletes=self.row_kind).read(bucket, before, after):
+        for batch in DiffRead(self.table, keep_deletes=self.shows_row_kinds).read(
+            bucket, before, after
+        ):
             yield from self._choose(batch)
 
     def _choose(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the requested rows and columns of a batch, unless no row matches."""
-        if VALUE_KIND in batch.schema.names and not self.row_kind:
+        if VALUE_KIND in batch.schema.names and not self.shows_row_kinds:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = rows_at(batch, np.flatnonzero(~are_retracts(kinds))) if kinds.any() else batch
         matching_rows = self.select(batch)

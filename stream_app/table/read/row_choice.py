@@ -33,7 +33,7 @@ class RowChoice:
         columns: names and functions of columns, such as ``array_contains(tags, 'x')``, in the order
             of the result; None: all columns.
         row_filter: the condition on rows, which may use other columns than `columns`.
-        row_kind: whether to prepend the column ``rowkind``.
+        shows_row_kinds: whether to prepend the column ``rowkind``.
         calls: the functions among `columns`, by their text.
 
     Raises:
@@ -44,7 +44,7 @@ class RowChoice:
     table: FileStoreTable
     columns: tuple[str, ...] | None = None
     row_filter: RowFilter | None = None
-    row_kind: bool = False
+    shows_row_kinds: bool = False
     calls: Mapping[str, Call] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class RowChoice:
         schema = arrow_schema(
             RowType(tuple(self.calls.get(name) or fields.field(name) for name in names))
         )
-        return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
+        return pa.schema([ROW_KIND_FIELD, *schema]) if self.shows_row_kinds else schema
 
     @property
     def needed_columns(self) -> frozenset[str]:
@@ -93,7 +93,7 @@ class RowChoice:
             batch = batch.filter(self.row_filter.expression)
         names = self.table.schema.fields.names if self.columns is None else self.columns
         columns = [self._values(batch, name) for name in names]
-        if self.row_kind:
+        if self.shows_row_kinds:
             columns.insert(0, kind_texts(batch))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

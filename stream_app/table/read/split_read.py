@@ -46,8 +46,8 @@ class SplitRead(RowChoice):
     """A reader of a table's columns. The condition tests only the newest row of each key.
 
     Attributes:
-        row_kind: whether to show row kinds, and deletes that no compaction has removed, as Paimon's
-            audit log does.
+        shows_row_kinds: whether to show row kinds, and deletes that no compaction has removed, as
+            Paimon's audit log does.
         watch: receives each batch before the condition; its error ends the read.
     """
 
@@ -79,10 +79,10 @@ class SplitRead(RowChoice):
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
         if self.table.schema.joins_files:
             for group in row_groups(split.files):
-                if len(group.files) > 1 or [*self._matching_files(split, group.files)]:
+                if len(group.files) > 1 or [*self._files_matching_indexes(split, group.files)]:
                     yield from RowGroupReader(rows).read(group)
             return
-        for file in self._matching_files(split, split.files):
+        for file in self._files_matching_indexes(split, split.files):
             yield from rows.read(file)
 
     def _read_merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
@@ -97,7 +97,7 @@ class SplitRead(RowChoice):
                 self.table.merges_by_vectors and are_merged_by_vectors(files)
             ):
                 raw = self._live_rows(split, vectors, raw_parts, system)
-                for file in self._matching_files(split, files):
+                for file in self._files_matching_indexes(split, files):
                     yield from raw.read(file)
                 continue
             merging = self._reader_of_wanted_keys(
@@ -105,9 +105,9 @@ class SplitRead(RowChoice):
             )
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
-                yield batch if self.row_kind else without_deletes(batch)
+                yield batch if self.shows_row_kinds else without_deletes(batch)
 
-    def _matching_files(
+    def _files_matching_indexes(
         self, split: DataSplit, files: Iterable[DataFileMeta]
     ) -> Iterator[DataFileMeta]:
         """Yield the files in which a row may match, according to the index files beside them."""
@@ -137,7 +137,7 @@ class SplitRead(RowChoice):
         system = set()
         if self.table.schema.sequence_fields or not is_ordered_by_age(section):
             system.add(SEQUENCE_NUMBER)
-        if self.row_kind or any(file.may_have_deletes for file in section_files(section)):
+        if self.shows_row_kinds or any(file.may_have_deletes for file in section_files(section)):
             system.add(VALUE_KIND)
         return system
 

@@ -80,7 +80,7 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
             rows=sum(file.row_count for file in by_bucket[bucket]),
             bytes=sum(file.file_size for file in by_bucket[bucket]),
             files=len(by_bucket[bucket]),
-            updated_ms=_newest(file.creation_time_ms for file in by_bucket[bucket]),
+            updated_ms=_newest_time(file.creation_time_ms for file in by_bucket[bucket]),
         )
         for bucket in order
     ]
@@ -100,11 +100,11 @@ def _sum(parts: list[FilesSummary]) -> FilesSummary:
         rows=sum(part.rows for part in parts),
         bytes=sum(part.bytes for part in parts),
         files=sum(part.files for part in parts),
-        updated_ms=_newest(part.updated_ms for part in parts),
+        updated_ms=_newest_time(part.updated_ms for part in parts),
     )
 
 
-def _newest(times: Iterable[int | None]) -> int | None:
+def _newest_time(times: Iterable[int | None]) -> int | None:
     return max((time for time in times if time is not None), default=None)
 
 
@@ -295,11 +295,11 @@ class _FactTexts:
         return "/".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
 
     def _partition_texts(self, partition: bytes, null: str) -> list[str]:
-        types = [kind.as_nullable() for kind in self.table.schema.partition_type.types]
+        types = [data_type.as_nullable() for data_type in self.table.schema.partition_type.types]
         values = deserialize_row(partition, types)
         return [
-            null if value is None else value_text(value, kind, legacy_name=False)
-            for value, kind in zip(values, types, strict=True)
+            null if value is None else value_text(value, data_type, legacy_name=False)
+            for value, data_type in zip(values, types, strict=True)
         ]
 
     def path(self, entry: ManifestEntry) -> str:
@@ -314,7 +314,7 @@ class _FactTexts:
         if not types:
             return None
         values = zip(deserialize_row(key, types), types, strict=True)
-        return f"[{', '.join(_object_text(value, kind) for value, kind in values)}]"
+        return f"[{', '.join(_object_text(value, data_type) for value, data_type in values)}]"
 
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
         """Return null counts, minima and maxima of the current schema's columns, as texts."""
@@ -325,20 +325,20 @@ class _FactTexts:
         for column in self._columns:
             before = field_of_id.get(column.field_id)
             if before is None:
-                stats, kind = ColumnStats(None, None, file.row_count), column.data_type
+                stats, data_type = ColumnStats(None, None, file.row_count), column.data_type
             else:
-                stats, kind = by_name.get(before.name, UNKNOWN_STATS), before.data_type
+                stats, data_type = by_name.get(before.name, UNKNOWN_STATS), before.data_type
             counts.append(
                 f"{column.name}={'null' if stats.null_count is None else stats.null_count}"
             )
-            lows.append(f"{column.name}={_object_text(stats.minimum, kind)}")
-            highs.append(f"{column.name}={_object_text(stats.maximum, kind)}")
-        return _braced(counts), _braced(lows), _braced(highs)
+            lows.append(f"{column.name}={_object_text(stats.minimum, data_type)}")
+            highs.append(f"{column.name}={_object_text(stats.maximum, data_type)}")
+        return _in_braces(counts), _in_braces(lows), _in_braces(highs)
 
 
 def _object_text(value: object, data_type: DataType) -> str:
     return "null" if value is None else value_text(value, data_type, legacy_name=True)
 
 
-def _braced(parts: Iterable[str]) -> str:
+def _in_braces(parts: Iterable[str]) -> str:
     return "{" + ", ".join(parts) + "}"

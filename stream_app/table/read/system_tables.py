@@ -236,14 +236,14 @@ class RowTable:
     """The form in which a system table shows rows.
 
     Attributes:
-        row_kind: whether to prepend the column ``rowkind``, and to show deletes that no compaction
-            has removed.
+        shows_row_kinds: whether to prepend the column ``rowkind``, and to show deletes that no
+            compaction has removed.
         in_lists: whether each value is a list of one; an update in Paimon's streams has two.
         top_level: whether to show only rows that a full compaction has merged, which a read does
             not merge.
     """
 
-    row_kind: bool = False
+    shows_row_kinds: bool = False
     in_lists: bool = False
     top_level: bool = False
 
@@ -255,7 +255,7 @@ class RowTable:
 
     def schema(self, rows: pa.Schema) -> pa.Schema:
         """Return the system table's Arrow schema, given that of the rows."""
-        return pa.schema([self._shown(field) for field in rows])
+        return pa.schema([self._shown_field(field) for field in rows])
 
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the system table's form."""
@@ -270,7 +270,7 @@ class RowTable:
         arrays = [column.cast(field.type) for column, field in zip(arrays, schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _shown(self, field: pa.Field) -> pa.Field:
+    def _shown_field(self, field: pa.Field) -> pa.Field:
         if not self.in_lists or field.name == ROW_KIND:
             return field
         return pa.field(field.name, pa.list_(field.type))
@@ -278,8 +278,8 @@ class RowTable:
 
 ROWS = RowTable()
 ROW_TABLES = {
-    "audit_log": RowTable(row_kind=True),
-    "binlog": RowTable(row_kind=True, in_lists=True),
+    "audit_log": RowTable(shows_row_kinds=True),
+    "binlog": RowTable(shows_row_kinds=True, in_lists=True),
     "ro": RowTable(top_level=True),
 }
 """System tables that show rows, by name."""

@@ -37,7 +37,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 from stream_app.table.write.bucket_writer import BucketWriter, change_of
 
-_LEAST_BUFFER = 8 << 20
+_BUFFER_MIN = 8 << 20
 """Bytes of a bucket's write buffer, however many buckets share the table's."""
 
 
@@ -115,7 +115,7 @@ def _move_partition(
         count: the partition's number of buckets.
         first: a sequence number above all others.
     """
-    buffer = max(table.options[WRITE_BUFFER_SIZE] // count, _LEAST_BUFFER)
+    buffer = max(table.options[WRITE_BUFFER_SIZE] // count, _BUFFER_MIN)
     options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer} b"}
     writing = replace(table, schema=replace(table.schema, options=options))
     reader = table.bucket_files(partition, POSTPONED)

@@ -22,11 +22,11 @@ class TableRenaming:
 
     Attributes:
         renames: the renames of the source tables whose rows the table has.
-        seen, reaction, can_alias: as in `column_renames`.
+        sent_columns, reaction, can_alias: as in `column_renames`.
     """
 
     table: FileStoreTable
-    seen: Collection[str]
+    sent_columns: Collection[str]
     renames: Sequence[TableRenames]
     reaction: RenameReaction
     can_alias: bool
@@ -51,5 +51,5 @@ class TableRenaming:
 
     def _decide(self, schema: TableSchema) -> RenameDecision:
         return column_renames(
-            schema, self.seen, self.renames, self.reaction, can_alias=self.can_alias
+            schema, self.sent_columns, self.renames, self.reaction, can_alias=self.can_alias
         )

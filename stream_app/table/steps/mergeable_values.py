@@ -44,7 +44,7 @@ class MergeableValues:
         """See `Step`."""
         reasons: dict[int, str] = {}
         for aggregate in self.sets:
-            reasons |= _unreadable(aggregate, decoded.changes)
+            reasons |= _unreadable_values(aggregate, decoded.changes)
         for aggregate in self.divided:
             reasons |= _divided_by_zero(aggregate, decoded.changes)
         return decoded.quarantining(messages, reasons)
@@ -74,7 +74,7 @@ def _divides(aggregate: ColumnAggregate, schema: TableSchema) -> bool:
     return is_divided and not is_float and not options[IGNORE_DELETE]
 
 
-def _unreadable(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
+def _unreadable_values(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
     """Return the unreadable values by message, in a loop over values as in each merge."""
     column, function = aggregate.column, aggregate.function
     values = changes.rows.column(column).to_pylist()

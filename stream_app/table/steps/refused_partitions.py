@@ -62,9 +62,9 @@ def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
 
 def _reasons_too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
     """Return the reasons by message for partition values whose folders' names are too long."""
-    room = NAME_BYTES_MAX - len(partition_component(name, "").encode())
+    bytes_left = NAME_BYTES_MAX - len(partition_component(name, "").encode())
     longest = pc.max(pc.binary_length(column)).as_py()
-    if longest is None or longest * _ESCAPED_BYTES_MAX <= room:
+    if longest is None or longest * _ESCAPED_BYTES_MAX <= bytes_left:
         return {}
     # The loop is over partition values, of which there are few.
     refused = [

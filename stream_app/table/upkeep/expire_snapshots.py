@@ -140,7 +140,7 @@ class ExpireSnapshots:
             folder = self.table.tags.folder()
             tags = folder.tags
             try:
-                protected = self._protected(folder)
+                protected = self._protected_versions(folder)
                 files = self._files(config, versions, retained, protected)
                 announcement = _announcement(versions[0].snapshot_id, retained, protected)
             except CorruptFileError:
@@ -276,7 +276,7 @@ class ExpireSnapshots:
             return expiring
         return replace(expiring, end=needed, kept_by="the newest epoch of a job")
 
-    def _protected(self, folder: TagFolder) -> ProtectedVersions:
+    def _protected_versions(self, folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
         protected = protected_versions(self.table, folder.tags)
         tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), folder)

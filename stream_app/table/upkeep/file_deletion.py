@@ -196,7 +196,7 @@ class FilesToDelete:
     Attributes:
         lists: manifest lists and index manifests, which name other metadata.
         folders: the folders of buckets and partitions with deleted files, the inner ones first.
-        seen: names of metadata and index files that are already collected or retained.
+        settled_names: names of metadata and index files that are already collected or retained.
     """
 
     data: dict[str, int] = field(default_factory=dict)
@@ -206,11 +206,11 @@ class FilesToDelete:
     lists: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
     folders: dict[str, None] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    settled_names: set[str] = field(default_factory=set)
 
     def retain(self, names: Iterable[str]) -> None:
         """Never collect metadata and index files of these names."""
-        self.seen.update(names)
+        self.settled_names.update(names)
 
     @property
     def count(self) -> int:
@@ -326,9 +326,9 @@ class FileCollector:
                 self.files.folders[folder] = None
 
     def _is_new(self, name: str) -> bool:
-        if name in self.files.seen:
+        if name in self.files.settled_names:
             return False
-        self.files.seen.add(name)
+        self.files.settled_names.add(name)
         return True
 
 

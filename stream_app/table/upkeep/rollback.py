@@ -295,7 +295,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     needed = collector.keep_files_of_others(protected, needed_files_cache())
     needed.append(collector.reads.live_files(target))
     collector.keep_metadata_of([target])
-    readable = (_readable(table, number) for number in reversed(numbers.snapshots))
+    readable = (_readable_snapshot(table, number) for number in reversed(numbers.snapshots))
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
     changelogs = [
@@ -315,7 +315,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     return collector.files
 
 
-def _readable(table: FileStoreTable, number: int) -> Snapshot | None:
+def _readable_snapshot(table: FileStoreTable, number: int) -> Snapshot | None:
     """Read a snapshot to delete; None if it is damaged, and only its own file is deleted."""
     try:
         return table.snapshots.snapshot(number)

@@ -86,7 +86,7 @@ class TagUpkeep:
         if now_ms is None or rules is None:
             return False
         if not self._is_due_known or (self._due_ms is not None and now_ms >= self._due_ms):
-            self._next(rules)
+            self._next_snapshot(rules)
         return self._due_ms is not None and now_ms >= self._due_ms
 
     def run(self, *, makes_snapshots: bool = False) -> TagUpkeepReport:
@@ -139,7 +139,7 @@ class TagUpkeep:
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
-        begin, next_begin = self._next(rules)
+        begin, next_begin = self._next_snapshot(rules)
         latest = self.table.snapshots.latest()
         if now_ms is None or latest is None:
             return False
@@ -149,7 +149,7 @@ class TagUpkeep:
         newest = snapshot_time(self.table, latest) if is_untagged else None
         return lacks_snapshot(rules, next_begin, newest, now_ms)
 
-    def _next(self, rules: TagRules) -> tuple[int, int | None]:
+    def _next_snapshot(self, rules: TagRules) -> tuple[int, int | None]:
         """Return the number of the next snapshot to examine, and the begin of the next period."""
         begin, next_begin = first_snapshot(rules, self._tags(rules))
         self._is_due_known, self._due_ms = True, due_ms(rules, next_begin)
@@ -157,7 +157,7 @@ class TagUpkeep:
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
         """Create the tags of the periods that have ended, and return their names."""
-        begin, next_begin = self._next(rules)
+        begin, next_begin = self._next_snapshot(rules)
         snapshots = self._snapshots(max(begin, self._looked_at + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
         if times and all(time.time_ms is None for time in times) and not self._has_warned:

@@ -130,7 +130,9 @@ class FileStoreScan:
 
     def may_hold_partitions(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
         """Return whether a manifest may have entries of any of these partitions."""
-        types = tuple(kind.as_nullable() for kind in self.table.schema.partition_type.types)
+        types = tuple(
+            data_type.as_nullable() for data_type in self.table.schema.partition_type.types
+        )
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)
         # A null bound is unknown, or the column has only nulls.

@@ -124,7 +124,9 @@ class HiddenChangesOfBucket:
         count = sum(rows.num_rows for rows in added)
         merged = files_to_merge([entry.index_file.row_count for entry in files], count)
         older = [self._file(files[index]).rows for index in merged]
-        written = self._write(self._newest([*older, *added]), self._next_number + len(added) - 1)
+        written = self._write(
+            self._newest_changes([*older, *added]), self._next_number + len(added) - 1
+        )
         self._added = []
         self._entries = [
             *(entry for index, entry in enumerate(files) if index not in merged),
@@ -132,7 +134,7 @@ class HiddenChangesOfBucket:
         ]
         return (*(files[index].as_delete() for index in merged), *written)
 
-    def _newest(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def _newest_changes(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the newest change of each start, in order, without those that are too old."""
         rows = pa.concat_batches(parts)
         order, last = key_order(rows, self.table.layout())

@@ -65,8 +65,8 @@ class _Tables:
         """Check that each message decodes alike alone and beside the others."""
         parts = [_lines(self._format(), [value], key) for value in values]
         alone = [
-            f"{at} {line.split(' ', 1)[1]}"
-            for at, lines in enumerate(parts)
+            f"{index} {line.split(' ', 1)[1]}"
+            for index, lines in enumerate(parts)
             for line in lines
             if line[0].isdigit()
         ]
@@ -102,10 +102,10 @@ def _is_about_a_column(line: str) -> bool:
 def _columns_of(parts: list[list[str]]) -> Iterator[str]:
     """The lines about columns, added up over messages that were decoded alone."""
     seen: dict[str, list[int]] = {}
-    for at, lines in enumerate(parts):
+    for index, lines in enumerate(parts):
         for line in lines:
             if _is_about_a_column(line):
-                seen.setdefault(line.split(":")[0], []).append(at)
+                seen.setdefault(line.split(":")[0], []).append(index)
     for column, places in seen.items():
         yield f"{column}: {len(places)}, first {places[0]}"
 
@@ -120,13 +120,13 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
     decoded = decoder.decode(messages(*values, key=key))
     names = [name.replace("\0", "*") for name in decoded.changes.rows.schema.names[1:]]
     lines = [
-        f"{at} {kind} "
+        f"{position} {kind} "
         + " ".join(
             f"{name}={value!r}" for name, value in zip(names, row, strict=True) if value is not None
         )
-        for at, kind, *row in rows_of(decoded)
+        for position, kind, *row in rows_of(decoded)
     ]
-    lines += [f"{at} bad: {reason}" for at, reason in reasons_of(decoded).items()]
+    lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
     lines += [
         f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
         for (kind, name), sighting in sorted(

@@ -84,11 +84,13 @@ def _message(name: str, row: str, schema: str) -> str:
     return f'{{"schema":{envelope},"payload":{payload}}}'
 
 
-def _shown(decoded: DecodedBatch, at: int) -> str | None:
-    if at in reasons_of(decoded):
+def _shown(decoded: DecodedBatch, message_row: int) -> str | None:
+    if message_row in reasons_of(decoded):
         return None
     (place,) = [
-        n for n, position in enumerate(decoded.changes.message_index.tolist()) if position == at
+        n
+        for n, position in enumerate(decoded.changes.message_index.tolist())
+        if position == message_row
     ]
     column = decoded.changes.rows.column("v")
     if is_variant(column.type):

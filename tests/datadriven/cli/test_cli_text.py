@@ -67,11 +67,11 @@ def damaged(path: str) -> None:
 
 
 def order(kind: str, number: int, customer: Any, amount: Any, day: int = 1) -> tuple[str, Any]:
-    at = dt.datetime(2026, 1, day, 12, 0, number)  # noqa: DTZ001
+    time = dt.datetime(2026, 1, day, 12, 0, number)  # noqa: DTZ001
     value = None if amount is None else Decimal(amount)
     return kind, {
         "dt": f"2026-01-0{day}", "id": number, "customer": customer, "amount": value,
-        "updated_at": at,
+        "updated_at": time,
     }  # fmt: skip
 
 
@@ -83,12 +83,12 @@ def values(path: str) -> None:
         "t TIME(3), ltz TIMESTAMP_LTZ(6), ns TIMESTAMP(9)",
         ("k",),
     )
-    day, at = dt.date(1969, 12, 31), dt.time(1, 2, 3, 4000)
+    day, time = dt.date(1969, 12, 31), dt.time(1, 2, 3, 4000)
     ltz = dt.datetime(2026, 1, 1, 12, 0, tzinfo=dt.timezone(dt.timedelta(hours=2)))
     big = Decimal("1234567890123456789012345678.0123456789")
     rows: list[tuple[Any, ...]] = [
-        (1, "plain", b"\x00\xff", big, 0.1, 0.1, True, day, at, ltz, 1),
-        (2, "", b"", Decimal("1E-10"), float("nan"), float("-inf"), False, day, at, ltz, -1),
+        (1, "plain", b"\x00\xff", big, 0.1, 0.1, True, day, time, ltz, 1),
+        (2, "", b"", Decimal("1E-10"), float("nan"), float("-inf"), False, day, time, ltz, -1),
         (
             3,
             "a\nb\t\"q\" \\ 'x' \x1b[31m,;",
@@ -103,7 +103,7 @@ def values(path: str) -> None:
             0,
         ),
         (4, "NULL", None, None, None, None, None, None, None, None, None),
-        (5, None, b"", Decimal("-0.5"), 1.0, 5e-324, True, day, at, ltz, 10**18),
+        (5, None, b"", Decimal("-0.5"), 1.0, 5e-324, True, day, time, ltz, 10**18),
         (6, "東京 " + "long " * 20, None, None, 3.4e38, float("inf"), None, None, None, None, None),
     ]
     names = table.table.schema.fields.names

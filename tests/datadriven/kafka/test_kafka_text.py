@@ -139,7 +139,9 @@ def cut(case: Case) -> str:
         state = border.progress.partitions[topic, partition].state
         is_settled = state is PartitionState.SETTLED
         lines.append(f"{topic}/{partition} {end}" + f" {state}" * (not is_settled))
-    lines += [f"{name} at {at.transaction}" for name, at in border.progress.positions.items()]
+    lines += [
+        f"{name} at {position.transaction}" for name, position in border.progress.positions.items()
+    ]
     lines += ["no newer transaction"] * (not border.advances)
     lines += [f"open: {place}" for place in decided.open_transactions]
     lines += ["a whole one waits behind"] * decided.is_overtaken
@@ -152,8 +154,8 @@ def cut(case: Case) -> str:
 def top(case: Case) -> str:
     """Lines CONNECTOR POSITION; argument topic=NAME: what its new changes lie behind."""
     newest = {
-        name: NewestTransaction(SourcePosition(at, 0), (int(at), 0, 0))
-        for name, at in map(str.split, case.input_lines)
+        name: NewestTransaction(SourcePosition(commit, 0), (int(commit), 0, 0))
+        for name, commit in map(str.split, case.input_lines)
     }
     return str(LogProgress(newest).top_of_new(case.args["topic"])[0])
 
@@ -165,8 +167,8 @@ def _place_of(line: list[str]) -> tuple[str, str, list[str]]:
 
 def _known(number: int, places: Collection[tuple[str, int]]) -> LogProgress:
     """The progress of a job whose tables are the source at a transaction."""
-    at = (number * _COMMIT, 0, 0)
-    commit = NewestTransaction(SourcePosition(str(number), number), at)
+    position = (number * _COMMIT, 0, 0)
+    commit = NewestTransaction(SourcePosition(str(number), number), position)
     change = PartitionProgress((*_change_place(number, 9), 0, 9), PartitionState.SETTLED)
     return LogProgress({"s": commit}, dict.fromkeys(places, change))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from stream_app.cdc.ddl_parser import parse_statements
+from stream_app.cdc.ddl.ddl_parser import parse_statements
 from stream_app.model.options.write_options import RENAMED_COLUMNS
 from stream_app.model.renames.source_renames import (
     NO_RENAMES,

@@ -65,13 +65,13 @@ def _rules(case: Case) -> SyncRules:
 
 def _tables(case: Case) -> str:
     rules = _rules(case)
-    taken: dict[Origin, str] = {}
+    targets: dict[Origin, str] = {}
     shown = []
     for line in case.input_lines:
         origin = _origin(line)
-        decision = decide_target(rules, origin, taken)
+        decision = decide_target(rules, origin, targets)
         if isinstance(decision, TargetTable):
-            taken[origin] = decision.name
+            targets[origin] = decision.name
             assert unreachable_reason(rules, decision.name) == "", "some table has the name"
             shown.append(f"{line} → {decision.name}")
         elif isinstance(decision, LeftOutTable):

@@ -31,7 +31,7 @@ STEPS = 40
 
 def compared_kinds(left_out: tuple[str, ...]) -> dict[str, Kind]:
     """The kinds of values, by the name of a column."""
-    return {f"c{at}": KINDS[name] for at, name in enumerate(KINDS) if name not in left_out}
+    return {f"c{index}": KINDS[name] for index, name in enumerate(KINDS) if name not in left_out}
 
 
 def stored(value: Any, lake_type: str) -> Any:

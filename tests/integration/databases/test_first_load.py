@@ -41,7 +41,7 @@ WITH_LENGTHS = {**NO_DATA, "column.propagate.source.type": ".*"}
 
 def kinds_of(database: SourceDatabase) -> dict[str, Kind]:
     left_out = ("bits", "address", "numbers")
-    return {f"c{at}": KINDS[name] for at, name in enumerate(KINDS) if name not in left_out}
+    return {f"c{index}": KINDS[name] for index, name in enumerate(KINDS) if name not in left_out}
 
 
 def sql_type(database: SourceDatabase, kind: Kind) -> str:
@@ -263,7 +263,7 @@ def test_a_whole_database_while_it_changes(
         database.execute("create table s (k int primary key, v varchar(9) not null)")
         database.execute("create table heap (v varchar(9))")
         for table in ("s", "heap"):
-            values = [f"({at}, 'x')" if table == "s" else "('x')" for at in range(ROWS)]
+            values = [f"({index}, 'x')" if table == "s" else "('x')" for index in range(ROWS)]
             database.execute(f"insert into {table} values {', '.join(values)}")
         database.execute("create table empty (k int primary key, v varchar(9))")
         database.start_connector(testbed.connect, WITH_LENGTHS)

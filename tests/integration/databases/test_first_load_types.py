@@ -64,7 +64,7 @@ def test_types_of_their_own_are_those_of_later_changes(
             url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/{database.name}?user={USER}"
         types = ", ".join(f"{name} {source}" for name, (source, _) in columns.items())
         database.execute(f"create table t (k int primary key, {types})")
-        values = [", ".join(ODD_VALUES[name][at] for name in columns) for at in (0, 1)]
+        values = [", ".join(ODD_VALUES[name][index] for name in columns) for index in (0, 1)]
         nulls = ", ".join(["null"] * len(columns))
         database.start_connector(testbed.connect, {"snapshot.mode": "no_data"})
         database.wait_until_sent(testbed.connect)

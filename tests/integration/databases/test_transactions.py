@@ -143,8 +143,8 @@ def is_read_by_java(
     """Paimon's catalog lists the tables alone, and reads the snapshots that the document names."""
     catalog = {"metastore": "filesystem", "warehouse": str(folder.parent)}
     assert java.list_tables(catalog) == {NAME: sorted(TABLES)}
-    for table, at in snapshot.tables.items():
-        rows = java.read(folder / table, snapshot=at.snapshot)
+    for table, table_at in snapshot.tables.items():
+        rows = java.read(folder / table, snapshot=table_at.snapshot)
         assert {row["id"]: row["balance"] for row in rows} == expected[table]
 
 

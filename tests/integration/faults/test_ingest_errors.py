@@ -50,10 +50,10 @@ def test_a_topic_that_is_missing_or_made_anew(
     harness.send(topic, [change(3, "c"), change(4, "d"), change(5, "e")])
     assert main(["doctor", "--conf", str(harness.conf)]) == 1
     printed_lines = capsys.readouterr().out.splitlines()
-    [at] = [number for number, line in enumerate(printed_lines) if line.startswith("problem")]
-    assert f"the topic {topic} was recreated since the job has begun" in printed_lines[at]
+    [index] = [number for number, line in enumerate(printed_lines) if line.startswith("problem")]
+    assert f"the topic {topic} was recreated since the job has begun" in printed_lines[index]
     error = harness.fails()
-    assert printed_lines[at + 1].strip() in error, "the doctor and the job give one remedy"
+    assert printed_lines[index + 1].strip() in error, "the doctor and the job give one remedy"
     assert error.startswith(f"the topic {topic} was deleted and recreated since this checkpoint")
     assert f"  where: {harness.folder}/checkpoint\n  to fix: give the job a new checkpoint" in error
     assert harness.rows() == {1: "a", 2: "b"}

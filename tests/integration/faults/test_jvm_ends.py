@@ -14,7 +14,7 @@ import pytest
 
 from stream_app import open_table
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.spark.jvm_watch import GRACE_S
+from stream_app.spark.driver.jvm_watch import GRACE_S
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, job_conf
 from tests.support.jobs.ingest_server import IngestServer

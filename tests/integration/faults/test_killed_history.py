@@ -69,7 +69,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:
 def test_a_killed_job_leaves_the_versions_of_auto_cdc(harness: JobHarness, seed: int) -> None:
     random = Random(seed)
     events = random_events(random, 400, 0)
-    events += [Event(LATE_KEY, 1000 * at, f"late {at}") for at in (1, 3, 9, 2, 7)]
+    events += [Event(LATE_KEY, 1000 * second, f"late {second}") for second in (1, 3, 9, 2, 7)]
     topic = harness.topic(map(message, events))
     harness.configure(topic, source={"max-offsets-per-trigger": 60}, table=TABLE)
     job = IngestProcess(harness.conf, harness.folder)

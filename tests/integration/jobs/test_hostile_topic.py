@@ -55,17 +55,17 @@ def test_the_good_ones_land_and_the_bad_ones_keep_their_places(harness: JobHarne
     messages = hostile()
     good = {key: f"v{key}" for key in range(GOOD)}
     batch: list[Message] = [change(key, value) for key, value in good.items()]
-    for at, (form, _) in enumerate(messages):
-        batch.insert(at * 5, (b"k", form.encode()))
+    for index, (form, _) in enumerate(messages):
+        batch.insert(index * 5, (b"k", form.encode()))
     harness.send(topic, batch, partition=1)
     harness.configure(topic, stream={"quarantine": str(harness.folder / "quarantine")})
     harness.run()
-    landed = {1000 + at: value for at, (_, value) in enumerate(messages) if value is not None}
+    landed = {1000 + index: value for index, (_, value) in enumerate(messages) if value is not None}
     assert harness.rows() == {**good, **landed}
 
     quarantined = harness.quarantine()
     bad = [form for form, value in messages if value is None]
-    places = [at * 5 for at, (_, value) in enumerate(messages) if value is None]
+    places = [index * 5 for index, (_, value) in enumerate(messages) if value is None]
     assert [(line["topic"], line["partition"], line["offset"]) for line in quarantined] == [
         (topic, 1, offset) for offset in places
     ]

@@ -155,5 +155,5 @@ def test_a_stranger_s_records_are_quarantined_and_the_job_goes_on(harness: JobHa
     assert harness.rows() == {key: f"v{key}" for key in range(20)}
     assert {(line["topic"], line["offset"]) for line in harness.quarantine()} == {
         *((first, 0), (second, 0)),
-        *((first, at) for at in (21, 22, 24, 25)),
+        *((first, offset) for offset in (21, 22, 24, 25)),
     }

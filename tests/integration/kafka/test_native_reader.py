@@ -112,8 +112,8 @@ def test_timestamps_are_those_of_another_client(kafka_broker: EmbeddedBroker, ki
     count, now = 3_000, int(time.time() * 1000)
     producer = KafkaProducer(bootstrap_servers=kafka_broker.bootstrap, linger_ms=20)
     for number in range(count):
-        at = now - (number * 7_919) % 100_000
-        producer.send(topic, b"%d" % number, partition=0, timestamp_ms=at)
+        time_ms = now - (number * 7_919) % 100_000
+        producer.send(topic, b"%d" % number, partition=0, timestamp_ms=time_ms)
     producer.close()
     consumer = KafkaConsumer(bootstrap_servers=kafka_broker.bootstrap, consumer_timeout_ms=20_000)
     consumer.assign([TopicPartition(topic, 0)])

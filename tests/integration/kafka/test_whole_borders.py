@@ -102,7 +102,7 @@ class Bank:
 
     def ends(self, a: int, b: int, transaction: int) -> Offsets:
         numbers = (a, b, transaction)
-        return {topic: {"0": at} for topic, at in zip(self.topics, numbers, strict=True)}
+        return {topic: {"0": offset} for topic, offset in zip(self.topics, numbers, strict=True)}
 
 
 @pytest.fixture
@@ -231,11 +231,13 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
 
 
 def test_a_job_without_the_topic_of_transactions_goes_on_and_says_so(bank: Bank) -> None:
-    begin = {topic: at for topic, at in bank.ends(0, 0, 0).items() if topic.endswith(("a", "b"))}
+    begin = {
+        topic: offset for topic, offset in bank.ends(0, 0, 0).items() if topic.endswith(("a", "b"))
+    }
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    newest = {topic: at for topic, at in bank.newest().items() if topic in begin}
+    newest = {topic: offset for topic, offset in bank.newest().items() if topic in begin}
     borders = bank.borders()
     assert borders.end(0, begin, newest, never) == begin
     bank.clock.millis += 61_000

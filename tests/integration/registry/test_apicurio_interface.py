@@ -81,8 +81,8 @@ def test_rows_are_read_by_the_numbers_of_its_serializers(
     decoder = a_format("id BIGINT, by STRING", name=name, options=settings)
     values = [struct.pack(head, 0, number) + body, struct.pack(head, 0, 10**6) + body, b"\0\1\2"]
     decoded = decoder.decode(batch([*values, b"text"]))
-    [(at, _, key, by)] = rows_of(decoded)
-    assert (at, key) == (0, 1)
+    [(position, _, key, by)] = rows_of(decoded)
+    assert (position, key) == (0, 1)
     assert "Ada" in by
     reasons = reasons_of(decoded)
     assert reasons[1] == "names schema 1000000, which the schema registry does not have"

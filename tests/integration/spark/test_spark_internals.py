@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
-from stream_app.spark import jvm_access
-from stream_app.spark.hadoop_files import HadoopFiles
-from stream_app.spark.supported_versions import SUPPORTED, minor_of
+from stream_app.spark.driver import jvm_access
+from stream_app.spark.driver.hadoop_files import HadoopFiles
+from stream_app.spark.driver.supported_versions import SUPPORTED, minor_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

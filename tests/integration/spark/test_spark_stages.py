@@ -301,7 +301,7 @@ def test_epochs_run_in_the_pool_that_they_choose(spark: SparkSession, tmp_path: 
 _STOPPED = """
 import sys, tempfile, threading
 from pyspark.sql import SparkSession
-from stream_app.spark.session import start_session
+from stream_app.spark.driver.session import start_session
 spark = start_session("stopped", {"spark.master": "local[1]"})
 rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
 running = threading.Event()

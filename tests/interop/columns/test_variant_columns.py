@@ -84,7 +84,9 @@ def schema(**options: str) -> TableSchema:
 
 
 def epoch_of(documents: list[str | None], first: int = 0) -> list[tuple[str, Row]]:
-    return [("+I", {"k": first + at, "doc": doc, "n": "x"}) for at, doc in enumerate(documents)]
+    return [
+        ("+I", {"k": first + index, "doc": doc, "n": "x"}) for index, doc in enumerate(documents)
+    ]
 
 
 def encoded(epoch: list[tuple[str, Row]]) -> list[tuple[str, Row]]:
@@ -120,7 +122,7 @@ def ours(location: str | Path) -> dict[int, Any]:
 
 
 def wanted(documents: list[str | None]) -> dict[int, Any]:
-    return {at: value_of(document) for at, document in enumerate(documents)}
+    return {index: value_of(document) for index, document in enumerate(documents)}
 
 
 ALL: list[str | None] = [*DOCUMENTS, None]

@@ -43,7 +43,7 @@ def our_table(path: Path) -> TableWriter:
     return writer
 
 
-def go_back(table: FileStoreTable, **version: Any) -> None:
+def roll_back_to(table: FileStoreTable, **version: Any) -> None:
     target = rollback_target(table, Version(**version))
     roll_back(table, plan_rollback(table, target), resets_consumers=False)
 
@@ -124,7 +124,7 @@ def test_paimon_goes_on_where_we_have_gone_back(tmp_path: Path, paimon_java: Pai
     assert create_tag(table, new_tag(table, "t", 3))
     expected = sorted_rows(paimon_java.read(path, snapshot=3))
     paimon_java.expire(path, retain_max=2, retain_min=2)
-    go_back(table, tag="t")
+    roll_back_to(table, tag="t")
     assert sorted_rows(paimon_java.read(path)) == expected
     for number in range(3):
         rows = [("+I", {"k": key, "v": f"java {number}"}) for key in range(20)]
@@ -141,7 +141,7 @@ def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> No
     assert create_tag(table, new_tag(table, "later", 6))
     theirs = tmp_path / "theirs" / "shop.db" / "t"
     shutil.copytree(path, theirs)
-    go_back(table, snapshot=4)
+    roll_back_to(table, snapshot=4)
     paimon_java.roll_back(theirs, snapshot=4)
     left = open_file_store_table(str(theirs))
     assert table.snapshots.ids() == left.snapshots.ids()

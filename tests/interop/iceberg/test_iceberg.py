@@ -119,8 +119,8 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
 ) -> None:
     columns = "id INT NOT NULL, dt DATE NOT NULL, total DECIMAL(10, 2), at TIMESTAMP(3)"
     table = a_table(tmp_path, columns, ["id", "dt"], ["dt"], VECTORS)
-    day, at = dt.date(2024, 1, 2), dt.datetime.fromisoformat("2024-01-02T03:04:05.678")
-    row = {"id": 1, "dt": day, "total": Decimal("1.25"), "at": at}
+    day, time = dt.date(2024, 1, 2), dt.datetime.fromisoformat("2024-01-02T03:04:05.678")
+    row = {"id": 1, "dt": day, "total": Decimal("1.25"), "at": time}
     table.commit(("+I", row), ("+I", {**row, "id": 2, "dt": dt.date(2024, 1, 3)}))
     table.compact()
     newest = table.table.snapshots.latest()

@@ -65,9 +65,9 @@ def _changes(java: PaimonJava, chance: random.Random, count: int) -> list[Change
     return [
         ("+I", {
             "k": chance.randrange(KEYS),
-            **{name: chance.choice((columns[name][at], None)) for name in FUNCTIONS},
+            **{name: chance.choice((columns[name][operation], None)) for name in FUNCTIONS},
         })
-        for at in range(count)
+        for operation in range(count)
     ]  # fmt: skip
 
 

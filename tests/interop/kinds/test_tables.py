@@ -247,14 +247,14 @@ def test_paimon_sees_only_whole_epochs_after_a_crash(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
     """The cases between a manifest and its snapshot; all others are in the unit tests."""
-    for at in range(3, 43, 3):
-        table = a_table(tmp_path / str(at), "k INT, a STRING", ["k"], **INPUT, **LOW)
+    for operation in range(3, 43, 3):
+        table = a_table(tmp_path / str(operation), "k INT, a STRING", ["k"], **INPUT, **LOW)
         writer = TableWriter(table)
-        changes = RandomChanges(table.schema, random.Random(at))
+        changes = RandomChanges(table.schema, random.Random(operation))
         for _ in range(2):
             writer.write(changes.epoch(6))
         before = by_content(writer.model.rows())
-        writer.restart(FaultyFileIO(fault=Fault(at=at, mode="half", stays_dead=True)))
+        writer.restart(FaultyFileIO(fault=Fault(number=operation, mode="half", stays_dead=True)))
         seen = [before]
         fails = 0
         while not fails:

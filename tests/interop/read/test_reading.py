@@ -150,9 +150,9 @@ def test_versions_and_differences_are_javas(
         assert rows(table.read(snapshot=number)) == by_content(
             paimon_java.read(location, snapshot=number)
         )
-        at = store.snapshots.snapshot(number).time_ms
-        assert rows(table.read(timestamp=at)) == by_content(
-            paimon_java.read(location, options={"scan.timestamp-millis": at})
+        time = store.snapshots.snapshot(number).time_ms
+        assert rows(table.read(timestamp=time)) == by_content(
+            paimon_java.read(location, options={"scan.timestamp-millis": time})
         )
     noise = random.Random(seed)
     for mode in ("delta", "diff", "changelog"):

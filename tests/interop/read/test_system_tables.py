@@ -72,7 +72,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def row(epoch: int, k: int) -> Row:
-    at = dt.datetime(2024, 1, 2, 3, 4, 5 * (k % 2), 120 * epoch)  # noqa: DTZ001
+    time = dt.datetime(2024, 1, 2, 3, 4, 5 * (k % 2), 120 * epoch)  # noqa: DTZ001
     full: Row = {
         "p": ("a:b {x}", "plain")[k % 2],
         "day": dt.date(1969 + k % 2, 12, 31),
@@ -83,8 +83,8 @@ def row(epoch: int, k: int) -> Row:
         "text": f"a text of epoch {epoch} that is long",
         "code": "abc",
         "flag": bool(k % 2),
-        "at": at,
-        "zoned": at.replace(microsecond=0, tzinfo=dt.UTC),
+        "at": time,
+        "zoned": time.replace(microsecond=0, tzinfo=dt.UTC),
         "clock": dt.time(3, 4, 5),
         "small": -k,
     }

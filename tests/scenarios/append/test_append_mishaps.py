@@ -93,12 +93,16 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
 
-def delete(table: FileStoreTable, bucket: tuple[bytes, int], name: str, at: list[int]) -> None:
+def delete(
+    table: FileStoreTable, bucket: tuple[bytes, int], name: str, positions: list[int]
+) -> None:
     """DELETE FROM, as Spark does it with deletion vectors: only the index changes."""
     latest = table.snapshots.latest()
     assert latest is not None
     live = table.manifests.read_index_manifest(latest.index_manifest)
-    changes = index_changes(table, live, bucket, deleted={name: DeletionVector.of_positions(at)})
+    changes = index_changes(
+        table, live, bucket, deleted={name: DeletionVector.of_positions(positions)}
+    )
     base = table.manifests.write_list(FileStoreScan(table).manifests(latest))
     delta = table.manifests.write_list([])
     assert table.snapshots.publish(
@@ -182,14 +186,14 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
 
 
 @pytest.mark.parametrize("key", [(), ("k", "dt")], ids=["append", "key"])
-@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("operation", [0, 1])
 def test_a_task_that_fails_at_its_end_leaves_no_file(
-    tmp_path: Path, at: int, key: tuple[str, ...]
+    tmp_path: Path, operation: int, key: tuple[str, ...]
 ) -> None:
     """The disk is full when the file is closed, or synced."""
     columns = "k INT, v STRING, dt STRING"
     table = small_table(tmp_path / "db.db" / "t", columns, key, ("dt",)).table
-    table = replace(table, file_io=FaultyFileIO(fault=Fault(at=at)))
+    table = replace(table, file_io=FaultyFileIO(fault=Fault(number=operation)))
     try:
         write_changes(table, rows(0, 15), 0)
     except OSError:

@@ -84,8 +84,8 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     sound_report(job.table)
     job.commit.compact_due()
     sound_report(job.table)
-    at = 0 if not options else 1
-    job.write_into(at, *(("+I", {"id": key, "p": "b", "v": 4}) for key in (3, 4)))
+    index = 0 if not options else 1
+    job.write_into(index, *(("+I", {"id": key, "p": "b", "v": 4}) for key in (3, 4)))
     [finding] = (
         finding for finding in findings_of(job.table) if finding.kind is FindingKind.DOUBLE_KEYS
     )

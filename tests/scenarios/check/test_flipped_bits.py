@@ -60,7 +60,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def a_row(key: int, epoch: int) -> dict[str, Any]:
-    at = dt.datetime(2026, 1, 1) + dt.timedelta(seconds=key * epoch)  # noqa: DTZ001 - has no zone
+    time = dt.datetime(2026, 1, 1) + dt.timedelta(seconds=key * epoch)  # noqa: DTZ001 - has no zone
     return {
         "day": "ab"[key % 2],
         "id": key,
@@ -68,9 +68,9 @@ def a_row(key: int, epoch: int) -> dict[str, Any]:
         "n": key * epoch,
         "x": key / 3 + epoch,
         "price": Decimal(key * 100 + epoch) / 100,
-        "at": at,
-        "fine": at,
-        "born": at.date(),
+        "at": time,
+        "fine": time,
+        "born": time.date(),
         "b": key % 3 == 0,
     }
 

@@ -166,7 +166,7 @@ def test_a_twin_commits_and_expires() -> None:
             assert keys_of(table)[-4:] == [100, 101, 102, 103]
 
 
-def go_back(table: FileStoreTable) -> None:
+def roll_back_to(table: FileStoreTable) -> None:
     plan = plan_rollback(table, table.snapshots.snapshot(1))
     roll_back(table, plan, resets_consumers=False)
 
@@ -178,7 +178,7 @@ def test_the_table_goes_back_meanwhile() -> None:
         table = copy_of(story)
         actor = Actor(table, work)
         actor.run_to(stop)
-        go_back(table)
+        roll_back_to(table)
         actor.finish()
         assert findings_of(table) == []
         assert actor.error is None or isinstance(actor.error, CheckpointError), actor.error
@@ -187,9 +187,9 @@ def test_the_table_goes_back_meanwhile() -> None:
 
 def test_an_epoch_comes_while_the_table_goes_back() -> None:
     story = a_table()
-    for stop in stops_of(story, go_back):
+    for stop in stops_of(story, roll_back_to):
         table = copy_of(story)
-        actor = Actor(table, go_back)
+        actor = Actor(table, roll_back_to)
         actor.run_to(stop)
         writer = Actor(table, write_epoch(3, row(50, "late")))
         writer.finish()

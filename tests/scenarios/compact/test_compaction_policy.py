@@ -35,7 +35,7 @@ def ran(
     job = TableJob(table, lambda _: executor, policy=policy)
     job.open("job")
     for epoch in range(EPOCHS):
-        first = job.follow_and_wait()
+        first = job.prepare_epoch()
         changes = [("+I", {"k": k, "v": str(epoch)}) for k in range(epoch % 3, 200, 3)]
         job.committer.commit_epoch(epoch, write_changes(table, changes, first))
     job.compact_due()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
+from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.table_setup.compaction_settings import CompactionSettings

@@ -87,11 +87,11 @@ def test_a_writer_that_dies_at_any_operation_is_followed_by_one_that_finishes(
 ) -> None:
     """Dying before an operation leaves the same as dying after the one before it."""
     count = len(operations(tmp_path / "whole"))
-    for at in range(count):
-        writer = a_writer(tmp_path / str(at))
+    for operation in range(count):
+        writer = a_writer(tmp_path / str(operation))
         changes = two_epochs(writer, 1)
         writer.model.changes += [changes.epoch(6), changes.epoch(6)]
-        fault = Fault(at=at, mode=mode, stays_dead=True)
+        fault = Fault(number=operation, mode=mode, stays_dead=True)
         try:
             one_more(writer, fault)
         except InjectedError:
@@ -107,11 +107,11 @@ def test_a_writer_that_dies_at_any_operation_is_followed_by_one_that_finishes(
 def test_a_process_that_lives_on_after_a_failure_does_no_harm(tmp_path: Path, mode: Mode) -> None:
     """The process may repeat the epoch, or find it in the table; in that case it must stop."""
     count = len(operations(tmp_path / "whole"))
-    for at in range(count):
-        writer = a_writer(tmp_path / str(at))
+    for operation in range(count):
+        writer = a_writer(tmp_path / str(operation))
         changes = two_epochs(writer, 1)
         writer.model.changes += [changes.epoch(6), changes.epoch(6)]
-        fault = Fault(at=at, mode=mode)
+        fault = Fault(number=operation, mode=mode)
         writer.restart(FaultyFileIO(fault=fault))
         for epoch in (2, 3):
             try:

@@ -68,7 +68,7 @@ def test_a_held_table_does_not_catch_up_behind_an_epoch_that_failed(
     committer = tables.started(runner, file_io=(FaultyFileIO(fault=fault), None), holds_tables=True)
     run(committer, tables, 0)
     assert list(tables.state().held) == ["a"]
-    fault.at = -1  # the disk is well again
+    fault.number = -1  # the disk is well again
     runner.fails_at, runner.error = 1, error
     with contextlib.suppress(RuntimeError):
         run(committer, tables, 1)

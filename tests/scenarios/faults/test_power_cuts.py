@@ -17,7 +17,7 @@ import pytest
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_whole
 from tests.support.files.memory_file_io import MemoryFileIO
-from tests.support.histories.tagged_history import give, go_back, take_away
+from tests.support.histories.tagged_history import add_tag, drop_tags, roll_back_to
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.tables.expire_now import expire
 from tests.support.tables.expiring_table import rows_of, versions
@@ -94,7 +94,7 @@ def a_table(options: dict[str, str]) -> FileStoreTable:
     latest = table.snapshots.latest_id()
     assert latest is not None
     for number in (2, 4, latest - 1):
-        give(table, f"t{number}", number)
+        add_tag(table, f"t{number}", number)
     return table
 
 
@@ -106,7 +106,7 @@ def go_on(table: FileStoreTable) -> None:
     writer.commit.compact_whole()
     expire(table, num_max=1, num_min=1)
     for name in table.tags.names():
-        take_away(table, name)
+        drop_tags(table, name)
     assert findings_of(table, quick=True) == []
     assert len(rows_of(table, versions(table)[str(table.snapshots.latest_id())])) == 3
 
@@ -180,7 +180,7 @@ def test_while_a_tag_is_deleted() -> None:
 
     def take_away_what_is_there(table: FileStoreTable) -> None:
         names = {"t2", "t4"} & set(table.tags.names())
-        take_away(table, *sorted(names))
+        drop_tags(table, *sorted(names))
 
     cuts = sound_after_cuts_everywhere(table, take_away_what_is_there)
     assert deleted(cuts, "tag") >= 2
@@ -191,5 +191,5 @@ def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
     table = a_table({} if "snapshot" in target else KEEPS_CHANGELOGS)
     if "tag" in target:
         expire(table, num_max=3, num_min=3)
-    cuts = sound_after_cuts_everywhere(table, lambda table: go_back(table, **target))
+    cuts = sound_after_cuts_everywhere(table, lambda table: roll_back_to(table, **target))
     assert deleted(cuts, "snapshot") >= 1

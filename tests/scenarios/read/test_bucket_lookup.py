@@ -35,8 +35,8 @@ def looked_up(
     ((partition, of_bucket),) = files.items()
     matches = bucket_lookup(table, partition, 0, columns).rows(batch, of_bucket)
     rows = matches.rows.select(["k", "name", *columns]).to_pylist()
-    for at, row in zip(matches.key_indices.tolist(), rows, strict=True):
-        assert keys[at] == (row["k"], row["name"])
+    for key_index, row in zip(matches.key_indices.tolist(), rows, strict=True):
+        assert keys[key_index] == (row["k"], row["name"])
     return {(row["k"], row["name"]): row for row in rows}
 
 

@@ -242,13 +242,13 @@ def test_a_table_that_was_rolled_back_and_written_again_is_found_out(
 ) -> None:
     commit(small, "a", "b", "c")
 
-    def go_back(wait: int) -> bool:
+    def roll_back_to(wait: int) -> bool:
         target = rollback_target(small.table, Version(snapshot=1))
         roll_back(small.table, plan_rollback(small.table, target), resets_consumers=False)
         commit(SmallTable(small.table), *"xyzuv"[: snapshots - 1])
         return wait > 1
 
-    following = waiting(small, go_back)
+    following = waiting(small, roll_back_to)
     assert keys_and_values(islice(following, 3)) == [(1, "a"), (2, "b"), (3, "c")]
     if snapshots == 2:
         with pytest.raises(UsageError, match="snapshot 4 is ahead"):

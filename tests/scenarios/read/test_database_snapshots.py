@@ -35,21 +35,21 @@ class Shop:
     def step(self, v: int) -> DatabaseSnapshot:
         """Commit a row to both tables, and record that both belong together."""
         self.epoch += 1
-        at = {}
+        tables = {}
         for name, table in self.tables.items():
             table.commit(("+I", {"id": 1, "v": v}))
             latest = table.table.snapshots.latest()
             assert latest is not None
-            at[name] = TableAt(latest.snapshot_id, latest.time_ms)
-        return self.record(at)
+            tables[name] = TableAt(latest.snapshot_id, latest.time_ms)
+        return self.record(tables)
 
-    def record(self, at: dict[str, TableAt], **left_out: str) -> DatabaseSnapshot:
+    def record(self, tables: dict[str, TableAt], **left_out: str) -> DatabaseSnapshot:
         snapshot = DatabaseSnapshot(
             epoch=self.epoch,
             job="job",
             time_ms=self.epoch,
             sources={"shop": SourcePosition(f"70{self.epoch}:99", self.epoch)},
-            tables=at,
+            tables=tables,
             left_out=left_out,
         )
         database_snapshots(str(self.folder), {}).add(snapshot)
@@ -94,9 +94,9 @@ def test_a_transaction_without_a_snapshot_names_the_newest(shop: Shop) -> None:
 
 
 def test_a_table_that_was_held_says_so(shop: Shop) -> None:
-    at = shop.step(10).tables
+    tables = shop.step(10).tables
     shop.epoch += 1
-    shop.record({"a": at["a"]}, b="it was held back: a TRUNCATE")
+    shop.record({"a": tables["a"]}, b="it was held back: a TRUNCATE")
     view = stream_app.open_database(shop.folder).as_of()
     assert view.tables == ["a"]
     with pytest.raises(UsageError, match=r"table b does not belong .* it was held back: a TRUNC"):

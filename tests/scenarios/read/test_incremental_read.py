@@ -79,19 +79,19 @@ def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
 def test_between_times(small: SmallTable) -> None:
     """The read includes snapshots after the first time, up to the last one."""
     snapshots = small.table.snapshots
-    at = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}
+    index = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}
     for first, last in itertools.combinations(range(1, 6), 2):
         for mode in ("delta", "changelog", "diff"):
             wanted = came(small, first, last, scan_mode=mode)
-            times = (at[first], at[last])
+            times = (index[first], index[last])
             assert came(small, between_timestamps=times, scan_mode=mode) == wanted
-    before = at[1] - 1
+    before = index[1] - 1
     for mode in ("delta", "diff"):
-        assert came(small, between_timestamps=(before, at[1]), scan_mode=mode) == [
+        assert came(small, between_timestamps=(before, index[1]), scan_mode=mode) == [
             ("+I", 1, "a"), ("+I", 2, "a"), ("+I", 3, "a"),
         ]  # fmt: skip
     assert came(small, between_timestamps=(before - 9, before)) == []
-    assert came(small, between_timestamps=(at[5] + 1, at[5] + 9)) == []
+    assert came(small, between_timestamps=(index[5] + 1, index[5] + 9)) == []
 
 
 def test_between_tags_also_of_expired_snapshots(small: SmallTable) -> None:

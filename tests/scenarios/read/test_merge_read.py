@@ -95,7 +95,7 @@ def test_sequence_fields_of_a_java_table(paimon_java: Any, tmp_path: Path) -> No
 
 
 def test_our_own_table_with_deletes_and_compactions(tmp_path: Path) -> None:
-    at = dt.datetime(2026, 1, 1)  # noqa: DTZ001
+    time = dt.datetime(2026, 1, 1)  # noqa: DTZ001
     small = small_table(
         tmp_path / "t", ORDERS, ("dt", "id"), ("dt",), bucket=2,
         num_sorted_run__compaction_trigger=3,
@@ -105,7 +105,7 @@ def test_our_own_table_with_deletes_and_compactions(tmp_path: Path) -> None:
         changes = []
         for number in range(6):
             key = {"dt": "ab"[number % 2], "id": (epoch * 3 + number) % 11}
-            row = {**key, "amount": epoch + number, "at": at}
+            row = {**key, "amount": epoch + number, "at": time}
             delete = (epoch + number) % 5 == 0
             changes.append(("-D" if delete else "+I", row))
             model[tuple(key.values())] = None if delete else row["amount"]

@@ -73,9 +73,9 @@ def test_goes_back_in_time(small: SmallTable) -> None:
     assert keys(table.read(timestamp=times[1])) == list(range(15))
     assert keys(table.read(timestamp=times[1] - 1)) == list(range(10))
     assert keys(table.read(timestamp=times[2] + 10**9)) == list(range(1, 15))
-    at = dt.datetime.fromtimestamp(times[0] / 1000, dt.UTC)
-    assert keys(table.read(timestamp=at)) == list(range(10))
-    assert keys(table.read(timestamp=at.isoformat())) == list(range(10))
+    time = dt.datetime.fromtimestamp(times[0] / 1000, dt.UTC)
+    assert keys(table.read(timestamp=time)) == list(range(10))
+    assert keys(table.read(timestamp=time.isoformat())) == list(range(10))
 
 
 def tagged(small: SmallTable, name: str, number: int, **more: Any) -> None:

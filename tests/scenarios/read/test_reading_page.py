@@ -26,10 +26,10 @@ BLOCKS = [
 
 
 def order(number: int, amount: str) -> tuple[str, dict[str, Any]]:
-    at = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - a timestamp without zone
+    time = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - a timestamp without zone
     return "+I", {
         "dt": f"2026-01-0{number % 2 + 1}", "id": number, "customer": "Ada",
-        "amount": Decimal(amount), "updated_at": at,
+        "amount": Decimal(amount), "updated_at": time,
     }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from tests.support.histories.version_history import (
     History,
     a_history,
     assert_files_are_those_that_are_named,
-    at,
+    in_folder,
 )
 from tests.support.jobs.table_writer import by_content
 from tests.support.tables.expire_now import expire
@@ -93,15 +93,15 @@ def test_after_a_crash_what_stays_is_right_and_the_next_expiry_finishes(
     table, retention = history.table, {"num_max": 2, "num_min": 2}
     count = Fault()
     copied = copytree(tmp_path / "whole", tmp_path / "counted")
-    expire(at(table, copied, count), **retention)
+    expire(in_folder(table, copied, count), **retention)
     assert len(count.done) > 10
     for place in range(len(count.done)):
-        fault = Fault(at=place, mode=mode, stays_dead=True)
+        fault = Fault(number=place, mode=mode, stays_dead=True)
         folder = copytree(tmp_path / "whole", tmp_path / str(place))
         with contextlib.suppress(InjectedError):  # a hint that cannot be written is not a failure
-            expire(at(table, folder, fault), **retention)
+            expire(in_folder(table, folder, fault), **retention)
         assert fault.has_struck
-        left = at(table, folder)
+        left = in_folder(table, folder)
         latest = table.snapshots.latest_id()
         assert latest is not None
         for name, snapshot in versions(left).items():

@@ -17,8 +17,13 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import cutoff_ms
 from tests.support.files.faulty_file_io import Fault, InjectedError
-from tests.support.histories.tagged_history import clean, go_back, tag_or_not, with_tags
-from tests.support.histories.version_history import TABLES, a_history, at
+from tests.support.histories.tagged_history import (
+    remove_orphans,
+    roll_back_to,
+    tag_or_not,
+    with_tags,
+)
+from tests.support.histories.version_history import TABLES, a_history, in_folder
 from tests.support.tables.expire_now import expire
 from tests.support.tables.expiring_table import (
     changes_of_all,
@@ -87,18 +92,18 @@ def test_the_removal_keeps_files_that_versions_name(tmp_path: Path, seed: int, k
     history.branches.append(table.snapshots.snapshot(table.snapshots.ids()[-1]))
     history.rows["branch"] = history.rows[str(table.snapshots.ids()[-1])]
     expire(table, num_max=2, num_min=2)
-    go_back(table, snapshot=table.snapshots.ids()[0])
+    roll_back_to(table, snapshot=table.snapshots.ids()[0])
     if table.schema.partition_keys:
         Path(table.location, "p=7", "bucket-0").mkdir(parents=True)
     left = litter(table) if not table.schema.partition_keys else set()
-    deleted = set(clean(table))
+    deleted = set(remove_orphans(table))
     assert left <= deleted
     history.check()
     assert files_on_disk(table) - files_that_are_named(table) <= files_that_later_changelogs_drop(
         table
     )
     assert not Path(table.location, "p=7").exists()
-    assert clean(table) == []
+    assert remove_orphans(table) == []
 
 
 def test_young_files_stay(tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ def test_young_files_stay(tmp_path: Path) -> None:
     names = litter(table)
     old = Path(table.location, "manifest", "manifest-x")
     os.utime(old, (1000, 1000))
-    assert clean(table, 2_000_000) == ["manifest-x"]
+    assert remove_orphans(table, 2_000_000) == ["manifest-x"]
     assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
 
 
@@ -115,7 +120,7 @@ def test_foreign_files_and_folders_stay(tmp_path: Path) -> None:
     for path in ("README", "notes/a.txt", "metadata/v1.json", "bucket-x/sub/file"):
         Path(table.location, path).parent.mkdir(parents=True, exist_ok=True)
         Path(table.location, path).write_bytes(b"x")
-    assert clean(table) == []
+    assert remove_orphans(table) == []
     assert Path(table.location, "bucket-x/sub/file").exists()
 
 
@@ -129,7 +134,7 @@ def test_a_clock_that_is_ahead_ages_no_files(
     old = Path(table.location, "manifest", "manifest-x")
     os.utime(old, (1000, 1000))
     skewed = replace(table, clock=SteppingClock(time.time_ns() // 1_000_000 + ahead_s * 1000))
-    assert clean(skewed, cutoff_ms(skewed, 86_400_000)) == ["manifest-x"]
+    assert remove_orphans(skewed, cutoff_ms(skewed, 86_400_000)) == ["manifest-x"]
     assert names - {"manifest-x"} <= {path.name for path in Path(table.location).rglob("*x*")}
     assert [path.name for path in Path(table.location).glob(".*")] == [".probe-x"]
     warnings = [message for message in caplog.messages if "the clock of this machine" in message]
@@ -148,7 +153,7 @@ def test_nothing_goes_while_a_version_cannot_be_read(tmp_path: Path, version_kin
     Path(table.paths.manifest(name)).unlink()
     before = files_on_disk(table)
     with pytest.raises(CorruptFileError, match="nothing is deleted"):
-        clean(table)
+        remove_orphans(table)
     assert files_on_disk(table) == before
 
 
@@ -174,7 +179,7 @@ def test_a_branch_need_not_have_its_changelog(tmp_path: Path, in_part: bool) -> 
     table.snapshots.write_earliest_hint(3)
     litter(table)
     rows = rows_of(table, table.tags.tags()[0].snapshot)
-    assert "manifest-x" in clean(table)
+    assert "manifest-x" in remove_orphans(table)
     branch = table.open_branch("b")
     assert branch is not None
     assert rows_of(branch, branch.snapshots.snapshot(2)) == rows
@@ -182,7 +187,7 @@ def test_a_branch_need_not_have_its_changelog(tmp_path: Path, in_part: bool) -> 
     Path(table.paths.manifest(branch.snapshots.snapshot(2).delta_manifest_list)).unlink()
     table.tags.delete("b")
     with pytest.raises(CorruptFileError, match="nothing is deleted"):
-        clean(table)
+        remove_orphans(table)
 
 
 @pytest.mark.parametrize("kind", ["changelog files kept", "changes kept"])
@@ -197,14 +202,14 @@ def test_what_gets_another_name_while_names_are_read_stays(tmp_path: Path, kind:
     place, happened = 0, True
     while happened:
         shutil.copytree(tmp_path / "whole", tmp_path / str(place))
-        copied = at(history.table, tmp_path / str(place))
+        copied = in_folder(history.table, tmp_path / str(place))
 
         def meanwhile(table: FileStoreTable = copied) -> None:
             give_tag(table, "late", first)
             expire(table, num_max=1, num_min=1)
 
         file_io = MeanwhileIO(meanwhile, [place])
-        clean(replace(copied, file_io=file_io))
+        remove_orphans(replace(copied, file_io=file_io))
         happened = file_io.left[0] < 0
         for name, snapshot in versions(copied).items():
             assert rows_of(copied, snapshot) == history.rows[name], (place, name)
@@ -220,17 +225,17 @@ def test_a_crash_leaves_work_for_the_next_time(tmp_path: Path) -> None:
     litter(history.table)
     count = Fault()
     shutil.copytree(tmp_path / "whole", tmp_path / "counted")
-    clean(at(history.table, tmp_path / "counted", count))
+    remove_orphans(in_folder(history.table, tmp_path / "counted", count))
     assert len(count.done) >= 6
     for place in range(len(count.done)):
         folder = tmp_path / str(place)
         shutil.copytree(tmp_path / "whole", folder)
-        fault = Fault(at=place, stays_dead=True)
+        fault = Fault(number=place, stays_dead=True)
         with contextlib.suppress(InjectedError):
-            clean(at(history.table, folder, fault))
+            remove_orphans(in_folder(history.table, folder, fault))
         assert fault.has_struck
-        left = at(history.table, folder)
-        clean(left)
+        left = in_folder(history.table, folder)
+        remove_orphans(left)
         assert files_on_disk(left) == files_that_are_named(left)
         for name, snapshot in versions(left).items():
             assert rows_of(left, snapshot) == history.rows[name]

@@ -40,7 +40,7 @@ def story() -> Story:
     return story_of(table)
 
 
-def go_back(table: FileStoreTable) -> None:
+def roll_back_to(table: FileStoreTable) -> None:
     plan = plan_rollback(table, table.tags.tags()[0].snapshot)
     roll_back(table, plan, resets_consumers=False)
 
@@ -88,12 +88,12 @@ def test_wherever_one_of_both_stops(
     story: Story, other: Callable[[FileStoreTable], Any], outcomes: set[str]
 ) -> None:
     """One process goes on to an operation, then the other one to its end, then the first."""
-    works = (go_back, other)
+    works = (roll_back_to, other)
     seen: Counter[str] = Counter()
     for first in (0, 1):
         for stop in range(len(operations_of(story, works[first])) + 1):
             table = story.again()
-            actors = Actor(table, go_back), Actor(table, other)
+            actors = Actor(table, roll_back_to), Actor(table, other)
             actors[first].run_to(stop)
             actors[1 - first].finish()
             actors[first].finish()
@@ -107,9 +107,9 @@ def test_behind_a_rollback_that_died_one_finishes_it_or_goes_on(
     story: Story, other: Callable[[FileStoreTable], Any]
 ) -> None:
     seen: Counter[str] = Counter()
-    for stop in range(len(operations_of(story, go_back))):
+    for stop in range(len(operations_of(story, roll_back_to))):
         table = story.again()
-        dead, living = Actor(table, go_back), Actor(table, other)
+        dead, living = Actor(table, roll_back_to), Actor(table, other)
         dead.run_to(stop)
         dead.kill()
         dead.finish()
@@ -118,7 +118,7 @@ def test_behind_a_rollback_that_died_one_finishes_it_or_goes_on(
         assert living.error is None or isinstance(living.error, UsageError)
         seen["refused" if living.error else "done"] += 1
         check(table, story)
-        again = Actor(table, go_back)
+        again = Actor(table, roll_back_to)
         again.finish()
         outcome_of(table, story, again)
     assert seen.keys() == {"refused", "done"}
@@ -126,8 +126,8 @@ def test_behind_a_rollback_that_died_one_finishes_it_or_goes_on(
 
 def test_a_job_that_goes_on_makes_up_for_a_rollback_that_died(story: Story) -> None:
     table = story.again()
-    dead = Actor(table, go_back)
-    dead.run_to(operations_of(story, go_back).index("delete") + 3)
+    dead = Actor(table, roll_back_to)
+    dead.run_to(operations_of(story, roll_back_to).index("delete") + 3)
     dead.kill()
     with pytest.raises(UsageError, match="rolled back to snapshot 3, or was until that was inter"):
         expire_to(table)
@@ -138,8 +138,8 @@ def test_a_job_that_goes_on_makes_up_for_a_rollback_that_died(story: Story) -> N
 
 def test_a_follower_cannot_begin_at_a_version_that_a_rollback_deletes(story: Story) -> None:
     table = story.again()
-    rolling = Actor(table, go_back)
-    rolling.run_to(operations_of(story, go_back).index("create_if_absent") + 1)
+    rolling = Actor(table, roll_back_to)
+    rolling.run_to(operations_of(story, roll_back_to).index("create_if_absent") + 1)
     start = StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=TAGGED)
     following = ChangelogFollow(StreamRead(table), FollowSettings(start=start, consumer_id="c"))
     with pytest.raises(UsageError, match="follows one that a rollback deletes"):

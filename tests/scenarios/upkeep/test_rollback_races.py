@@ -48,7 +48,7 @@ def plan_of(table: FileStoreTable) -> RollbackPlan:
     return plan_rollback(table, table.snapshots.snapshot(TARGET))
 
 
-def go_back(table: FileStoreTable) -> None:
+def roll_back_to(table: FileStoreTable) -> None:
     roll_back(table, plan_of(table), resets_consumers=False)
 
 
@@ -80,9 +80,9 @@ def commit_and_expire(table: FileStoreTable) -> None:
 
 
 def test_a_job_commits_and_expires_while_the_table_goes_back(story: FileStoreTable) -> None:
-    for stop in stops_of(story, go_back):
+    for stop in stops_of(story, roll_back_to):
         table = copy_of(story)
-        rollback = Actor(table, go_back)
+        rollback = Actor(table, roll_back_to)
         rollback.run_to(stop)
         job = Actor(table, commit_and_expire)
         job.finish()
@@ -109,7 +109,7 @@ def test_the_numbers_are_taken_again_while_a_committer_is_held_up(story: FileSto
         table = copy_of(story)
         held = Actor(table, work)
         held.run_to(stop)
-        go_back(table)
+        roll_back_to(table)
         commit_as("new", table, 3)
         keys_before = keys_of(table)
         held.finish()
@@ -153,8 +153,8 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
     plan = plan_of(table)
     create_tag(table, new_tag(table, "since the plan", 5))
     other = table.rollback_announcements
-    living = Actor(table, go_back)
-    for stop in stops_of(table, go_back):
+    living = Actor(table, roll_back_to)
+    for stop in stops_of(table, roll_back_to):
         living.run_to(stop)
         if announced := other.announcements():
             break
@@ -165,7 +165,7 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
     assert living.error is None
 
 
-@pytest.mark.parametrize("work", [go_back, expire])
+@pytest.mark.parametrize("work", [roll_back_to, expire])
 def test_a_rollback_interrupted_before_its_deletions_withdraws_its_announcement(
     story: FileStoreTable, work: Callable[[FileStoreTable], None]
 ) -> None:

@@ -16,7 +16,13 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import new_tag, plan_tag_deletion
-from tests.support.histories.tagged_history import clean, give, go_back, take_away, with_tags
+from tests.support.histories.tagged_history import (
+    add_tag,
+    drop_tags,
+    remove_orphans,
+    roll_back_to,
+    with_tags,
+)
 from tests.support.tables.expiring_table import (
     files_on_disk,
     files_that_are_named,
@@ -52,12 +58,12 @@ def test_the_folder_of_success_files_is_no_tag(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "2026-01-01_SUCCESS").write_text("{}")
     assert table.tags.names() == []
-    give(table, "mine", 1)
+    add_tag(table, "mine", 1)
     expire(table)
     TableMaintenance(table).after_commit()
     assert table.snapshots.ids() == [5]
     assert [tag.name for tag in table.tags.tags()] == ["mine"]
-    clean(table)
+    remove_orphans(table)
     assert [file.name for file in folder.iterdir()] == ["2026-01-01_SUCCESS"]
     with pytest.raises(UsageError, match="cannot be named 'success-file'"):
         new_tag(table, "success-file")
@@ -72,14 +78,14 @@ def test_a_file_is_no_branch(tmp_path: Path) -> None:
 
 def test_a_success_file_comes_and_goes_with_its_tag(tmp_path: Path) -> None:
     table = a_table(tmp_path, tag__create_success_file=True)
-    give(table, "a", 2)
-    give(table, "b", 4)
+    add_tag(table, "a", 2)
+    add_tag(table, "b", 4)
     files = success_files(table)
     assert files.keys() == {"a_SUCCESS", "b_SUCCESS"}
     assert files["a_SUCCESS"]["creationTime"] == files["a_SUCCESS"]["modificationTime"]
-    take_away(table, "a")
+    drop_tags(table, "a")
     assert success_files(table).keys() == {"b_SUCCESS"}
-    go_back(table, snapshot=3)
+    roll_back_to(table, snapshot=3)
     assert success_files(table) == {}
 
 
@@ -88,7 +94,7 @@ def test_a_success_file_that_is_there_keeps_the_time_of_its_creation(tmp_path: P
     folder = Path(table.location, "tag", "tag-success-file")
     folder.mkdir(parents=True)
     (folder / "a_SUCCESS").write_text('{"creationTime": 7, "modificationTime": 8}')
-    give(table, "a")
+    add_tag(table, "a")
     success = success_files(table)["a_SUCCESS"]
     assert success["creationTime"] == 7
     assert success["modificationTime"] > 8
@@ -96,7 +102,7 @@ def test_a_success_file_that_is_there_keeps_the_time_of_its_creation(tmp_path: P
 
 def test_without_the_option_there_are_no_success_files(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    give(table, "a")
+    add_tag(table, "a")
     assert not Path(table.location, "tag", "tag-success-file").exists()
 
 
@@ -112,10 +118,10 @@ def test_a_damaged_tag_can_be_deleted_and_leaves_orphans(tmp_path: Path) -> None
     before = files_on_disk(table)
     plan = plan_tag_deletion(table, ["t4"])
     assert (plan.tags, plan.unreadable, plan.files.count) == ((), ("t4",), 0)
-    take_away(table, "t4")
+    drop_tags(table, "t4")
     del history.rows["t4"]
     assert files_on_disk(table) == before
-    orphans = set(clean(table))
+    orphans = set(remove_orphans(table))
     assert orphans
     assert orphans <= before - files_that_are_named(table)
     for name, snapshot in versions(table).items():
@@ -128,7 +134,7 @@ def test_a_damaged_tag_goes_together_with_others(tmp_path: Path) -> None:
     cut(history.table, "t2")
     plan = plan_tag_deletion(history.table, ["t2", "t4"])
     assert [tag.name for tag in plan.tags] == ["t4"]
-    take_away(history.table, "t2", "t4")
+    drop_tags(history.table, "t2", "t4")
     table = history.table
     assert table.tags.names() == ["t12"]
     for name, snapshot in versions(table).items():
@@ -139,9 +145,9 @@ def test_beside_a_damaged_tag_no_other_loses_its_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = a_table(tmp_path)
-    give(table, "old", 1)
-    give(table, "cut", 2)
-    give(table, "new", 5)
+    add_tag(table, "old", 1)
+    add_tag(table, "cut", 2)
+    add_tag(table, "new", 5)
     expire(table)
     cut(table, "cut")
     before = files_on_disk(table)

@@ -20,8 +20,14 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.tags import create_tag, delete_tags, new_tag, plan_tag_deletion
 from tests.support.files.faulty_file_io import Fault, InjectedError, Mode
-from tests.support.histories.tagged_history import give, go_back, tag_or_not, take_away, with_tags
-from tests.support.histories.version_history import TABLES, History, a_history, at
+from tests.support.histories.tagged_history import (
+    add_tag,
+    drop_tags,
+    roll_back_to,
+    tag_or_not,
+    with_tags,
+)
+from tests.support.histories.version_history import TABLES, History, a_history, in_folder
 from tests.support.tables.expire_now import expire
 from tests.support.tables.expiring_table import (
     files_on_disk,
@@ -41,7 +47,7 @@ def roll(history: History) -> None:
     way = {"snapshot": int(name)} if name.isdigit() else {"tag": name}
     # An expired version's changelog is gone, unless it was kept beyond it.
     was_there = history.table.snapshots.exists(target.snapshot_id)
-    go_back(history.table, **way)
+    roll_back_to(history.table, **way)
     for version in list(history.rows):
         if version.isdigit() and int(version) > target.snapshot_id:
             del history.rows[version]
@@ -69,7 +75,7 @@ def test_random_histories_leave_what_is_named_and_no_more(
             roll(history)
         history.check()
     if history.table.tags.names():
-        take_away(history.table, *history.table.tags.names())
+        drop_tags(history.table, *history.table.tags.names())
     history.check()
     assert findings_of(history.table, quick=True) == []
 
@@ -82,17 +88,17 @@ def check_crashes(
     table = history.table
     count = Fault()
     shutil.copytree(folder / "whole", folder / "counted")
-    work(at(table, folder / "counted", count))
-    expected = set(versions(at(table, folder / "counted")))
+    work(in_folder(table, folder / "counted", count))
+    expected = set(versions(in_folder(table, folder / "counted")))
     assert len(count.done) > 4
     for place in range(len(count.done)):
-        fault = Fault(at=place, mode=mode, stays_dead=True)
+        fault = Fault(number=place, mode=mode, stays_dead=True)
         copied = folder / str(place)
         shutil.copytree(folder / "whole", copied)
         with contextlib.suppress(InjectedError):
-            work(at(table, copied, fault))
+            work(in_folder(table, copied, fault))
         assert fault.has_struck
-        left = at(table, copied)
+        left = in_folder(table, copied)
         for name, snapshot in versions(left).items():
             version_name = name if name in history.rows else f"t{name}"  # restored from its tag
             assert rows_of(left, snapshot) == history.rows[version_name], (place, name)
@@ -110,14 +116,14 @@ def check_crashes(
 def test_a_crash_while_a_tag_is_deleted_leaves_no_broken_version(
     tmp_path: Path, mode: Mode
 ) -> None:
-    check_crashes(tmp_path, mode, lambda table: take_away(table, "t4"), again=True)
+    check_crashes(tmp_path, mode, lambda table: drop_tags(table, "t4"), again=True)
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_a_crash_while_a_table_goes_back_to_an_expired_tag_leaves_a_right_table(
     tmp_path: Path, mode: Mode
 ) -> None:
-    check_crashes(tmp_path, mode, lambda table: go_back(table, tag="t4"), again=False)
+    check_crashes(tmp_path, mode, lambda table: roll_back_to(table, tag="t4"), again=False)
 
 
 def test_deleting_a_tag_deletes_what_it_alone_held(tmp_path: Path) -> None:
@@ -139,32 +145,32 @@ def test_a_tag_whose_snapshot_is_there_holds_nothing_alone(tmp_path: Path) -> No
 
 def test_a_second_tag_of_the_same_snapshot_keeps_its_files(tmp_path: Path) -> None:
     history = with_tags(tmp_path)
-    give(history.table, "again", 4)
+    add_tag(history.table, "again", 4)
     history.rows["again"] = history.rows["t4"]
-    take_away(history.table, "t4")
+    drop_tags(history.table, "t4")
     history.check()
 
 
 def test_tags_are_refused_that_cannot_be(tmp_path: Path) -> None:
     table = with_tags(tmp_path).table
     with pytest.raises(UsageError, match="exists already"):
-        give(table, "t4")
+        add_tag(table, "t4")
     with pytest.raises(UsageError, match="snapshot 3 has expired"):
-        give(table, "x", 3)
+        add_tag(table, "x", 3)
     for name in ("", " ", "a/b"):
         with pytest.raises(UsageError, match="cannot be named"):
-            give(table, name)
+            add_tag(table, name)
     with pytest.raises(UsageError, match="did you mean 't4'"):
-        take_away(table, "t44")
+        drop_tags(table, "t44")
 
 
 def test_a_tag_shows_until_when_it_is_kept(tmp_path: Path) -> None:
     table = small_table(tmp_path / "t", "k INT", ("k",), tag__default_time_retained="2 d")
     table.commit(("+I", {"k": 1}))
-    give(table.table, "by-option")
+    add_tag(table.table, "by-option")
     assert create_tag(table.table, new_tag(table.table, "given", retained_ms=1500))
     for_ever = replace(table.table, schema=replace(table.table.schema, options={"bucket": "1"}))
-    give(for_ever, "for-ever")
+    add_tag(for_ever, "for-ever")
     times = {tag.name: tag.time_retained_ms for tag in table.table.tags.tags()}
     assert times == {"by-option": 172_800_000, "given": 1500, "for-ever": None}
     snapshot = Path(table.path, "snapshot", "snapshot-1").read_bytes()
@@ -175,7 +181,7 @@ def test_a_snapshot_that_expires_while_it_is_tagged_gets_no_tag(tmp_path: Path) 
     history = with_tags(tmp_path)
     table = history.table
     tag = new_tag(table, "late", table.snapshots.ids()[0])
-    take_away(table, f"t{tag.snapshot.snapshot_id}")
+    drop_tags(table, f"t{tag.snapshot.snapshot_id}")
     expire(table, num_max=1, num_min=1)
     with pytest.raises(UsageError, match="has expired while"):
         create_tag(table, tag)
@@ -184,7 +190,7 @@ def test_a_snapshot_that_expires_while_it_is_tagged_gets_no_tag(tmp_path: Path) 
 
 def test_a_running_writer_finds_that_the_table_went_back(tmp_path: Path) -> None:
     history = with_tags(tmp_path)
-    go_back(history.table, tag="t4")
+    roll_back_to(history.table, tag="t4")
     with pytest.raises(CheckpointError, match="gone back"):
         history.step()
     history.writer.restart()
@@ -193,10 +199,10 @@ def test_a_running_writer_finds_that_the_table_went_back(tmp_path: Path) -> None
 
 def test_a_number_may_be_that_of_a_tag(tmp_path: Path) -> None:
     history = with_tags(tmp_path)
-    go_back(history.table, snapshot=4)
+    roll_back_to(history.table, snapshot=4)
     assert history.table.snapshots.ids() == [4]
     with pytest.raises(UsageError, match="snapshot 3 has expired"):
-        go_back(history.table, snapshot=3)
+        roll_back_to(history.table, snapshot=3)
 
 
 @pytest.mark.parametrize("how", ["by number", "by tag"])
@@ -206,9 +212,9 @@ def test_from_a_damaged_newest_snapshot_one_goes_back(tmp_path: Path, how: str) 
     damaged = table.snapshots.ids()[-1]
     target = versions(table)[str(damaged - 1)]
     rows = rows_of(table, target)
-    give(table, "good", damaged - 1)
+    add_tag(table, "good", damaged - 1)
     Path(table.location, "snapshot", f"snapshot-{damaged}").write_bytes(b"\xff{")
-    go_back(table, **({"snapshot": damaged - 1} if how == "by number" else {"tag": "good"}))
+    roll_back_to(table, **({"snapshot": damaged - 1} if how == "by number" else {"tag": "good"}))
     latest = table.snapshots.latest()
     assert latest is not None
     assert latest.snapshot_id == damaged - 1
@@ -221,9 +227,9 @@ def test_consumers_that_are_ahead_are_not_cut_without_being_asked(tmp_path: Path
     table.consumers.reset("behind", 3)
     before = versions(table)
     with pytest.raises(UsageError, match="behind 4: ahead"):
-        go_back(table, tag="t4")
+        roll_back_to(table, tag="t4")
     assert versions(table) == before
-    go_back(table, tag="t4", force=True)
+    roll_back_to(table, tag="t4", force=True)
     assert table.consumers.next_snapshot("ahead") == 5
     assert table.consumers.next_snapshot("behind") == 3
 
@@ -234,7 +240,7 @@ def test_going_back_by_time(tmp_path: Path, seed: int) -> None:
         history.step()
     number = random.Random(seed).choice(history.table.snapshots.ids())
     millis = history.table.snapshots.snapshot(number).time_ms
-    go_back(history.table, timestamp=millis)
+    roll_back_to(history.table, timestamp=millis)
     assert history.table.snapshots.latest_id() == number
 
 
@@ -246,8 +252,8 @@ def test_a_tag_that_is_given_after_an_expiry_was_planned_stops_it(tmp_path: Path
     table = history.table
     config, snapshots = expire_config(table.options, num_max=1, num_min=1), ExpireSnapshots(table)
     plan = snapshots.plan(config)
-    give(table, "late", 2)
-    give(table, "newest")
+    add_tag(table, "late", 2)
+    add_tag(table, "newest")
     with pytest.raises(UsageError, match="snapshot 2 was about to expire and has just got"):
         snapshots.execute(plan)
     history.remember()
@@ -262,11 +268,11 @@ def test_a_version_that_gets_another_name_while_its_tag_is_deleted_stays(tmp_pat
     table = history.table
     plan = plan_tag_deletion(table, ["t2", "t4"])
     assert plan.files.data
-    give(table, "again", 2)
+    add_tag(table, "again", 2)
     delete_tags(table, plan)
     history.rows["again"] = history.rows["2"]
     assert rows_of(table, versions(table)["again"]) == history.rows["again"]
-    take_away(table, "again")
+    drop_tags(table, "again")
     with pytest.raises(UsageError, match="snapshot 2 has expired while it got the tag"):
         create_tag(table, replace(plan.tags[0], name="late"))
     assert "late" not in table.tags.names()

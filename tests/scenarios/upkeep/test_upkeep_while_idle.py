@@ -66,21 +66,21 @@ def a_job(folder: Path, **options: Any) -> Job:
     return Job(replace(table, clock=clock), clock)
 
 
-def at(day: int, hour: int = 0, minute: int = 0) -> int:
+def millis_at(day: int, hour: int = 0, minute: int = 0) -> int:
     return TIME_MS + ((day - 1) * 24 + hour) * HOUR_MS + minute * 60_000
 
 
 def test_a_day_that_ends_quietly_is_tagged_as_it_ended(tmp_path: Path) -> None:
     job = a_job(tmp_path, **DAILY)
-    job.quiet_until(at(1, 22))
+    job.quiet_until(millis_at(1, 22))
     job.row("first day")
     assert list(job.tagged()) == ["2025-12-31"]
-    job.quiet_until(at(2, 0, 1))
+    job.quiet_until(millis_at(2, 0, 1))
     assert job.tagged()["2026-01-01"] == "first day"
-    job.quiet_until(at(2, 9))
+    job.quiet_until(millis_at(2, 9))
     job.row("second day")
     assert job.tagged()["2026-01-01"] == "first day"
-    job.quiet_until(at(5, 1))
+    job.quiet_until(millis_at(5, 1))
     # As with Paimon's own, each has a snapshot of its own: two of one are an error there.
     assert list(job.tagged()) == [
         "2025-12-31", "2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04",
@@ -93,9 +93,9 @@ def test_a_day_that_ends_quietly_is_tagged_as_it_ended(tmp_path: Path) -> None:
 
 def test_a_job_that_was_down_tags_the_day_before_its_first_rows_come(tmp_path: Path) -> None:
     job = a_job(tmp_path, **DAILY)
-    job.quiet_until(at(1, 22))
+    job.quiet_until(millis_at(1, 22))
     job.row("first day")
-    job.clock.millis = at(3, 9)
+    job.clock.millis = millis_at(3, 9)
     anew = Job(job.table, job.clock)
     anew.writer.model.changes = job.writer.model.changes
     anew.row("third day")
@@ -105,7 +105,7 @@ def test_a_job_that_was_down_tags_the_day_before_its_first_rows_come(tmp_path: P
 def test_missing_days_are_completed_before_rows_come(tmp_path: Path) -> None:
     job = a_job(tmp_path, **DAILY, tag__automatic_completion="true")
     job.row("first day")
-    job.clock.millis = at(4, 9)
+    job.clock.millis = millis_at(4, 9)
     job.row("fourth day")
     assert job.tagged() == dict.fromkeys(
         ["2025-12-31", "2026-01-01", "2026-01-02", "2026-01-03"], "first day"
@@ -115,9 +115,9 @@ def test_missing_days_are_completed_before_rows_come(tmp_path: Path) -> None:
 def test_a_delay_waits_for_late_rows_and_not_for_the_next_snapshot(tmp_path: Path) -> None:
     job = a_job(tmp_path, **DAILY, tag__creation_delay="30 min")
     job.row("first day")
-    job.quiet_until(at(2, 0, 20))
+    job.quiet_until(millis_at(2, 0, 20))
     job.row("late")
-    job.quiet_until(at(2, 0, 31))
+    job.quiet_until(millis_at(2, 0, 31))
     job.row("second day")
     assert job.tagged()["2026-01-01"] == "late"
 
@@ -125,9 +125,9 @@ def test_a_delay_waits_for_late_rows_and_not_for_the_next_snapshot(tmp_path: Pat
 def test_rows_under_way_when_a_day_ends_are_of_that_day(tmp_path: Path) -> None:
     job = a_job(tmp_path, **DAILY)
     job.row("first")
-    job.clock.millis = at(2) - 1000
+    job.clock.millis = millis_at(2) - 1000
     job.upkeep.before_rows()  # an epoch begins
-    job.clock.millis = at(2) + 1000
+    job.clock.millis = millis_at(2) + 1000
     job.writer.write([("+I", {"k": 1, "v": "under way"})])
     job.upkeep.after_commit()
     job.row("second day")
@@ -139,7 +139,7 @@ def test_without_a_clock_to_go_by_no_snapshot_is_made(tmp_path: Path) -> None:
     for index, mode in enumerate(("none", "watermark", "batch")):
         job = a_job(tmp_path / str(index), tag__automatic_creation=mode)
         job.row("first day")
-        job.quiet_until(at(3))
+        job.quiet_until(millis_at(3))
         assert job.table.snapshots.ids() == [1]
 
 
@@ -147,7 +147,7 @@ def test_a_write_only_job_leaves_upkeep_to_others(tmp_path: Path) -> None:
     job = a_job(tmp_path, **DAILY)
     job.row("first day")
     job.upkeep = TableMaintenance(job.table.with_options({"write-only": "true"}))
-    job.quiet_until(at(3))
+    job.quiet_until(millis_at(3))
     job.upkeep.before_rows()
     assert list(job.tagged()) == ["2025-12-31"]
 
@@ -164,7 +164,7 @@ def test_an_idle_job_expires_old_snapshots_and_tags(tmp_path: Path, mode: str) -
         job.row(value)
     assert len(job.table.snapshots.ids()) == 5
     assert job.table.tags.names() == ["2025-12-31"]
-    job.quiet_until(at(1, 3))
+    job.quiet_until(millis_at(1, 3))
     job.upkeep.close()
     assert job.table.snapshots.ids() == [5]
     assert job.table.tags.names() == []
@@ -195,7 +195,7 @@ def test_a_quiet_day_is_looked_at_now_and_then(tmp_path: Path) -> None:
     job.row("first day")
     files = CountedFileIO()
     job.upkeep = TableMaintenance(replace(job.table, file_io=files))
-    job.quiet_until(at(1, 23), step_s=5)
+    job.quiet_until(millis_at(1, 23), step_s=5)
     # Less than 150 looks: 10 s after the last commit, twice that later, and so on up to 10 min.
     assert 0 < files.counts["list"] < 1500
     assert 0 < files.counts["read"] < 1500
@@ -221,12 +221,12 @@ def test_a_snapshot_that_cannot_be_made_is_tried_again_later_and_not_all_the_tim
 ) -> None:
     job = a_job(tmp_path, **DAILY)
     job.row("first day")
-    job.quiet_until(at(2) - 1000)
+    job.quiet_until(millis_at(2) - 1000)
     files = NoSnapshots()
     job.upkeep = TableMaintenance(replace(job.table, file_io=files))
-    job.quiet_until(at(2, 0, 2), step_s=0.2)
+    job.quiet_until(millis_at(2, 0, 2), step_s=0.2)
     assert job.upkeep.metrics().failures == len(files.tried) > 5
     assert len(files.tried) <= 12, "once in ten seconds"
     job.upkeep = TableMaintenance(job.table)
-    job.quiet_until(at(2, 0, 3))
+    job.quiet_until(millis_at(2, 0, 3))
     assert job.tagged()["2026-01-01"] == "first day"

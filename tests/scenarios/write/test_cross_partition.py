@@ -142,10 +142,10 @@ def test_rows_before_a_truncate_are_no_older_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -> None:
     """Each file operation of an epoch ends the job in turn."""
-    for at in range(1000):
-        job = job_of(tmp_path / str(at))
+    for operation in range(1000):
+        job = job_of(tmp_path / str(operation))
         job.run(job.started(), *(change(key, None, "a", 1) for key in range(4)))
-        fault = Fault(at, mode, stays_dead=True)
+        fault = Fault(operation, mode, stays_dead=True)
         table, file_io = job.table, FaultyFileIO(fault=fault)
         epoch = job.send(*(change(key, "a", "b", 2) for key in range(1, 3)))
         with contextlib.suppress(Exception):
@@ -157,7 +157,7 @@ def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -
         assert rows_of(job) == {0: ("a", 1), 1: ("c", 3), 2: ("b", 2)}
         if not fault.has_struck:
             break
-    assert at > 10
+    assert operation > 10
 
 
 def _with_files(job: Job, file_io: FaultyFileIO) -> EpochCommitter[Parts]:

@@ -238,13 +238,15 @@ def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
     tmp_path: Path, mode: Mode
 ) -> None:
     """Each file operation of an epoch ends the job in turn."""
-    for at in range(1000):
-        tables = TwoTables(tmp_path / str(at), orders={**SMALL, "changelog_producer": "none"})
+    for operation in range(1000):
+        tables = TwoTables(
+            tmp_path / str(operation), orders={**SMALL, "changelog_producer": "none"}
+        )
         tables.send(orders(*range(8)), [])
         tables.send(orders(*range(4, 20), v="newer"), [])
         tables.send(orders(*range(16, 24), v="newest"), [])
         run(tables.started(EpochHere()), tables, 0)
-        fault = Fault(at, mode, stays_dead=True)
+        fault = Fault(operation, mode, stays_dead=True)
         with contextlib.suppress(Exception):
             run(tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault)), tables, 1)
         again = tables.started(EpochHere())
@@ -255,7 +257,7 @@ def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
         assert_right(tables)
         if not fault.has_struck:
             break
-    assert at > 15
+    assert operation > 15
 
 
 def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:

@@ -19,7 +19,8 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.table_feed import ArrivedTables, TableFeed
+from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.table_feed import TableFeed
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows
@@ -46,9 +47,8 @@ def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitt
 def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     parts = tables.messages(epoch).combine_chunks().to_batches()
-    runner.topics = [
-        batch for number in range(epoch + 1) for batch in tables.messages(number).to_batches()
-    ]
+    messages = map(tables.messages, range(epoch + 1))
+    runner.topics = [batch for table in messages for batch in table.to_batches()]
     try:
         committer(parts, epoch)
     except RuntimeError:
@@ -105,7 +105,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     assert "the file system refused" in waiting.reason
     assert waiting.retry_ms is not None
 
-    fault.at = -1  # the disk is well again
+    fault.number = -1  # the disk is well again
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
     assert snapshots(tables) == [1, 2]
@@ -150,7 +150,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
 
     runner.messages_between = counted  # type: ignore[method-assign]
     for fault in faults:
-        fault.at = -1
+        fault.number = -1
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
     assert len(reads) == 1
@@ -161,9 +161,9 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode) -> None:
     """Each file operation of a table fails once; a commit that only seemed to fail counts once."""
-    for at in range(1000):
-        tables, runner = two_tables(tmp_path / str(at))
-        fault = Fault(at, mode)
+    for operation in range(1000):
+        tables, runner = two_tables(tmp_path / str(operation))
+        fault = Fault(operation, mode)
         committer = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None))
         for epoch in range(3):
             run(committer, tables, runner, epoch)
@@ -175,18 +175,18 @@ def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode) -> Non
         assert_right(tables)
         if not fault.has_struck:
             break
-    assert at > 20
+    assert operation > 20
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode) -> None:
     """A table is held back; each file operation ends the job in turn, the checkpoint's too."""
-    for at in range(1000):
-        tables, runner = two_tables(tmp_path / str(at))
+    for operation in range(1000):
+        tables, runner = two_tables(tmp_path / str(operation))
         ill = FaultyFileIO(fault=Fault(0, "before", stays_dead=True))
         run(started(tables, runner, file_io=(ill, None)), tables, runner, 0)
         tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
-        fault = Fault(at, mode, stays_dead=True)
+        fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
         ended = started(tables, runner, file_io=files, checkpoint=files)
         tables.tables[0].clock.sleep(HOURS)
@@ -200,7 +200,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode)
         assert_right(tables)
         if not fault.has_struck:
             break
-    assert at > 10
+    assert operation > 10
 
 
 def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) -> None:

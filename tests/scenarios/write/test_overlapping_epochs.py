@@ -59,9 +59,9 @@ def test_wherever_the_job_ends_the_next_one_finishes(
     that dies after an operation leaves the same files as one that dies before the next.
     """
     resumed = 0
-    for at in range(0, 1000, 2):
-        tables, runner = two_tables(tmp_path / str(at))
-        fault = Fault(at, mode, stays_dead=True)
+    for operation in range(0, 1000, 2):
+        tables, runner = two_tables(tmp_path / str(operation))
+        fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
         ended = tables.started(runner, file_io=files, holds_tables=holds_tables, checkpoint=files)
         first = spark_goes_on(ended, tables, 0)
@@ -77,7 +77,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         assert_right(tables)
         if not fault.has_struck:
             break
-    assert at > 30
+    assert operation > 30
     assert resumed > 1, "of epochs that Spark had as done"
 
 

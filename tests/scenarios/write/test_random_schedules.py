@@ -89,7 +89,7 @@ class CompactOnDemand:
     def fail(self, number: int, how: str) -> None:
         request, future = self.waiting.pop(number)
         if how == "half way":
-            broken = FaultyFileIO(fault=Fault(at=1))
+            broken = FaultyFileIO(fault=Fault(number=1))
             # One that has nothing to write has nothing to fail at.
             with contextlib.suppress(InjectedError):
                 compact_bucket(replace(self.table, file_io=broken), request)

@@ -261,7 +261,7 @@ class Rival(Fault):
     act: Callable[[], object] = lambda: None
 
     def strikes(self, operation: str) -> bool:
-        if len(self.done) == self.at:
+        if len(self.done) == self.number:
             self.act()
         self.done.append(operation)
         return False
@@ -270,12 +270,12 @@ class Rival(Fault):
 @pytest.mark.parametrize("overlaps", [False, True])
 def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) -> None:
     """A rescale precedes each file operation of the job in turn."""
-    for at in range(0, 1000, 2):
-        tables = TwoTables(tmp_path / str(at), orders={"bucket": 2})
+    for operation in range(0, 1000, 2):
+        tables = TwoTables(tmp_path / str(operation), orders={"bucket": 2})
         table = tables.tables[0]
         for epoch in range(4):
             tables.send([{"k": k, "v": f"{epoch}"} for k in range(epoch, 12)], [])
-        rival = Rival(at, act=partial(rescaled, table, 4, ""))
+        rival = Rival(operation, act=partial(rescaled, table, 4, ""))
         runner = EpochHere(overlaps=overlaps)
         committer = tables.started(runner, file_io=(FaultyFileIO(fault=rival), None))
         for epoch in range(4):
@@ -288,7 +288,7 @@ def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) ->
         assert findings_of(table) == []
         if not rival.has_struck:
             break
-    assert at > 40
+    assert operation > 40
 
 
 def test_an_altered_table_is_rescaled_partition_by_partition(

@@ -129,14 +129,14 @@ def test_wherever_the_job_ends_the_next_one_finishes(
     """Every second file operation of the epoch ends the job in turn. A job that dies after an
     operation leaves the same files as one that dies before the next.
     """
-    for at in range(0, 1000, 2):
-        tables = two_tables(tmp_path / str(at))
+    for operation in range(0, 1000, 2):
+        tables = two_tables(tmp_path / str(operation))
         run(tables.started(EpochHere(), holds_tables=holds_tables), tables, 0)
         tables.send(
             [{"k": 3, "v": "gone"}, TRUNCATE, {"k": 4, "v": "new"}],
             [{"day": "day 1", "n": 50}, TRUNCATE, {"day": "day 2", "n": 51}],
         )
-        fault = Fault(at, mode, stays_dead=True)
+        fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
         with contextlib.suppress(Exception):
             run(tables.started(EpochHere(), file_io=files, holds_tables=holds_tables), tables, 1)
@@ -148,7 +148,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         assert kinds(tables, 0).count(CommitKind.OVERWRITE) == 1, "no epoch is emptied twice"
         if not fault.has_struck:
             break
-    assert at > 40
+    assert operation > 40
 
 
 def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
     tables.send([{"k": 3, "v": "gone"}, TRUNCATE, {"k": 4, "v": "new"}], [])
     run(committer, tables, 1)
     assert "a" in tables.state().held
-    fault.at = -1  # the disk is well again
+    fault.number = -1  # the disk is well again
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
     assert tables.state().held == {}

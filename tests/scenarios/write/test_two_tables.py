@@ -69,7 +69,9 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
     tables.send([{"k": 3, "v": "second"}], [])
     run(committer, tables, 1)
     assert_right(tables)
-    orders, events = ([report.counts.changes for report in reports(committer, at)] for at in (0, 1))
+    orders, events = (
+        [report.counts.changes for report in reports(committer, index)] for index in (0, 1)
+    )
     assert (orders, events) == ([20, 1], [9, 0])
     assert (committer.rounds.totals.messages, committer.rounds.totals.changes) == (30, 30)
     for table, ends in zip(tables.tables, ({"a": {"0": 20}}, {"b": {"0": 8}}), strict=True):
@@ -129,8 +131,8 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -
     committer = tables.started(runner)
     run(committer, tables, 1)
     assert 0 not in runner.plans[1].tables
-    assert [reports(committer, at)[0].skipped for at in (0, 1)] == [True, False]
-    assert [reports(committer, at)[0].counts.messages for at in (0, 1)] == [0, 1]
+    assert [reports(committer, index)[0].skipped for index in (0, 1)] == [True, False]
+    assert [reports(committer, index)[0].counts.messages for index in (0, 1)] == [0, 1]
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
     assert_right(tables)
     idle = EpochHere()
@@ -147,11 +149,11 @@ def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
 ) -> None:
     """Each file operation of the tasks, and of either table's commit, fails in turn."""
     finished_alone = 0
-    for at in range(1000):
-        tables = two_tables(tmp_path / str(at))
+    for operation in range(1000):
+        tables = two_tables(tmp_path / str(operation))
         run(tables.started(EpochHere()), tables, 0)
         tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
-        fault = Fault(at, mode, stays_dead)
+        fault = Fault(operation, mode, stays_dead)
         ended = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault))
         with contextlib.suppress(StreamAppError, OSError):
             run(ended, tables, 1)
@@ -192,22 +194,22 @@ def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
         record = json.loads(line)
         assert (record["topic"], record["key"], record["value"]) == (topic, "key", value.decode())
-    assert [reports(committer, at)[0].counts.bad for at in (0, 1)] == [1, 1]
+    assert [reports(committer, index)[0].counts.bad for index in (0, 1)] == [1, 1]
     assert_right(tables)
 
 
 def test_a_task_that_fails_leaves_nothing_in_any_table(tmp_path: Path) -> None:
     """One task writes both tables, and each of its files fails in turn."""
     failed = 0
-    for at in range(100):
-        tables = two_tables(tmp_path / str(at))
-        fault = Fault(at, "before")
+    for operation in range(100):
+        tables = two_tables(tmp_path / str(operation))
+        fault = Fault(operation, "before")
         committer = tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault), tasks=1)
         with contextlib.suppress(StreamAppError, OSError):
             run(committer, tables, 0)
-        if not fault.done[at].endswith(".parquet"):
+        if not fault.done[operation].endswith(".parquet"):
             break
-        assert tables.data_files() == [], fault.done[at]
+        assert tables.data_files() == [], fault.done[operation]
         failed += 1
     assert failed == 12, "data and changelog of two buckets, data of two partitions: open and sync"
 

@@ -95,7 +95,7 @@ class KeptVersions:
                 self.tags[name] = None
         self._went_back = True
 
-    def go_back(self, number: int) -> None:
+    def roll_back_to(self, number: int) -> None:
         """The table has gone back, and this is the newest snapshot."""
         self.may_go_back(number)
         self.whole_from = min(self.whole_from, number)

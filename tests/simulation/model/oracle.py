@@ -150,7 +150,7 @@ class Oracle:
         ]
         if len(ids) > 1 and self.rules.keys:
             first, last = (table.snapshots.snapshot(number) for number in (ids[0], ids[-1]))
-            read = IncrementalRead(table, row_kind=True)
+            read = IncrementalRead(table, shows_row_kinds=True)
             changes = [
                 (row.pop("rowkind"), row)
                 for stream in read.streams(SnapshotPair(first, last), ScanMode.DIFF)
@@ -223,7 +223,7 @@ class Oracle:
             self._state = self.time.states[-1].copy()
             self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
             self.seen = {epoch: number for epoch, number in self.seen.items() if number <= last}
-            self.kept_versions.go_back(last)
+            self.kept_versions.roll_back_to(last)
             for job in self.jobs.values():
                 epochs = range(job.finished + 1)
                 job.is_cut |= any((job.user, epoch) not in self.seen for epoch in epochs)

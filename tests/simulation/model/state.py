@@ -237,7 +237,9 @@ class State:
         self.unrecorded |= bucket_of
         keys = [key for key, bucket in self.unrecorded.items() if whole(bucket)]
         net_changes = self._differences(keys, self.followed)
-        self.unrecorded = {key: at for key, at in self.unrecorded.items() if key not in keys}
+        self.unrecorded = {
+            key: number for key, number in self.unrecorded.items() if key not in keys
+        }
         self.followed = {key: row for key, row in self.followed.items() if key not in keys}
         self.followed |= {key: self.above[key] for key in keys if key in self.above}
         return net_changes

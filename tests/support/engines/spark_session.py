@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
-from stream_app.spark.session import launch_settings, start_session
+from stream_app.spark.driver.session import launch_settings, start_session
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.engines.spark_kafka_source import spark_kafka_source_jars
 

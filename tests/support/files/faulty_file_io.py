@@ -24,22 +24,22 @@ class InjectedError(OSError):
 
 @dataclass
 class Fault:
-    """Which operation fails: the `at`-th from 0. A process that is `dead` can do no more."""
+    """The operation that fails, by its number from 0. A process that is `dead` can do no more."""
 
-    at: int = -1
+    number: int = -1
     mode: Mode = "before"
     stays_dead: bool = False
     done: list[str] = field(default_factory=list)
 
     @property
     def has_struck(self) -> bool:
-        return 0 <= self.at < len(self.done)
+        return 0 <= self.number < len(self.done)
 
     def strikes(self, operation: str) -> bool:
         if self.stays_dead and self.has_struck:
-            raise InjectedError(f"dead since operation {self.at}, {self.done[self.at]}")
+            raise InjectedError(f"dead since operation {self.number}, {self.done[self.number]}")
         self.done.append(operation)
-        return len(self.done) - 1 == self.at
+        return len(self.done) - 1 == self.number
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FaultyFileIO(LocalFileIO):
             work()
         elif self.fault.mode == "half":
             half()
-        raise InjectedError(f"operation {self.fault.at}: {operation} {path}")
+        raise InjectedError(f"operation {self.fault.number}: {operation} {path}")
 
     def open_output(self, path: str) -> pa.NativeFile:
         def half() -> None:

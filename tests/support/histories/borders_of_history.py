@@ -97,11 +97,11 @@ class Topics:
     ) -> None:
         """See `MessageReader.read`."""
         for planned in pending.unread(ranges):
-            for at in range(planned.begin, planned.end, _BATCH):
-                until = min(planned.end, at + _BATCH)
+            for index in range(planned.begin, planned.end, _BATCH):
+                until = min(planned.end, index + _BATCH)
                 assert until <= self.visible[planned.kafka_partition]
-                part = _part(self.facts[planned.kafka_partition], at, until)
-                pending.add(planned.kafka_partition, np.arange(at, until, dtype=np.int64), part)
+                part = _part(self.facts[planned.kafka_partition], index, until)
+                pending.add(planned.kafka_partition, np.arange(index, until, dtype=np.int64), part)
         pending.reach(ranges)
 
     def close(self) -> None:
@@ -178,9 +178,9 @@ class BordersOfHistory:
 
     def _is_in_order(self, end: Offsets, newest: Offsets) -> None:
         for topic, ends in end.items():
-            for partition, at in ends.items():
+            for partition, last in ends.items():
                 first = self.begin.get(topic, {}).get(partition, 0)
-                assert first <= at <= newest[topic][partition], (topic, partition)
+                assert first <= last <= newest[topic][partition], (topic, partition)
 
     def _check(self, epoch: int) -> None:
         border = self.log.border(epoch)
@@ -201,8 +201,8 @@ def borders_of_history(seed: int) -> BordersOfHistory:
     reads, sent = history.reads(), list(history.sent())
     grows_at = random.randrange(len(sent)) if random.random() < 0.2 else len(sent)
     order = [
-        (_place(message, counts, has_grown=at - len(reads) >= grows_at), message)
-        for at, message in enumerate([*reads, *sent])
+        (_place(message, counts, has_grown=index - len(reads) >= grows_at), message)
+        for index, message in enumerate([*reads, *sent])
     ]
     return BordersOfHistory(random, history, Topics(random, order, len(reads)))
 
@@ -224,7 +224,7 @@ def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
 def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactions:
     """The facts of some of the messages."""
     part, ends = slice(begin, end), facts.ends
-    chosen = np.flatnonzero((ends.index >= begin) & (ends.index < end))
+    chosen = np.flatnonzero((ends.message_index >= begin) & (ends.message_index < end))
     counted = np.isin(ends.owners, chosen)
     return MessageTransactions(
         kinds=facts.kinds[part],
@@ -234,7 +234,7 @@ def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactio
         orders=facts.orders[part],
         positions=facts.positions[part],
         ends=EndMarkers(
-            index=ends.index[chosen] - begin,
+            message_index=ends.message_index[chosen] - begin,
             ids=ends.ids.take(pa.array(chosen)),
             times=ends.times[chosen],
             logs=ends.logs.take(pa.array(chosen)),

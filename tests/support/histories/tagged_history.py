@@ -16,21 +16,21 @@ from tests.support.tables.expire_now import expire
 FAR_MS = 10**15
 
 
-def clean(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
+def remove_orphans(table: FileStoreTable, before_ms: int = FAR_MS) -> list[str]:
     plan = plan_orphans(table, before_ms)
     delete_orphans(table, plan)
     return [file.name for file in plan.files]
 
 
-def give(table: FileStoreTable, name: str, number: int | None = None) -> None:
+def add_tag(table: FileStoreTable, name: str, number: int | None = None) -> None:
     assert create_tag(table, new_tag(table, name, number))
 
 
-def take_away(table: FileStoreTable, *names: str) -> None:
+def drop_tags(table: FileStoreTable, *names: str) -> None:
     delete_tags(table, plan_tag_deletion(table, names))
 
 
-def go_back(table: FileStoreTable, *, force: bool = False, **version: Any) -> None:
+def roll_back_to(table: FileStoreTable, *, force: bool = False, **version: Any) -> None:
     target = rollback_target(table, Version(**version))
     roll_back(table, plan_rollback(table, target), resets_consumers=force)
 
@@ -40,10 +40,10 @@ def tag_or_not(history: History) -> None:
     number = rng.choice(table.snapshots.ids())
     names = table.tags.names()
     if f"t{number}" not in names and rng.random() < 0.6:
-        give(table, f"t{number}", number)
+        add_tag(table, f"t{number}", number)
         history.rows[f"t{number}"] = history.rows[str(number)]
     elif names:
-        take_away(table, *rng.sample(names, rng.randrange(1, len(names) + 1)))
+        drop_tags(table, *rng.sample(names, rng.randrange(1, len(names) + 1)))
 
 
 def with_tags(folder: Path) -> History:
@@ -55,7 +55,7 @@ def with_tags(folder: Path) -> History:
     latest = history.table.snapshots.latest_id()
     assert latest is not None
     for number in (2, 4, latest - 1):
-        give(history.table, f"t{number}", number)
+        add_tag(history.table, f"t{number}", number)
     expire(history.table, num_max=2, num_min=2)
     history.remember()
     return history

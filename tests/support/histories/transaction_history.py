@@ -100,21 +100,21 @@ class TransactionHistory:
     def sent(self) -> Iterator[Sent]:
         """The messages of the transactions, with repeats where the connector starts again."""
         random = self.random
-        log = [(sent, at == 0) for sents in self.log for at, sent in enumerate(sents)]
-        begins = [at for at, (_, is_begin) in enumerate(log) if is_begin]
-        rate, at, resumed = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
-        while at < len(log):
-            if at and random.random() < rate:
-                back = at - random.randint(0, random.choice((3, 15, 60)))
+        log = [(sent, index == 0) for sents in self.log for index, sent in enumerate(sents)]
+        begins = [index for index, (_, is_begin) in enumerate(log) if is_begin]
+        rate, index, resumed = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
+        while index < len(log):
+            if index and random.random() < rate:
+                back = index - random.randint(0, random.choice((3, 15, 60)))
                 # Connect keeps where a connector began, so this is not before its last start.
-                at = max(0, back, resumed if resumed < len(self.log[0]) else 0)
+                index = max(0, back, resumed if resumed < len(self.log[0]) else 0)
                 if random.random() < 0.3:  # the marker may come again before the rest
-                    yield log[max(begin for begin in begins if begin <= at)][0]
-                resumed = at
-            sent = log[at][0]
-            is_resumed = sent.resumed and not any(resumed <= begin <= at for begin in begins)
+                    yield log[max(begin for begin in begins if begin <= index)][0]
+                resumed = index
+            sent = log[index][0]
+            is_resumed = sent.resumed and not any(resumed <= begin <= index for begin in begins)
             yield replace(sent, value=sent.resumed) if is_resumed else sent
-            at += 1
+            index += 1
 
     def commit(self, number: int) -> int:
         """The position of a transaction's commit in PostgreSQL's log."""

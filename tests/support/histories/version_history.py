@@ -142,7 +142,7 @@ def a_history(folder: Path, kind: str, seed: int, **more: int) -> History:
     return History(writer, RandomChanges(writer.table.schema, rng, key_count=12), rng)
 
 
-def at(table: FileStoreTable, folder: Path, fault: Fault | None = None) -> FileStoreTable:
+def in_folder(table: FileStoreTable, folder: Path, fault: Fault | None = None) -> FileStoreTable:
     """The table in a copied folder."""
     file_io = FaultyFileIO(fault=fault or Fault())
     return replace(table, location=str(folder / "db.db" / "t"), file_io=file_io)

@@ -18,7 +18,7 @@ from stream_app.model.checksum.source_proof import SourceProof
 from stream_app.model.snapshot import PROOF_PROPERTY
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport

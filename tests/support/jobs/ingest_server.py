@@ -101,11 +101,11 @@ def _serve() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
 
     from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
-    from stream_app.app.submit import compact_program, ingest_program
-    from stream_app.spark.session import launch_settings, start_session
+    from stream_app.app.submit import compact_main, ingest_main
+    from stream_app.spark.driver.session import launch_settings, start_session
     from tests.support.engines.spark_kafka_source import spark_kafka_source_jars
 
-    jobs = {"ingest": ingest_program.main, "compact": compact_program.main}
+    jobs = {"ingest": ingest_main.main, "compact": compact_main.main}
     print('{"ready": true}', file=answers, flush=True)
     started = False
     for line in sys.stdin:

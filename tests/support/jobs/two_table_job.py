@@ -32,7 +32,8 @@ from stream_app.spark.ingest.epoch_tables import (
     LoadingTables,
     StoppingTables,
 )
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.begun_epoch import Ends, begin_epoch

@@ -84,8 +84,8 @@ def batch(
 ) -> pa.RecordBatch:
     keys = keys or [None] * len(values)
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "key": key, "value": value}
-        for at, (key, value) in enumerate(zip(keys, values, strict=True))
+        {"topic": "t", "partition": 0, "offset": index, "key": key, "value": value}
+        for index, (key, value) in enumerate(zip(keys, values, strict=True))
     ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 

@@ -92,8 +92,14 @@ def _long() -> Iterator[tuple[str, str]]:
 def _wide() -> Iterator[tuple[str, str]]:
     for count in COUNTS:
         yield f"a list of {count}", "[" + ",".join("[]" for _ in range(count)) + "]"
-        yield f"{count} names", "{" + ",".join(f'"n{at}":{at}' for at in range(count)) + "}"
-        yield f"a name {count} times", "{" + ",".join(f'"n":{at}' for at in range(count)) + "}"
+        yield (
+            f"{count} names",
+            "{" + ",".join(f'"n{index}":{index}' for index in range(count)) + "}",
+        )
+        yield (
+            f"a name {count} times",
+            "{" + ",".join(f'"n":{index}' for index in range(count)) + "}",
+        )
 
 
 def _hostile(

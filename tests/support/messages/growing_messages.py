@@ -34,7 +34,7 @@ def _one(form: Callable[[int], str]) -> Callable[[int], list[str]]:
 
 
 def _names(name: Callable[[int], str], size: int) -> str:
-    return ",".join(f'"{name(at)}":{at}' for at in range(size))
+    return ",".join(f'"{name(index)}":{index}' for index in range(size))
 
 
 def _with_schemas(form: str) -> Callable[[int], list[str]]:
@@ -55,11 +55,11 @@ GROWING: dict[str, Growing] = {
         _one(lambda size: _names(lambda _: "v", size)), size=10_000
     ),
     "another field again and again": Growing(_one(lambda size: _names(lambda _: "zz", size))),
-    "every field twice": Growing(_one(lambda size: _names(lambda at: f"n{at // 2}", size))),
+    "every field twice": Growing(_one(lambda size: _names(lambda index: f"n{index // 2}", size))),
     "names that repeat in a value": Growing(
-        _one(lambda size: '"v":{' + _names(lambda at: f"n{at // 2}", size) + "}")
+        _one(lambda size: '"v":{' + _names(lambda index: f"n{index // 2}", size) + "}")
     ),
-    "many names": Growing(_one(lambda size: _names(lambda at: f"n{at}", size))),
+    "many names": Growing(_one(lambda size: _names(lambda index: f"n{index}", size))),
     "a long list": Growing(_one(lambda size: '"v":[' + ",".join(["[1]"] * size) + "]")),
     "a deep list": Growing(_one(lambda size: '"v":' + "[" * size + "]" * size)),
     "texts with quotes that never end": Growing(
@@ -87,7 +87,7 @@ GROWING: dict[str, Growing] = {
         columns="id BIGINT, v ARRAY<INT>",
     ),
     "texts in a map of numbers": Growing(
-        _one(lambda size: '"v":{' + ",".join(f'"k{at}":"x"' for at in range(size)) + "}"),
+        _one(lambda size: '"v":{' + ",".join(f'"k{index}":"x"' for index in range(size)) + "}"),
         columns="id BIGINT, v MAP<STRING, INT>",
     ),
     "values that are refused one by one": Growing(

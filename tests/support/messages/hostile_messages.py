@@ -261,8 +261,12 @@ def _text(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:
 
 
 def _flipped(value: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(value))
-    return value[:at] + bytes([value[at] ^ (1 << rng.randrange(8))]) + value[at + 1 :]
+    position = rng.randrange(len(value))
+    return (
+        value[:position]
+        + bytes([value[position] ^ (1 << rng.randrange(8))])
+        + value[position + 1 :]
+    )
 
 
 def _whole(wrapping: Wrapping, number: int, rng: random.Random) -> Hostile:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from stream_app.app.cli import verb_list
-from stream_app.spark.supported_versions import SUPPORTED, minor_of
+from stream_app.spark.driver.supported_versions import SUPPORTED, minor_of
 from tests.tidy.project_files import ROOT, project_files, text_of
 
 PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]

@@ -21,7 +21,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.launch.jar_sets import s3a_set, spark_kafka_set
 from stream_app.app.launch.jars import installed_spark_version, spark_home
 from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
-from stream_app.spark.session import launch_settings
+from stream_app.spark.driver.session import launch_settings
 from tests.support.suite.datadriven import rewriting
 
 ROOT = Path(__file__).parents[3]

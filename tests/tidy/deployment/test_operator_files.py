@@ -15,8 +15,8 @@ import pytest
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
 from stream_app.app.launch.spark_submit import SCHEDULER
-from stream_app.cdc.debezium.options import OPTIONS
-from stream_app.cdc.json_records.options import COLUMN_ENCODING
+from stream_app.cdc.debezium.debezium_options import OPTIONS
+from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

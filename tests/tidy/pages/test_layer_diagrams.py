@@ -13,7 +13,7 @@ import pytest
 from tests.tidy.project_files import text_of
 
 _BLOCK = re.compile(r"^```\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-_DRAWN = ("stream_app", "stream_app.app", "stream_app.table", "stream_app.cdc")
+_DRAWN = ("stream_app", *(f"stream_app.{name}" for name in ("app", "spark", "table", "cdc")))
 """The packages whose layers the page draws, in its order."""
 
 

@@ -97,7 +97,9 @@ def test_values_that_no_longer_look_like_the_first_ones() -> None:
 def test_sliced_message_batches() -> None:
     batch = messages(*(insert(key) for key in range(10)), None, "{")
     decoded = a_format(COLUMNS).decode(batch.slice(4))
-    assert [row[:3] for row in rows_of(decoded)] == [(at, "+I", at + 4) for at in range(6)]
+    assert [row[:3] for row in rows_of(decoded)] == [
+        (position, "+I", position + 4) for position in range(6)
+    ]
     assert decoded.skipped == 1
     assert list(reasons_of(decoded)) == [11]
 

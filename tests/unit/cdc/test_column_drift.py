@@ -33,7 +33,7 @@ def rename(old: str, new: str) -> Change:
 
 
 def between(change: Change, start: int, stop: int = COUNT) -> Change:
-    return lambda row, at: change(row, at) if start <= at < stop else None
+    return lambda row, number: change(row, number) if start <= number < stop else None
 
 
 SCENARIOS: dict[str, list[Change]] = {
@@ -47,38 +47,38 @@ SCENARIOS: dict[str, list[Change]] = {
     "renamed": [between(rename("v", "v2"), 1000)],
     "renamed and back": [between(rename("v", "v2"), 1000, 1001)],
     "one comes, another goes": [between(put("phone"), 100), between(drop("w"), 2000)],
-    "in turns": [lambda row, at: row.update(phone=1) if at % 3 else None],
+    "in turns": [lambda row, number: row.update(phone=1) if number % 3 else None],
     "several at once": [between(put("a"), 9), between(put("b"), 9), between(drop("w"), 9)],
     "an object": [between(put("o", {"v": 1, "w": [{"j": 2}]}), 8)],
 }
 
 
-def record(rng: random.Random, at: int, changes: list[Change], shape: str) -> str:
+def record(rng: random.Random, number: int, changes: list[Change], shape: str) -> str:
     def image() -> Row:
         # n: a number of variable scale is an object, and j a text with names of its own.
         scaled = {"scale": 1, "value": "Aw=="} if rng.random() < 0.8 else None
         inner = json.dumps({name: 1 for name in "abcd"[: rng.randrange(5)]})
-        row: Row = {"id": at, "v": "v", "w": rng.choice(["w", None]), "n": None, "j": None}
+        row: Row = {"id": number, "v": "v", "w": rng.choice(["w", None]), "n": None, "j": None}
         if shape == "varied":
             row |= {"n": scaled, "j": inner}
         for change in changes:
-            change(row, at)
+            change(row, number)
         return row
 
     # Where something comes or goes for a moment there is no delete: one of a renamed column has as
     # many fields as any other, and lacks nothing.
-    op = rng.choice("ccuuu" if at in (1000, COUNT - 1) else "ccuuud")
+    op = rng.choice("ccuuu" if number in (1000, COUNT - 1) else "ccuuud")
     if shape == "flat":
         return json.dumps(image() | {"__op": op, "__ts": 1}, separators=(",", ":"))
     before = None if op == "c" or rng.random() < 0.2 else image()
     if op == "d":
-        before = {"id": at} if before is None else image()
+        before = {"id": number} if before is None else image()
     event = {
         "before": before,
         "after": None if op == "d" else image(),
-        "source": {"name": 'a "quoted": name', "lsn": at},
+        "source": {"name": 'a "quoted": name', "lsn": number},
         "op": op,
-        "transaction": {"id": "x", "total_order": at, "data_collection_order": 1},
+        "transaction": {"id": "x", "total_order": number, "data_collection_order": 1},
     }
     if shape == "varied" and rng.random() < 0.3:
         event["transaction"] = None
@@ -105,11 +105,11 @@ def columns_of_one(value: str) -> set[DriftedColumn]:
 @pytest.mark.slow
 def test_all_that_single_records_have(name: str, shape: str) -> None:
     rng = random.Random(f"{name} {shape}")
-    values = [record(rng, at, SCENARIOS[name], shape) for at in range(COUNT)]
+    values = [record(rng, index, SCENARIOS[name], shape) for index in range(COUNT)]
     expected: dict[DriftedColumn, Sighting] = {}
-    for at, value in enumerate(values):
+    for index, value in enumerate(values):
         for column in columns_of_one(value):
-            seen = Sighting(1, at)
+            seen = Sighting(1, index)
             expected[column] = expected[column].plus(seen) if column in expected else seen
     assert bool(expected) == (name != "nothing")
     assert a_format(COLUMNS).decode(messages(*values)).drift == expected

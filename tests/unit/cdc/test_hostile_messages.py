@@ -109,12 +109,13 @@ def check_alone(hostile: list[Hostile], together: DecodedBatch) -> None:
     decoder = a_format(COLUMNS, ("id",), options=OPTIONS)
     rows: list[tuple[Any, ...]] = []
     reasons: dict[int, str] = {}
-    for at, message in enumerate(hostile):
+    for index, message in enumerate(hostile):
         batch = pa.RecordBatch.from_pylist(
-            [{"topic": "t", "partition": 0, "offset": at, "value": message.value}], MESSAGE_SCHEMA
+            [{"topic": "t", "partition": 0, "offset": index, "value": message.value}],
+            MESSAGE_SCHEMA,
         )
         decoded = decoder.decode(batch)
-        rows += [(at, *row[1:]) for row in rows_of(decoded)]
+        rows += [(index, *row[1:]) for row in rows_of(decoded)]
         reasons |= reasons_of(decoded)
     assert repr(rows_of(together)) == repr(rows)
     assert reasons_of(together) == reasons

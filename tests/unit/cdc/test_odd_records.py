@@ -108,8 +108,8 @@ def message(rng: random.Random, names: tuple[str, ...]) -> Message:
 def batch(messages: list[Message]) -> pa.RecordBatch:
     raw = [[text if text is None else text.encode() for text in both] for both in messages]
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "key": key, "value": value}
-        for at, (key, value) in enumerate(raw)
+        {"topic": "t", "partition": 0, "offset": index, "key": key, "value": value}
+        for index, (key, value) in enumerate(raw)
     ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
@@ -118,8 +118,8 @@ def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
     """Return each message's rows or its reason; none for a skipped message."""
     assert not decoded.decoder_errors
     outcomes: dict[int, Any] = dict(reasons_of(decoded))
-    for at, *cells in rows_of(decoded):
-        outcomes[at] = (*outcomes.get(at, ()), tuple(cells))
+    for position, *cells in rows_of(decoded):
+        outcomes[position] = (*outcomes.get(position, ()), tuple(cells))
     return outcomes
 
 
@@ -155,6 +155,6 @@ def test_a_record_depends_on_no_other(seed: int) -> None:
     together = next(formats).decode(batch(chosen))
     alone = {record: next(formats).decode(batch([record])) for record in set(chosen)}
     results = outcomes(together)
-    for at, record in enumerate(chosen):
-        assert results.get(at) == outcomes(alone[record]).get(0), record
+    for index, record in enumerate(chosen):
+        assert results.get(index) == outcomes(alone[record]).get(0), record
     assert sums([together]) == sums([alone[record] for record in chosen])

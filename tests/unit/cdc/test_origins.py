@@ -29,8 +29,8 @@ def origins(*values: bytes | None) -> Origins:
 def names(tables: Origins) -> list[str | None]:
     """Each message's table in words; None: none; the reason where it cannot be read."""
     return [
-        tables.unreadable.get(at, None if code == NO_TABLE else str(tables.tables[code]))
-        for at, code in enumerate(tables.codes.tolist())
+        tables.unreadable.get(index, None if code == NO_TABLE else str(tables.tables[code]))
+        for index, code in enumerate(tables.codes.tolist())
     ]
 
 
@@ -84,8 +84,8 @@ def test_the_origin_of_a_message_does_not_depend_on_its_neighbours(
 
 
 def test_messages_of_many_tables_between_each_other() -> None:
-    values = [envelope(table=f"t{at % 7}", lsn=10 ** (at % 12)) for at in range(700)]
-    assert names(origins(*values)) == [f"d.s.t{at % 7}" for at in range(700)]
+    values = [envelope(table=f"t{index % 7}", lsn=10 ** (index % 12)) for index in range(700)]
+    assert names(origins(*values)) == [f"d.s.t{index % 7}" for index in range(700)]
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,15 @@ def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
     tables = origins(b"{", envelope(), b"[]", b"\xff", b'{"id":1}', b'{"op":"c","after":{"id":1}}')
     table_names = names(tables)
     assert table_names[1] == "d.s.t"
-    assert [tables.codes[at] for at in (0, 2, 3, 4, 5)] == [NO_TABLE] * 5
-    for at, reason in ((0, "JSON"), (2, "array"), (3, "UTF-8"), (4, "__table"), (5, "its table")):
-        assert reason in str(table_names[at])
+    assert [tables.codes[position] for position in (0, 2, 3, 4, 5)] == [NO_TABLE] * 5
+    for position, reason in (
+        (0, "JSON"),
+        (2, "array"),
+        (3, "UTF-8"),
+        (4, "__table"),
+        (5, "its table"),
+    ):
+        assert reason in str(table_names[position])
 
 
 @pytest.mark.parametrize("length", [1, 100, 511, 700])
@@ -144,7 +150,7 @@ def test_runs_of_many_tables(length: int) -> None:
     values: list[bytes] = []
     wanted: list[str | None] = []
     for number in range(40):
-        values += [envelope(table=f"t{number}", row={"id": at}) for at in range(length)]
+        values += [envelope(table=f"t{number}", row={"id": index}) for index in range(length)]
         values += [b'{"ts_ms":1}', envelope(schema="", db="", table="t")]
         wanted += [*[f"d.s.t{number}"] * length, None, "t"]
     assert names(origins(*values)) == wanted

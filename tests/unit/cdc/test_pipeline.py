@@ -115,13 +115,13 @@ def test_a_decoders_deliberate_error_stops_the_job() -> None:
 
 def test_the_last_truncate_is_kept_whatever_fails_beside_it() -> None:
     options = {"truncate": "apply"}
-    for at in range(5):
+    for index in range(5):
         values = [insert(1), event("t"), insert(2), event("t")]
-        values.insert(at, insert(3, POISON.decode()))
+        values.insert(index, insert(3, POISON.decode()))
         decoded = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
             messages(*values)
         )
-        assert decoded.truncated == 3 + (at <= 3)
+        assert decoded.truncated == 3 + (index <= 3)
 
 
 @pytest.mark.parametrize("poisoned", [1, 16, 256])

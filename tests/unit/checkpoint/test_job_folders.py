@@ -26,7 +26,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.errors import CheckpointError
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.hadoop_files import HadoopFiles
+from stream_app.spark.driver.hadoop_files import HadoopFiles
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.servers.hdfs_cluster import HdfsCluster
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server

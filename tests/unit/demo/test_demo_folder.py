@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
-from stream_app.demo.demo import CONF, DemoFolder
+from stream_app.demo.demo import CONF
+from stream_app.demo.demo_folder import DemoFolder
 from stream_app.errors import UsageError
 
 ROOT = Path(__file__).parents[3]

@@ -67,7 +67,7 @@ def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, kind: str, text
 
 @pytest.mark.parametrize("kind", ANNOUNCEMENTS)
 def test_a_failed_announcement_announces_nothing(tmp_path: Path, kind: str) -> None:
-    fault = Fault(at=0, mode="after")
+    fault = Fault(number=0, mode="after")
     announcements = announcements_of(kind, FaultyFileIO(fault), tmp_path)
     with pytest.raises(InjectedError):
         announcements.announce(ANNOUNCEMENTS[kind][0])

@@ -168,7 +168,7 @@ def test_an_abort_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault_index", range(4))
 def test_a_failure_and_an_abort_leave_nothing(tmp_path: Path, fault_index: int) -> None:
     whole = a_table(tmp_path, target_file_size="1 kb")
-    fault = Fault(at=fault_index, mode="half")
+    fault = Fault(number=fault_index, mode="half")
     table = replace(whole, file_io=FaultyFileIO(fault=fault))
     writer = files_of(table).data_writer(level=0, source=FileSource.APPEND)
     values = [{"k": k, "s": f"{k * 7919:060x}"} for k in range(400)]

@@ -33,14 +33,14 @@ def in_one_buffer(memory: Memory, values: list[bytes | None], gap: int) -> list[
     """Addresses of cells one after another, as they come from a broker."""
     room = ctypes.create_string_buffer(sum(len(value or b"") + gap for value in values) + 1)
     memory.buffers.append(room)
-    at, calls = ctypes.addressof(room), []
+    address, calls = ctypes.addressof(room), []
     for value in values:
         if value is None:
             calls.append(0)
             continue
-        ctypes.memmove(at, value, len(value))
-        calls.append(at)
-        at += len(value) + gap
+        ctypes.memmove(address, value, len(value))
+        calls.append(address)
+        address += len(value) + gap
     return calls
 
 

@@ -73,8 +73,8 @@ class Watched(SystemClock):
 
 def batch(*values: bytes) -> pa.RecordBatch:
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "value": value}
-        for at, value in enumerate(values)
+        {"topic": "t", "partition": 0, "offset": index, "value": value}
+        for index, value in enumerate(values)
     ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
@@ -93,7 +93,7 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     good = encoded(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
     decoded = avro(registry).decode(messages)
-    assert [at for at, *_ in rows_of(decoded)] == [0, len(strange) + 1]
+    assert [position for position, *_ in rows_of(decoded)] == [0, len(strange) + 1]
     source = AvroSource(SchemaRegistry((registry.url,)))
     origins = source.origins(messages)
     assert [origins.codes[0], origins.codes[-1]] == [0, 0]
@@ -262,7 +262,7 @@ def test_schemas_that_no_reader_of_json_reads_refuse_their_messages(registry: Re
 
 
 def test_a_wide_table_is_not_hostile() -> None:
-    fields = [{"name": f"c{at}", "type": ["null", "long"]} for at in range(4096)]
+    fields = [{"name": f"c{index}", "type": ["null", "long"]} for index in range(4096)]
     row = {"type": "record", "name": "Value", "fields": fields}
     assert len(parse_schema(json.dumps(envelope(row=row))).fields) == 4
 
@@ -278,7 +278,7 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
     good = encoded(registry.add(GOOD), GOOD, CHANGE)
     messages = batch(good, *strange, good)
     decoded = avro(registry).decode(messages)
-    rows = [at for at, *_ in rows_of(decoded)]
+    rows = [position for position, *_ in rows_of(decoded)]
     assert {0, len(strange) + 1} <= set(rows)
     assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped == messages.num_rows
     source = AvroSource(SchemaRegistry((registry.url,)))

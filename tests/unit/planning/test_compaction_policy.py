@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.planning.compact.compaction_policy import (
     AMPLIFICATIONS,
-    LEAST_FRESHNESS,
+    FRESHNESS_MIN,
     SIZE_RATIOS,
     SPARE_RUNS,
     BucketSizes,
@@ -36,7 +36,7 @@ TABLES = st.builds(
 FIXED = st.builds(
     FixedRules, trigger=st.booleans(), size_ratio=st.booleans(), amplification=st.booleans()
 )
-FRESHNESS = st.sampled_from((LEAST_FRESHNESS, 8, 20))
+FRESHNESS = st.sampled_from((FRESHNESS_MIN, 8, 20))
 
 
 @settings(deadline=None, max_examples=30)

@@ -73,7 +73,7 @@ class DebeziumMessages:
             after.fill_null(_NULL),
             ',"op":"',
             pa.array(ops),
-            self._tail(batch),
+            self._message_tail(batch),
             "",
         )
         if not self.keys:
@@ -92,7 +92,7 @@ class DebeziumMessages:
             is_pair[:-1] &= same.to_numpy(zero_copy_only=False).astype(bool)
         return is_pair
 
-    def _tail(self, batch: ChangelogBatch) -> str:
+    def _message_tail(self, batch: ChangelogBatch) -> str:
         path = PurePosixPath(self.table)
         source = {
             "version": __version__,

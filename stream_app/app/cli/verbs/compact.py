@@ -10,7 +10,7 @@ import argparse
 import shutil
 import sys
 
-from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
+from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.inspect.bucket_trees import (
     PlannedCompaction,

@@ -20,7 +20,7 @@ from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.source.kafka_reader import needs_sparks_source
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import absolute_location, store_of
-from stream_app.spark.supported_versions import check_spark
+from stream_app.spark.driver.supported_versions import check_spark
 
 DESCRIPTION = """\
 Read change records and write them into a Paimon table, until the job has read the whole source

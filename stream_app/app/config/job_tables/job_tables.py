@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.cdc.message_format import FormatDeclaration, SourceFacts
-from stream_app.cdc.source_tables import in_their_clusters
 from stream_app.cdc.steps.expectations import Expectation
-from stream_app.errors import UsageError
-from stream_app.message_format_registry import FORMATS, format_named, source_facts
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
@@ -93,26 +88,6 @@ class JobTables(ABC):
         """Yield (key, problem) for options of the format that do not fit these tables."""
 
     @property
-    def _format(self) -> FormatDeclaration:
-        return FORMATS[self.source.format]
-
-    def _check_problems(self, columns: RowType) -> Iterator[tuple[str, str]]:
-        """Yield (key, problem) for options of the format that do not fit these columns."""
-        if self.source.format_options:
-            try:
-                self._format.check(self.source.format_options, columns)
-            except UsageError as error:
-                yield f"source.{self._format.section}", error.problem
-
-    @property
-    def source_facts(self) -> SourceFacts:
-        """The functions that extract facts about the source from its messages."""
-        facts = source_facts(self.source.format, self.source.format_options)
-        if not self.source.clusters:
-            return facts
-        return replace(facts, origins=partial(in_their_clusters, facts.origins))
-
-    @property
     def rules(self) -> SyncRules:
         """The rules that select source tables and name their targets."""
         return SyncRules()
@@ -169,20 +144,20 @@ class JobTables(ABC):
             names: the names in the job of the tables that its checkpoint names.
         """
 
-    def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
+    def new_name(self, origin: Origin, targets: Mapping[Origin, str]) -> str | None:
         """Return the name of the table to create for a source table, or None to create none.
 
         Args:
-            taken: source table → its existing table.
+            targets: source table → its existing table.
         """
         return None
 
-    def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment | None:
+    def assignment(self, names: Sequence[str], targets: Mapping[Origin, str]) -> Assignment | None:
         """Return the assignment of messages to tables, or None if all belong to one table.
 
         Args:
             names: the tables' names, in the order of their indexes.
-            taken: source table → its table, as far as the caller knows.
+            targets: source table → its table, as far as the caller knows.
         """
         return None
 
@@ -212,7 +187,7 @@ class JobTables(ABC):
 
     def full_key(self, option: str) -> str:
         """Return the configuration key of a format's option."""
-        return format_named(self.source.format).full_key(option)
+        return self.source.format_declaration.full_key(option)
 
     def quarantine_of(self, quarantine: str, name: str) -> str:
         """Return the folder of a table's bad records. An empty name means messages of no table."""

@@ -34,7 +34,7 @@ class SingleTable(JobTables):
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
         """See `JobTables.problems`."""
-        yield from table_problems(self.table, self._format, given_keys)
+        yield from table_problems(self.table, self.source.format_declaration, given_keys)
         if self.share is not None:
             yield "stream.share", "is of a job of a whole database, [sync]: this job has one table"
         for key in given_keys:
@@ -44,9 +44,9 @@ class SingleTable(JobTables):
     def format_problems(self) -> Iterator[tuple[str, str]]:
         """See `JobTables.format_problems`."""
         for key, problem in excluding_options(self.source.format_options):
-            yield self._format.full_key(key), problem
+            yield self.source.format_declaration.full_key(key), problem
         if self.table.columns.fields:
-            yield from self._check_problems(self.table.columns)
+            yield from self.source.format_problems(self.table.columns)
 
     @property
     def section(self) -> TableConfig:

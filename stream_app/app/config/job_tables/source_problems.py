@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_clusters import client_problems, cluster_problems
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
-from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.message_format_registry import FORMATS

@@ -21,7 +21,7 @@ from stream_app.app.config.sync_problems import (
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING, DriftKind, DriftReaction
-from stream_app.cdc.json_records.options import TRUNCATE
+from stream_app.cdc.json_records.json_options import TRUNCATE
 from stream_app.cdc.steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
 from stream_app.model.renames.source_renames import RenameReaction
@@ -56,12 +56,13 @@ class WholeDatabase(JobTables):
 
     def problems(self, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
         """See `JobTables.problems`."""
+        declaration = self.source.format_declaration
         yield from sync_problems(self.sync, self.source.kind, given_keys)
-        yield from load_problems(self.source, self._format)
-        yield from made_column_problems(self.sync, self._format)
-        yield from drift_problems(self.sync, self._format, self.source.format_options)
+        yield from load_problems(self.source, declaration)
+        yield from made_column_problems(self.sync, declaration)
+        yield from drift_problems(self.sync, declaration, self.source.format_options)
         if self.keeps_transactions:
-            yield from transaction_problems(self.source, self._format)
+            yield from transaction_problems(self.source, declaration)
             if self.share is not None:
                 yield "stream.share", "jobs of a share have no common border: leave it out"
             if not names_folder(self.catalog):
@@ -69,11 +70,11 @@ class WholeDatabase(JobTables):
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
         """See `JobTables.format_problems`."""
-        if TRUNCATE not in {option.key for option in self._format.options}:
+        if TRUNCATE not in {option.key for option in self.source.format_declaration.options}:
             for key in self.sync.tables:
                 if key.endswith(f".{TRUNCATE}"):
                     yield f"sync.tables.{key}", f"{self.source.format} has no message of a TRUNCATE"
-        yield from self._check_problems(RowType(()))
+        yield from self.source.format_problems(RowType(()))
 
     @property
     def section(self) -> SyncConfig:
@@ -120,15 +121,15 @@ class WholeDatabase(JobTables):
         """See `JobTables.may_collide`."""
         return self.rules.may_collide
 
-    def new_name(self, origin: Origin, taken: Mapping[Origin, str]) -> str | None:
+    def new_name(self, origin: Origin, targets: Mapping[Origin, str]) -> str | None:
         """See `JobTables.new_name`."""
-        decision = decide_target(self.rules, origin, taken)
+        decision = decide_target(self.rules, origin, targets)
         return decision.name if isinstance(decision, TargetTable) else None
 
-    def assignment(self, names: Sequence[str], taken: Mapping[Origin, str]) -> Assignment:
+    def assignment(self, names: Sequence[str], targets: Mapping[Origin, str]) -> Assignment:
         """See `JobTables.assignment`."""
         indexes = {name: index for index, name in enumerate(names)}
-        return Assignment(rules=self.rules, indexes=indexes, taken=taken)
+        return Assignment(rules=self.rules, indexes=indexes, targets=targets)
 
     def renames_of(self, name: str) -> RenameReaction:
         """See `JobTables.renames_of`."""

@@ -52,7 +52,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.file_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.topic_name import cluster_and_name
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob
 

@@ -30,7 +30,7 @@ from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.http_request import send
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 
 _LOG = logging.getLogger(__name__)
 WAITING_MAX = 100

@@ -43,7 +43,7 @@ from stream_app.log_facts import logging_about
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable

@@ -9,7 +9,7 @@ from stream_app.app.text.listing import size_text
 from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport

@@ -48,7 +48,7 @@ from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
 
@@ -137,34 +137,34 @@ class JobMetrics:
 
     def _make_counters(self) -> None:
         self._counters = {name: self._counter(name, meaning) for name, meaning in _COUNTERS}
-        self._operations = self._labelled("records", "Changes that were written.", "operation")
+        self._operations = self._table_counter("records", "Changes that were written.", "operation")
         for kind in RowKind:
             self._operations.labels(self.table, kind.short)
-        self._task_seconds = self._labelled(
+        self._task_seconds = self._table_counter(
             "task_seconds", "Time of tasks for messages, by part: read, decode.", "part"
         )
-        self._reasons = self._labelled(
+        self._reasons = self._table_counter(
             "bad_records_by_reason",
             "Records that could not be decoded, by kind of reason.",
             "reason",
         )
         for reason in REASON_KINDS:
             self._reasons.labels(self.table, reason)
-        self._violations = self._labelled(
+        self._violations = self._table_counter(
             "expectation_violations",
             "Records that break an expectation.",
             "expectation",
             "action",
         )
         self._columns = {
-            kind: self._labelled(f"{kind.value}_column_records", meaning, "column")
+            kind: self._table_counter(f"{kind.value}_column_records", meaning, "column")
             for kind, meaning in (
                 (DriftKind.UNKNOWN, "Records with a column that the table does not have."),
                 (DriftKind.MISSING, "Records without a column of the table."),
                 (DriftKind.CUT, "Records with a time of which a column cuts digits off."),
             )
         }
-        self._snapshots = self._labelled("snapshots", "Snapshots that were committed.", "kind")
+        self._snapshots = self._table_counter("snapshots", "Snapshots that were committed.", "kind")
 
     def of_table(self, name: str) -> JobMetrics:
         """Return the metrics of one of many tables. Tables beyond the limit share a label.
@@ -311,7 +311,7 @@ class JobMetrics:
             PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
         )
 
-    def _labelled(self, name: str, meaning: str, *labels: str) -> Counter:
+    def _table_counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(PREFIX + name, meaning, ["table", *labels], registry=self.registry)
 
     def _counter(self, name: str, meaning: str) -> Counter:

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from stream_app.app.observe.metrics.collectors import PREFIX
-from stream_app.spark.jvm_access import java_context, jvm
+from stream_app.spark.driver.jvm_access import java_context, jvm
 
 
 @dataclass(slots=True, eq=False)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.load.first_load import DatabaseReading, load_format
+from stream_app.app.load.loaded_tables import LoadedDatabase, load_format
 from stream_app.app.load.row_queries import InCondition
 from stream_app.app.ops.backfill.table_changes import (
     Scope,
@@ -206,7 +206,7 @@ class _DifferingRows:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         table, database = self.backfill.table, self.backfill.database
-        reading = DatabaseReading(database.connection, database.url, self.backfill.tables)
+        reading = LoadedDatabase(database.connection, database.url, self.backfill.tables)
         digests = [hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.wanted]
         for source, digest in zip(
             self.source_side.relations, self.source_side.key_digests, strict=True

@@ -82,7 +82,7 @@ def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
     Raises:
         UnsupportedTableError: the table is of this kind.
     """
-    if reason := why_incomparable(table.schema, rules) or _unordered(table):
+    if reason := why_incomparable(table.schema, rules) or _why_unordered(table):
         raise UnsupportedTableError(
             f"the source does not determine the rows of the table: {reason}",
             where=table.location,
@@ -90,7 +90,7 @@ def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
         )
 
 
-def _unordered(table: FileStoreTable) -> str:
+def _why_unordered(table: FileStoreTable) -> str:
     """Return why a key's last written row may lose against an older one; else empty."""
     fields = table.schema.sequence_fields
     return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""

@@ -17,15 +17,15 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.model.options.option import parse_memory_size
-from stream_app.spark.supported_versions import check_spark
+from stream_app.spark.driver.supported_versions import check_spark
 
 DRIVER_MEMORY = "spark.driver.memory"
 _SPARK_DEFAULT = "1g"
 _MEMORY_SHARE = 0.75
-_OVERHEAD_LEAST = 384 << 20
+_OVERHEAD_MIN = 384 << 20
 _OVERHEAD_SHARE = 0.1
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)[^]]*\])?$")
-DISK_LEAST = 5 << 30
+DISK_MIN = 5 << 30
 _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 
 
@@ -99,13 +99,13 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
             yield size
             return
     heap, *configured = [size for size in sizes if isinstance(size, int)]
-    room = max(configured, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
+    overhead = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
     needs = (
-        f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
-        f"{size_text(buffer)} each"
+        f"an executor leaves Python {size_text(overhead)}, and its {tasks} tasks have write "
+        f"buffers of {size_text(buffer)} each"
     )
-    if tasks * buffer > room:
+    if tasks * buffer > overhead:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
         yield warning("memory", needs, fix)
     else:
@@ -131,7 +131,7 @@ def machine_memory() -> int:
     return min(total, int(limit)) if limit.isdecimal() else total
 
 
-def disk_observations(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
+def disk_observations(location: str, least: int = DISK_MIN) -> Iterator[Observation]:
     """Yield the free space of a local folder's disk; nothing for other stores.
 
     Args:
@@ -143,8 +143,8 @@ def disk_observations(location: str, least: int = DISK_LEAST) -> Iterator[Observ
     while not existing_folder.exists():
         existing_folder = existing_folder.parent
     free = shutil.disk_usage(existing_folder).free
-    room = f"{size_text(free)} are free at {existing_folder}"
+    free_text = f"{size_text(free)} are free at {existing_folder}"
     if free < least:
-        yield warning("disk", room, "a compaction needs the size of a whole bucket beside it")
+        yield warning("disk", free_text, "a compaction needs the size of a whole bucket beside it")
     else:
-        yield good_observation("disk", room)
+        yield good_observation("disk", free_text)

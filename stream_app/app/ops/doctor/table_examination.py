@@ -142,7 +142,7 @@ def column_observations(
     if not topics:
         return
     messages = in_one_table(first_messages(tables.source, topics))
-    parts = dict(of_each_origin(tables.source_facts.origins, messages))
+    parts = dict(of_each_origin(tables.source.facts.origins, messages))
     is_quiet = True
     for origin, part in parts.items():
         for remark in _remarks(tables, origin, part):
@@ -157,7 +157,7 @@ def column_observations(
 
 
 def _remarks(tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
-    location, reader, options = tables.target(origin), tables.source_facts, tables.mapping_options
+    location, reader, options = tables.target(origin), tables.source.facts, tables.mapping_options
     if location is None:
         return
     describe: Describe = reader.describe

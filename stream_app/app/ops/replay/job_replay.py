@@ -25,7 +25,7 @@ from stream_app.app.table_setup.table_pipeline import (
     LEFT_OUT_OF_LATER_CHANGES,
     row_settings,
 )
-from stream_app.cdc.json_records.options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
@@ -169,7 +169,7 @@ class _DatabaseReplays:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.tables.source_facts.origins(as_messages(records))
+        origins = self.tables.source.facts.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             name = self.origins.get(origin)

@@ -20,14 +20,14 @@ from stream_app.model.tag import Tag
 from stream_app.spark.epoch.epoch_seconds import format_parts
 
 SPANS = 40
-_LEAST_MS = 1000
+_SPAN_MIN_MS = 1000
 """The minimum length of a span; a shorter history is preceded by spans without rows."""
 SHOWN = 60
 _SLOTS = 40
 """The minimum number of bars for which there is room, so that a few bars are thin as well."""
 
 HEIGHT = 96
-_LEAST = 2.0
+_BAR_HEIGHT_MIN = 2.0
 """The minimum height in pixels of a value's bar, so that it is visible."""
 _TICKS = 4
 _TOP = 7.0
@@ -57,7 +57,7 @@ class ChartAxis:
 
     def height(self, value: float) -> float:
         """Return the height of a value's bar in pixels; zero has no bar."""
-        return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
+        return round(max(_BAR_HEIGHT_MIN, _ROOM * self.share(value)), 1) if value > 0 else 0.0
 
 
 def linear_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
@@ -149,7 +149,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     if not brought:
         return None
     first, last = min(brought)[0], max(brought)[0]
-    span_ms = max(_LEAST_MS, (last - first) // (SPANS - 1) + 1)
+    span_ms = max(_SPAN_MIN_MS, (last - first) // (SPANS - 1) + 1)
     begin = last - (SPANS - 1) * span_ms
     sums = [0] * SPANS
     for time, rows in brought:

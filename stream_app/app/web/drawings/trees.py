@@ -17,7 +17,7 @@ BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6
 """The number of trees that are unfolded at first."""
 _GAP = 0.4
-_LEAST = 0.6
+_BOX_WIDTH_MIN = 0.6
 RUNS_SHOWN = 60
 """Sorted runs of a level that are drawn; the rest are counted."""
 
@@ -132,11 +132,11 @@ def _line(
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
     shown_runs = runs[:RUNS_SHOWN]
-    room = 100 - (_GAP + _LEAST) * len(shown_runs)
+    remaining_width = 100 - (_GAP + _BOX_WIDTH_MIN) * len(shown_runs)
     x, boxes = 0.0, []
     compacting_count = 0 if compaction is None else compaction.levels.count(level)
     for index, run in enumerate(shown_runs):
-        width = round(_LEAST + room * run.bytes / max(1, largest), 2)
+        width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, largest), 2)
         is_next = planned.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
             RunBox(

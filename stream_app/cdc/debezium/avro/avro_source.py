@@ -5,7 +5,7 @@ Implements what `message_format.SourceFacts` declares, with a schema registry.
 1. Origins and times are read in columns, all messages of a schema together (`value_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
    heartbeats, transaction markers, broken ones.
-3. A table's columns are described by `debezium.description`. It gets a few messages as JSON, in the
+3. `debezium_description` describes a table's columns. It gets a few messages as JSON, in the
    envelope of a schema that is made of the one in the registry.
 
 Source: Paimon `format/debezium/DebeziumAvroRecordParser.java`, `DebeziumSchemaUtils.java`.
@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered_array
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.debezium.description import describe
+from stream_app.cdc.debezium.debezium_description import describe
+from stream_app.cdc.debezium.debezium_origins import time_of
 from stream_app.cdc.debezium.one_record import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
-from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -52,7 +52,7 @@ class AvroSource:
     """Facts of messages about their source, by the schemas of a registry.
 
     Attributes:
-        keeps_nulls: as in `description.describe`.
+        keeps_nulls: as in `debezium_description.describe`.
     """
 
     registry: Schemas
@@ -64,21 +64,21 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         parts: list[list[tuple[Int32s, pa.Array]]] = [[] for _ in TABLE_FIELDS]
         unreadable: dict[int, str] = {}
         for rows, schema in self._by_schema(values):
             if not isinstance(schema, _Schema):
-                unreadable |= dict.fromkeys(index[rows].tolist(), schema)
+                unreadable |= dict.fromkeys(message_index[rows].tolist(), schema)
                 continue
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
                 names, sure = schema.tables(part)
                 for column, name in zip(parts, names, strict=True):
-                    column.append((index[slice_rows[sure]], name.filter(pa.array(sure))))
+                    column.append((message_index[slice_rows[sure]], name.filter(pa.array(sure))))
                 unsure = np.flatnonzero(~sure)
                 for row, message in zip(
-                    index[slice_rows[unsure]].tolist(),
+                    message_index[slice_rows[unsure]].tolist(),
                     part.take(pa.array(unsure)).to_pylist(),
                     strict=True,
                 ):  # step 2
@@ -102,16 +102,16 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
         for rows, schema in self._by_schema(values):
             for slice_rows in _slices(rows) if isinstance(schema, _Schema) else ():
                 assert isinstance(schema, _Schema)
                 part = values.take(pa.array(slice_rows))
                 timed_rows, numbers, broken = schema.times(part)
-                parts.append((index[slice_rows[timed_rows]], pa.array(numbers)))
+                parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
                 alone = [schema.time_of(part[row].as_py()) for row in broken.tolist()]  # step 2
-                parts.append((index[slice_rows[broken]], pa.array(alone, pa.int64())))
+                parts.append((message_index[slice_rows[broken]], pa.array(alone, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -131,10 +131,10 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         tables: list[TableVersionSeen] = []
         for rows, _ in self._by_schema(values):  # a loop over schemas
-            message_rows = index[rows].astype(np.int64)
+            message_rows = message_index[rows].astype(np.int64)
             described = (
                 self.describe(messages.slice(first, 1), options) for first in message_rows.tolist()
             )

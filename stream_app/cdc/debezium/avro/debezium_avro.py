@@ -31,10 +31,7 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.compiled_avro import IMAGES, AvroRead, CompiledAvro
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.options import (
+from stream_app.cdc.debezium.debezium_options import (
     JSON_OPTIONS,
     SECTION,
     DebeziumOptions,
@@ -42,6 +39,9 @@ from stream_app.cdc.debezium.options import (
     keeps_nulls,
     parse_options,
 )
+from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
+from stream_app.cdc.debezium.one_record import TABLE_FIELDS
 from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
@@ -106,7 +106,7 @@ class DebeziumAvro(DebeziumJson):
             WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
         values, present = present_values(messages)
-        outcome = self._outcome(messages)
+        outcome = self._new_outcome(messages)
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
@@ -178,28 +178,31 @@ class DebeziumAvro(DebeziumJson):
         )
 
     def _decode_slice(
-        self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self, values: pa.Array, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._decode_as_json(values, index, plan, outcome)
+            self._decode_as_json(values, message_index, plan, outcome)
             return
         read = None if plan.compiled is None else plan.compiled.read(values)
         if read is not None:
-            is_undecoded = self._decode_images(read, index, plan, outcome)
+            is_undecoded = self._decode_images(read, message_index, plan, outcome)
             if not is_undecoded.any():
                 return
-            values, index = values.filter(pa.array(is_undecoded)), index[is_undecoded]
+            values, message_index = (
+                values.filter(pa.array(is_undecoded)),
+                message_index[is_undecoded],
+            )
         walk, message = cursor_over(values, plan.root)
         read = self._images(message, walk, ~walk.broken(), plan)
-        is_undecoded = self._decode_images(read, index, plan, outcome)
+        is_undecoded = self._decode_images(read, message_index, plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
-                values.filter(pa.array(is_undecoded)), index[is_undecoded], plan, outcome
+                values.filter(pa.array(is_undecoded)), message_index[is_undecoded], plan, outcome
             )
 
     def _decode_images(
-        self, read: AvroRead, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self, read: AvroRead, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> Bools:
         """Decode the messages that were read, and return the mask of the remaining ones."""
         _, rows, questions = decode_images(
@@ -207,7 +210,7 @@ class DebeziumAvro(DebeziumJson):
         )
         has_after = read.images.images.has_after
         columns = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, questions, columns), index[read.parsed])
+        outcome.add_records(DecodedRecords(rows, questions, columns), message_index[read.parsed])
         is_undecoded = ~read.parsed
         is_undecoded[read.parsed] = rows.suspects
         return is_undecoded
@@ -271,7 +274,7 @@ class DebeziumAvro(DebeziumJson):
         return self._settings.policy.reported(sightings)
 
     def _decode_as_json(
-        self, values: pa.Array, index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self, values: pa.Array, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
@@ -281,9 +284,9 @@ class DebeziumAvro(DebeziumJson):
                 texts.append(avro_as_json(value, plan.text))
                 read.append(position)
             except UnreadableRecordError as problem:
-                outcome.reasons[int(index[position])] = str(problem)
+                outcome.reasons[int(message_index[position])] = str(problem)
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.add_result(result, index[read])
+        outcome.add_result(result, message_index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""

@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.bson.nested_fields import with_variants
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.options import (
+from stream_app.cdc.debezium.debezium_options import (
     DECIMAL_MODE,
     JSON_OPTIONS,
     SECTION,
@@ -35,8 +35,8 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
-from stream_app.cdc.json_records.options import COLUMN_ENCODING
-from stream_app.cdc.json_records.origins import FieldsRead, OriginAndTime, OriginFields
+from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
+from stream_app.cdc.json_records.origin_fields import FieldsRead, OriginAndTime, OriginFields
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
@@ -105,7 +105,7 @@ class DebeziumBson(DebeziumJson):
         """
         plain = plain_messages(messages, self._typed, self._compiled)
         rewritten = plain.put_into(messages)
-        outcome = self._outcome(messages)
+        outcome = self._new_outcome(messages)
         outcome.refuse(plain.unreadable)
         self._decode_values(*present_values(rewritten), outcome)
         keyed = replace(outcome, messages=rewritten)
@@ -124,7 +124,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the source tables of messages, without parsing the images of usual messages."""
     read = FieldsRead(_ORIGINS.fields)
     for group in split_messages(messages):
-        read.read(group.payloads, group.index)
+        read.read(group.payloads, group.message_index)
     read.unreadable.clear()
     usual = _ORIGINS.origins_of(read, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))

@@ -108,18 +108,21 @@ def plain_messages(
     keys = _plain_keys(keys.cast(pa.binary()), columns)
     rewriter = _MessageRewriter(keys, columns)
     for group in split_messages(messages):
-        payloads, index = group.payloads, group.index
+        payloads, message_index = group.payloads, group.message_index
         if compiled is not None:
             texts, is_rewritten = compiled.rewrite(payloads)
             rewriter.parts.append(
-                (index[is_rewritten], pa.chunked_array(texts, pa.binary()).combine_chunks())
+                (message_index[is_rewritten], pa.chunked_array(texts, pa.binary()).combine_chunks())
             )
             if is_rewritten.all():
                 continue
-            payloads, index = payloads.filter(pa.array(~is_rewritten)), index[~is_rewritten]
+            payloads, message_index = (
+                payloads.filter(pa.array(~is_rewritten)),
+                message_index[~is_rewritten],
+            )
         usual = _may_be_parsed(payloads)
-        rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
-        rewriter.rewrite_one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
+        rewriter.rewrite(payloads.filter(pa.array(usual)), message_index[usual])
+        rewriter.rewrite_one_by_one(payloads.filter(pa.array(~usual)), message_index[~usual])
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
@@ -139,9 +142,9 @@ class _MessageRewriter:
     unreadable: dict[int, str] = field(default_factory=dict)
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
-    def rewrite(self, values: pa.Array, index: Int32s) -> None:
+    def rewrite(self, values: pa.Array, message_index: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for half, rows, columns in parse_by_halves(values, index, _FIELDS):
+        for half, rows, columns in parse_by_halves(values, message_index, _FIELDS):
             if columns is None:
                 self.rewrite_one_by_one(half, rows)
                 continue
@@ -153,11 +156,11 @@ class _MessageRewriter:
             )
             self.rewrite_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
-    def rewrite_one_by_one(self, values: pa.Array, index: Int32s) -> None:
+    def rewrite_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
         """Step 2: rewrite each of the others."""
-        keys = self.keys.take(pa.array(index)).to_pylist()
+        keys = self.keys.take(pa.array(message_index)).to_pylist()
         texts: dict[int, bytes | None] = {}
-        for row, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
+        for row, value, key in zip(message_index.tolist(), values.to_pylist(), keys, strict=True):
             try:
                 texts[row] = _rewrite_one(value, key, self.columns)
             except UnreadableRecordError as problem:
@@ -259,7 +262,7 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     parts: list[tuple[Int64s, pa.Array]] = []
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
-        index = present[group.index]
+        message_index = present[group.message_index]
         usual = _may_be_parsed(group.payloads)
         parsed = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
         texts = pa.nulls(int(usual.sum()), pa.string()) if parsed is None else parsed[0]
@@ -268,11 +271,11 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
         key_texts = plain.cast(pa.binary())
         rows = np.flatnonzero(usual)
-        parts.append((index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
-        is_unread = np.ones(len(index), np.bool_)
+        parts.append((message_index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
+        is_unread = np.ones(len(message_index), np.bool_)
         is_unread[rows[is_scalar]] = False
         for row, key in zip(
-            index[is_unread].tolist(),
+            message_index[is_unread].tolist(),
             group.payloads.filter(pa.array(is_unread)).to_pylist(),
             strict=True,
         ):  # keys of other kinds, one by one

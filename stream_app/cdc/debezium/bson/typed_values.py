@@ -180,7 +180,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
         case Family.DATE | Family.TIMESTAMP if kind is MongoKind.MOMENT:
             return _moment(value, column)
         case Family.NESTED if kind is MongoKind.NESTED:
-            return _nested(value, column)
+            return _convert_nested(value, column)
         case Family.VARIANT if kind is not MongoKind.NULL:
             return json_text(converted(value))
         case _:
@@ -231,7 +231,7 @@ def _bytes(value: Any, column: TypedColumn) -> str:
             raise _misfit(value, column, f"is bytes, and the column is read as {other.value}")
 
 
-def _nested(value: Any, column: TypedColumn) -> Any:
+def _convert_nested(value: Any, column: TypedColumn) -> Any:
     """Convert a nested value as `column_reading` expects: times to ISO text, bytes to base64."""
     kind = column.data_type
     if isinstance(value, list):

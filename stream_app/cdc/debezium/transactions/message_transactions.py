@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import are_too_deep
-from stream_app.cdc.debezium.origins import without_envelopes
+from stream_app.cdc.debezium.debezium_origins import without_envelopes
 from stream_app.cdc.debezium.schema_envelopes import PayloadGroup, split_messages
 from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
-from stream_app.cdc.json_records.origins import FieldsRead
+from stream_app.cdc.json_records.origin_fields import FieldsRead
 from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
 
 _SOURCE = ("connector", "sequence", "name", "db", "schema", "table")
@@ -62,11 +62,13 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
     groups: list[PayloadGroup] = []
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        fields.read(payloads, group.index)
-        groups.append(PayloadGroup(group.index, payloads, group.prefix))
+        fields.read(payloads, group.message_index)
+        groups.append(PayloadGroup(group.message_index, payloads, group.prefix))
     op, source, transaction, status = (
         gathered_array(
-            [(index, columns[field_index]) for index, columns in fields.parts], count, field.type
+            [(message_index, columns[field_index]) for message_index, columns in fields.parts],
+            count,
+            field.type,
         )
         for field_index, field in enumerate(_FIELDS)
     )
@@ -106,16 +108,21 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
     """Read the columns of `_MARKER` [n]; they are null in other messages."""
     parts: list[tuple[Int64s, list[pa.Array]]] = []
     for group in groups:
-        is_marker = np.isin(kinds[group.index], _MARKS)
-        values, index = group.payloads.filter(pa.array(is_marker)), group.index[is_marker]
+        is_marker = np.isin(kinds[group.message_index], _MARKS)
+        values, message_index = (
+            group.payloads.filter(pa.array(is_marker)),
+            group.message_index[is_marker],
+        )
         readable = looks_like_object(values) & ~are_too_deep(values)
         plain = values.filter(pa.array(readable))
-        for _, rows, columns in parse_by_halves(plain, index[readable], _MARKER):
+        for _, rows, columns in parse_by_halves(plain, message_index[readable], _MARKER):
             if columns is not None:
                 parts.append((rows.astype(np.int64), columns))
     return [
         gathered_array(
-            [(index, columns[field_index]) for index, columns in parts], count, field.type
+            [(message_index, columns[field_index]) for message_index, columns in parts],
+            count,
+            field.type,
         )
         for field_index, field in enumerate(_MARKER)
     ]
@@ -127,19 +134,19 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
     Four messages, of which two are END markers, of two tables and of one::
 
         kinds          [BEGIN, CHANGE, END, END]
-        index          [2, 3]
+        message_index  [2, 3]
         owners         [0, 0, 1]
         collections    ["s.a", "s.b", "s.a"]
         counts         [1, 2, 3]
     """
-    index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
-    ids, times, counted = (column.take(pa.array(index)) for column in markers)
+    message_index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
+    ids, times, counted = (column.take(pa.array(message_index)) for column in markers)
     collections, counts = children_of(pc.list_flatten(counted))
     # A marker counts logical messages under a name that no topic has.
     counts_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
     logs, positions = commit_positions(ids)
     return EndMarkers(
-        index=index,
+        message_index=message_index,
         ids=ids,
         logs=logs,
         positions=positions,

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, bools_of, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
-from stream_app.cdc.debezium.options import JSON_OPTIONS, parse_options
+from stream_app.cdc.debezium.debezium_options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.wire.event_data import EventFormat, EventSource, unwrap_events

@@ -18,9 +18,9 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import change_schema, present_values
+from stream_app.cdc.debezium.debezium_description import describe
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
-from stream_app.cdc.debezium.description import describe
-from stream_app.cdc.debezium.options import (
+from stream_app.cdc.debezium.debezium_options import (
     JSON_OPTIONS,
     SECTION,
     DebeziumOptions,
@@ -28,7 +28,7 @@ from stream_app.cdc.debezium.options import (
     keeps_nulls,
     parse_options,
 )
-from stream_app.cdc.debezium.origins import change_times, debezium_origins
+from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
 from stream_app.cdc.message_format import (
     FormatDeclaration,
     FormatSetup,
@@ -132,13 +132,13 @@ class _JsonSource:
 
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
         """Yield the schemas in Connect's form, with their messages: int64 [m]."""
-        values, index = present_values(messages)
+        values, message_index = present_values(messages)
         for number, rows in by_number(schema_numbers(values)):
             try:
                 struct = connect_struct(self.schemas, number)
             except UnreadableRecordError:
                 continue
-            yield orjson.dumps(struct), index[rows].astype(np.int64)
+            yield orjson.dumps(struct), message_index[rows].astype(np.int64)
 
 
 def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:

@@ -85,14 +85,14 @@ class ProtobufCursor(ValueCursor):
 
     def _leave_choices(self, reads: Iterable[_Read]) -> None:
         """Leave messages with a default, or with several members of a oneof, to Google."""
-        seen: dict[str, Bools] = {}
+        with_choice: dict[str, Bools] = {}
         for read in reads:
             if read.field.has_default:
-                self._mark_broken(np.flatnonzero(~read.seen))
+                self._mark_broken(np.flatnonzero(~read.is_present))
             if choice := read.field.choice:
-                others = seen.get(choice, np.zeros(len(self.positions), np.bool_))
-                self._mark_broken(np.flatnonzero(others & read.seen))
-                seen[choice] = others | read.seen
+                others = with_choice.get(choice, np.zeros(len(self.positions), np.bool_))
+                self._mark_broken(np.flatnonzero(others & read.is_present))
+                with_choice[choice] = others | read.is_present
 
     def _field(self, tag: int, rows: Int64s, reads: Mapping[int, _Read]) -> None:
         number, wire_type = tag >> 3, tag & 7
@@ -100,7 +100,7 @@ class ProtobufCursor(ValueCursor):
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
             self._mark_broken(rows)
         elif read is not None and read.field.kind is FieldKind.OTHER:
-            read.seen[rows] = True
+            read.is_present[rows] = True
             self._skip(wire_type, rows)
         elif read is None:
             self._skip(wire_type, rows)
@@ -117,7 +117,7 @@ class ProtobufCursor(ValueCursor):
         elif wire_type == WIRE_LENGTH:
             self._lengths(rows)
         else:
-            self._fixed(rows, 8 if wire_type == WIRE_64 else 4)
+            self._fixed_bytes(rows, 8 if wire_type == WIRE_64 else 4)
 
     def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Return starts and lengths of values; the cursors stand behind them."""
@@ -134,7 +134,7 @@ class ProtobufCursor(ValueCursor):
             numbers = _varint_numbers(kind, self._varints(rows))
         else:
             size = 8 if kind.wire_type == WIRE_64 else 4
-            numbers = np.ascontiguousarray(self._fixed(rows, size)).view(_FIXED[kind])[:, 0]
+            numbers = np.ascontiguousarray(self._fixed_bytes(rows, size)).view(_FIXED[kind])[:, 0]
         if kind in (FieldKind.UINT64, FieldKind.FIXED64):
             self._mark_broken(
                 rows[numbers.view(np.int64) < 0]
@@ -146,9 +146,9 @@ class ProtobufCursor(ValueCursor):
         if read.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             read.put_bytes(rows, starts, lengths)
             return
-        self._mark_broken(rows[read.seen[rows]])  # parts of one message, which are merged
+        self._mark_broken(rows[read.is_present[rows]])  # parts of one message, which are merged
         inner = [read.field.inner] if read.field.inner is not None else [_SECONDS, _NANOS_FIELD]
-        part = self._within(starts, np.minimum(starts + lengths, self._ends[rows]))
+        part = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
         values = part.fields(inner)
         self._mark_broken(rows[part.broken()])
         if read.field.inner is not None:
@@ -161,7 +161,7 @@ class ProtobufCursor(ValueCursor):
         self._mark_broken(rows[far])
         read.put(rows, np.where(far, 0, seconds) * _NANOS + nanos)
 
-    def _within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
+    def _cursor_within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
         """Return a cursor over parts of the messages; it shares their bytes."""
         return ProtobufCursor(self._data, starts, ends, is_padded=True)
 
@@ -199,13 +199,13 @@ class _Read:
     """The values of a field in n messages so far; the last one of a message counts.
 
     Attributes:
-        seen: bool [n]; messages that have the field.
+        is_present: bool [n]; messages that have the field.
     """
 
     def __init__(self, field: ProtobufField, begins: Int64s) -> None:
         count = len(begins)
         self.field = field
-        self.seen: Bools = np.zeros(count, np.bool_)
+        self.is_present: Bools = np.zeros(count, np.bool_)
         shown = field.inner or field
         self._shown = shown
         self._numbers: npt.NDArray[Any] = np.zeros(count, _DTYPES.get(shown.kind.avro, np.int64))
@@ -213,17 +213,17 @@ class _Read:
 
     def put(self, rows: Int64s, numbers: npt.NDArray[np.generic]) -> None:
         """Take numbers, truth values or an enum's numbers."""
-        self.seen[rows] = True
+        self.is_present[rows] = True
         self._numbers[rows] = numbers
 
     def put_bytes(self, rows: Int64s, starts: Int64s, lengths: Int64s) -> None:
         """Take texts or bytes."""
-        self.seen[rows] = True
+        self.is_present[rows] = True
         self._starts[rows], self._lengths[rows] = starts, lengths
 
     def put_inner(self, rows: Int64s, values: AvroValues) -> None:
         """Take the values within wrappers, one of each."""
-        self.seen[rows] = True
+        self.is_present[rows] = True
         if values.numbers is not None:
             self._numbers[rows] = values.numbers
         if values.starts is not None and values.lengths is not None:
@@ -234,8 +234,12 @@ class _Read:
         if (
             self.field.kind is FieldKind.OTHER
         ):  # also where it is missing, which may be an empty list
-            return AvroValues(None, np.arange(len(self.seen)))
-        rows = np.flatnonzero(self.seen) if self.field.has_presence else np.arange(len(self.seen))
+            return AvroValues(None, np.arange(len(self.is_present)))
+        rows = (
+            np.flatnonzero(self.is_present)
+            if self.field.has_presence
+            else np.arange(len(self.is_present))
+        )
         declared = self._shown.avro_type
         if declared.kind in ("string", "bytes"):
             return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])

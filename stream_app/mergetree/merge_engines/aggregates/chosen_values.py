@@ -150,10 +150,10 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Mask) -> Indices:
     add, older = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
     for segments, indices in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
         value = np.where(valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1)
-        before, taken = newest[segments], is_taken[segments]
-        takes = add[indices] & ~taken & (value >= 0)
-        keeps = older[indices] & ~taken & (before >= 0)
-        is_taken[segments] = taken | takes | keeps
+        before, was_taken = newest[segments], is_taken[segments]
+        takes = add[indices] & ~was_taken & (value >= 0)
+        keeps = older[indices] & ~was_taken & (before >= 0)
+        is_taken[segments] = was_taken | takes | keeps
         stays = (add[indices] & ~takes) | keeps
         newest[segments] = np.where(stays, before, value)
     return changes.row_at(newest)
@@ -161,15 +161,17 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Mask) -> Indices:
 
 def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
     """Choose the largest value, for ``max`` and ``bool_or``."""
-    return lambda column, changes, _: _extreme(column, changes, function, np.maximum)
+    return lambda column, changes, _: _extreme_values(column, changes, function, np.maximum)
 
 
 def smallest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
     """Choose the smallest value, for ``min`` and ``bool_and``."""
-    return lambda column, changes, _: _extreme(column, changes, function, np.minimum)
+    return lambda column, changes, _: _extreme_values(column, changes, function, np.minimum)
 
 
-def _extreme(column: pa.Array, changes: SegmentChanges, function: str, reduce: np.ufunc) -> Folded:
+def _extreme_values(
+    column: pa.Array, changes: SegmentChanges, function: str, reduce: np.ufunc
+) -> Folded:
     changes.refuse_take_back(function)
     if changes.ops is None and is_plain_number(column.type):
         return _extreme_number(column, changes, reduce)

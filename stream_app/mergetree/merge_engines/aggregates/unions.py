@@ -51,7 +51,7 @@ def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
         try:
             return pa.array([union(sets[a:b]) for a, b in pairwise(cuts)], values.type)
         except _UNREADABLE as error:
-            raise _unreadable(function, error) from error
+            raise _unreadable_value(function, error) from error
 
     def fold(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
         changes.refuse_take_back(function)
@@ -148,7 +148,7 @@ def _check_hll(data: bytes) -> None:
         raise ValueError("a bucket of the sketch is an exception, and the sketch lists none")
 
 
-def _unreadable(function: str, error: Exception) -> MergeError:
+def _unreadable_value(function: str, error: Exception) -> MergeError:
     return MergeError(
         f"the aggregate function {function} cannot read a value: {error}",
         fix=f"write only values that {function} makes, or take another function",

@@ -62,7 +62,7 @@ class RowSorting:
         """
         ranges = min(-(-_ARROW_OF_PARQUET * stored_bytes // self.memory), RANGES_MAX)
         if ranges <= 1:
-            yield from self._sorted(list(batches()))
+            yield from self._sort(list(batches()))
             return
         with scratch_folder("sort") as folder, ExitStack() as files:
             paths = [Path(folder) / f"range-{number}.arrow" for number in range(ranges)]
@@ -71,9 +71,9 @@ class RowSorting:
             for path in paths:
                 if path.exists():
                     source = files.enter_context(pa.memory_map(str(path)))
-                    yield from self._sorted(list(pa.ipc.open_stream(source)))
+                    yield from self._sort(list(pa.ipc.open_stream(source)))
 
-    def _sorted(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _sort(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not batches:
             return
         table = pa.Table.from_batches(batches)

@@ -104,9 +104,9 @@ class _Tables:
     def _decoded(self, messages: pa.RecordBatch) -> list[str]:
         together = [*_lines(self._format(), messages)]
         alone = [
-            f"{at} {line.partition(' ')[2]}"
-            for at in range(messages.num_rows)
-            for line in _lines(self._format(), messages.slice(at, 1))
+            f"{index} {line.partition(' ')[2]}"
+            for index in range(messages.num_rows)
+            for line in _lines(self._format(), messages.slice(index, 1))
             if line[0].isdigit()
         ]
         assert sorted(alone) == sorted(line for line in together if line[0].isdigit())
@@ -127,14 +127,14 @@ class _Tables:
 def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
     decoded = decoder.decode(messages)
     names = decoded.changes.rows.schema.names[1:]
-    for at, kind, *row in rows_of(decoded):
+    for position, kind, *row in rows_of(decoded):
         cells = (
             f"{name}={value!r}" for name, value in zip(names, row, strict=True) if value is not None
         )
-        yield f"{at} {kind} {' '.join(cells)}"
+        yield f"{position} {kind} {' '.join(cells)}"
     offsets = messages.column("offset").to_pylist()
-    for at, reason in reasons_of(decoded).items():
-        yield f"{offsets.index(at) if at in offsets else at} bad: {reason}"
+    for position, reason in reasons_of(decoded).items():
+        yield f"{offsets.index(position) if position in offsets else position} bad: {reason}"
     for (kind, name), sighting in sorted(
         decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
     ):

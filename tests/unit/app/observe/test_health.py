@@ -15,7 +15,7 @@ from stream_app.app.observe.metrics.health import JobHealth, SourceState, stalen
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.jobs.ingest_process import a_free_port
 from tests.support.tables.small_table import StandingClock

@@ -21,7 +21,7 @@ from stream_app.errors import UsageError
 from stream_app.log_facts import logging_about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.tables.small_table import StandingClock
 

@@ -35,7 +35,7 @@ from stream_app.quarantine.quarantine_folder import Quarantine, RecordMark, Reco
 from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport

@@ -13,7 +13,7 @@ from stream_app.app.observe.metrics.source_metrics import table_lags
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.tables.small_table import StandingClock, small_table
 

@@ -234,7 +234,7 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
         changes = write.prepare_commit()
     job = TableJob(table, CompactHere)
     job.open("job")
-    job.follow_and_wait()
+    job.prepare_epoch()
     job.committer.commit_epoch(epoch, changes)
 
 

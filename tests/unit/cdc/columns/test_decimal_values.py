@@ -119,33 +119,33 @@ def test_bytes_of_any_scale_are_exact_or_fail(
     some = range(len(raw))
     for chosen in (
         some,
-        [at for at in some if want[at] is not None],
-        [at for at in some if len(raw[at]) <= 16],
+        [index for index in some if want[index] is not None],
+        [index for index in some if len(raw[index]) <= 16],
     ):
-        values = pa.array([raw[at] for at in chosen] + [None], pa.binary())
+        values = pa.array([raw[index] for index in chosen] + [None], pa.binary())
         decimals, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
-        assert decimals.to_pylist() == [*(want[at] for at in chosen), None]
+        assert decimals.to_pylist() == [*(want[index] for index in chosen), None]
         lost = [False] * len(values) if failed is None else failed.tolist()
-        assert lost == [*(want[at] is None for at in chosen), False]
+        assert lost == [*(want[index] is None for index in chosen), False]
 
 
 def check(column: str, texts: list[str], want: list[Any], options: dict[str, str]) -> None:
     """All in one batch; and those that fit, with none that could send them another way."""
-    fits = [at for at, value in enumerate(want) if value is not None]
+    fits = [index for index, value in enumerate(want) if value is not None]
     assert fits
     assert len(fits) < len(want)
     decoder = a_format(f"id BIGINT, v {column}", options=options)
-    sent = [event(after=f'{{"id":{at},"v":{text}}}') for at, text in enumerate(texts)]
+    sent = [event(after=f'{{"id":{index},"v":{text}}}') for index, text in enumerate(texts)]
     decoded = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
     assert {row[2]: row[3] for row in rows_of(decoded) if row[2] >= 0} == {
-        at: want[at] for at in fits
+        index: want[index] for index in fits
     }
     assert set(reasons_of(decoded)) >= set(range(len(want))) - set(fits)
-    decoded = decoder.decode(messages(*(sent[at] for at in fits)))
-    assert [row[3] for row in rows_of(decoded)] == [want[at] for at in fits]
-    for at in range(0, len(sent), 20):
-        alone = decoder.decode(messages(sent[at]))
-        assert [row[3] for row in rows_of(alone)] == ([] if want[at] is None else [want[at]])
+    decoded = decoder.decode(messages(*(sent[index] for index in fits)))
+    assert [row[3] for row in rows_of(decoded)] == [want[index] for index in fits]
+    for index in range(0, len(sent), 20):
+        alone = decoder.decode(messages(sent[index]))
+        assert [row[3] for row in rows_of(alone)] == ([] if want[index] is None else [want[index]])
 
 
 @pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
@@ -154,7 +154,8 @@ def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat
     """``"1234"`` is the base64 of three bytes; the parser would take it for 1234."""
     scale = int(column[:-1].partition(",")[2])
     rows = [
-        f'{{"id":{at},"v":{"1.5" if at != 30 else chr(34) + "1234" + chr(34)}}}' for at in range(60)
+        f'{{"id":{index},"v":{"1.5" if index != 30 else chr(34) + "1234" + chr(34)}}}'
+        for index in range(60)
     ]
     sent = rows if is_flat else [event(after=row) for row in rows]
     values = [row[3] for row in rows_of(a_format(f"id BIGINT, v {column}").decode(messages(*sent)))]

@@ -66,11 +66,15 @@ def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     columns = [rows.column(name).to_pylist() for name in ("id", "w")]
     values = comparable(rows.column("v"))
-    for at, *row in zip(decoded.changes.message_index.tolist(), *columns, values, strict=True):
-        outcomes[at] = (*outcomes.get(at, ()), tuple(row))
+    for position, *row in zip(
+        decoded.changes.message_index.tolist(), *columns, values, strict=True
+    ):
+        outcomes[position] = (*outcomes.get(position, ()), tuple(row))
     reasons = reasons_of(decoded)
     assert not outcomes.keys() & reasons.keys()
-    return [outcomes.get(at, (BAD, reasons.get(at, "lost"))) for at in range(count)]
+    return [
+        outcomes.get(position, (BAD, reasons.get(position, "lost"))) for position in range(count)
+    ]
 
 
 def comparable(column: pa.Array) -> list[Any]:
@@ -108,25 +112,27 @@ def expected(wire: Wire, key: int, text: str) -> list[Outcome]:
 
 def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[str, int, Outcome]]:
     """Yield each record's place, its number and its outcome."""
-    for at, text in enumerate(texts):
-        alone = wire.decoder().decode(messages(wire.message(at, text)))
-        yield "alone", at, outcomes(alone, 1)[0]
+    for index, text in enumerate(texts):
+        alone = wire.decoder().decode(messages(wire.message(index, text)))
+        yield "alone", index, outcomes(alone, 1)[0]
         refused = wire.message(REFUSED_KEY, text), wire.message(REFUSED_KEY, "null")
-        beside = messages(refused[0], wire.message(at, text), refused[1])
-        yield "beside refused ones", at, outcomes(wire.decoder().decode(beside), 3)[1]
+        beside = messages(refused[0], wire.message(index, text), refused[1])
+        yield "beside refused ones", index, outcomes(wire.decoder().decode(beside), 3)[1]
     order = rng.sample(range(len(texts)), len(texts))
-    batch = messages(*(wire.message(at, texts[at]) for at in order))
-    for at, outcome in zip(order, outcomes(wire.decoder().decode(batch), len(order)), strict=True):
-        yield "shuffled into a batch", at, outcome
+    batch = messages(*(wire.message(index, texts[index]) for index in order))
+    for index, outcome in zip(
+        order, outcomes(wire.decoder().decode(batch), len(order)), strict=True
+    ):
+        yield "shuffled into a batch", index, outcome
     good = [text for text in texts if good_value(wire, text)]
     kinds = sorted({json_kind(text) for text in good})
-    for kind, at in itertools.product(kinds, rng.sample(range(len(texts)), AMONG_GOOD)):
+    for kind, index in itertools.product(kinds, rng.sample(range(len(texts)), AMONG_GOOD)):
         neighbour = rng.choice([text for text in good if json_kind(text) == kind])
-        among = [wire.message(at, neighbour)] * GOOD_NEIGHBOURS
+        among = [wire.message(index, neighbour)] * GOOD_NEIGHBOURS
         place = rng.randrange(GOOD_NEIGHBOURS)
-        among[place] = wire.message(at, texts[at])
+        among[place] = wire.message(index, texts[index])
         decoded = wire.decoder().decode(messages(*among))
-        yield f"among {neighbour}", at, outcomes(decoded, GOOD_NEIGHBOURS)[place]
+        yield f"among {neighbour}", index, outcomes(decoded, GOOD_NEIGHBOURS)[place]
 
 
 def good_value(wire: Wire, text: str) -> bool:
@@ -142,13 +148,13 @@ def violations(source: Source, most: int, seed: int) -> Iterator[str]:
     wire = Wire(source, is_flat=rng.random() < 0.5)
     texts = texts_for(source, rng, most)
     alone: dict[int, Outcome] = {}
-    for place, at, outcome in places(wire, texts, rng):
-        shown = f"{source} flat={wire.is_flat} {texts[at][:80]} {place}: {repr(outcome)[:200]}"
-        first = alone.setdefault(at, outcome)
+    for place, index, outcome in places(wire, texts, rng):
+        shown = f"{source} flat={wire.is_flat} {texts[index][:80]} {place}: {repr(outcome)[:200]}"
+        first = alone.setdefault(index, outcome)
         if repr(outcome) != repr(first):
             yield f"{shown}; alone: {repr(first)[:200]}"
         elif place == "alone":
-            allowed = expected(wire, at, texts[at])
+            allowed = expected(wire, index, texts[index])
             if repr(outcome[:1]) not in map(repr, allowed):
                 yield f"{shown}; expected: {repr(allowed)[:200]}"
 

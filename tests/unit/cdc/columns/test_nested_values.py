@@ -138,17 +138,17 @@ def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
         for _ in range(500)
     ]  # fmt: skip
     texts = [
-        json.dumps({"id": at, "a": json.dumps(a) if as_text and a is not None else a,
+        json.dumps({"id": index, "a": json.dumps(a) if as_text and a is not None else a,
                     "r": json.dumps(r) if as_text and r is not None else r})
-        for at, (a, r) in enumerate(pairs)
+        for index, (a, r) in enumerate(pairs)
     ]  # fmt: skip
     decoded = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
-    bad = {at for at, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
+    bad = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
     assert reasons_of(decoded).keys() == bad
     wanted = [
-        (at, None if a is None else [None if x is None else D(str(x)) for x in a],
+        (index, None if a is None else [None if x is None else D(str(x)) for x in a],
          None if r is None else {"x": r["x"], "y": r.get("y")})
-        for at, (a, r) in enumerate(pairs) if at not in bad
+        for index, (a, r) in enumerate(pairs) if index not in bad
     ]  # fmt: skip
     assert [row[2:] for row in rows_of(decoded)] == wanted
 

@@ -78,18 +78,18 @@ def clock(text: str) -> Any:
     return (EPOCH + dt.timedelta(milliseconds=millis)).time()
 
 
-STAMPS = [f"{day}{at}{zone}" for day in DATES for at in CLOCKS for zone in ZONES]
-TIMES = [f"{at[1:]}{zone}" for at in CLOCKS if at for zone in ZONES]
+STAMPS = [f"{day}{time}{zone}" for day in DATES for time in CLOCKS for zone in ZONES]
+TIMES = [f"{time[1:]}{zone}" for time in CLOCKS if time for zone in ZONES]
 
 
 def fate(column: str, texts: list[str], *others: str) -> list[Any]:
     """Return the outcome of each text, in one batch with others."""
-    sent = [event(after=json.dumps({"id": at, "v": text})) for at, text in enumerate(texts)]
+    sent = [event(after=json.dumps({"id": index, "v": text})) for index, text in enumerate(texts)]
     decoded = a_format(f"id BIGINT, v {column}").decode(messages(*sent, *others))
     rows = {row[2]: row[3] for row in rows_of(decoded)}
     reasons = reasons_of(decoded)
-    assert all((at in rows) != (at in reasons) for at in range(len(texts)))
-    return [rows.get(at) for at in range(len(texts))]
+    assert all((index in rows) != (index in reasons) for index in range(len(texts)))
+    return [rows.get(index) for index in range(len(texts))]
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def fate(column: str, texts: list[str], *others: str) -> list[Any]:
 @pytest.mark.slow
 def test_a_text_is_what_the_calendar_says_or_bad(column: str, texts: Any, meaning: Any) -> None:
     want = [meaning(text) for text in texts]
-    good = [at for at, value in enumerate(want) if value is not None]
+    good = [index for index, value in enumerate(want) if value is not None]
     assert 0 < len(good) < len(texts)
     assert fate(column, texts) == want
-    assert fate(column, [texts[at] for at in good]) == [want[at] for at in good]
+    assert fate(column, [texts[index] for index in good]) == [want[index] for index in good]
     broken = event(after='{"id":-1,"v":[]}')
-    for at in range(0, len(texts), 40):
-        assert fate(column, [texts[at]]) == [want[at]], texts[at]
-        assert fate(column, [texts[at]], broken) == [want[at]], texts[at]
+    for index in range(0, len(texts), 40):
+        assert fate(column, [texts[index]]) == [want[index]], texts[index]
+        assert fate(column, [texts[index]], broken) == [want[index]], texts[index]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_odd_text_is_bad_alone_and_among_good_ones(text: str, column: str) ->
     assert fate(column, [text]) == [None]
     assert fate(column, [text] * 100) == [None] * 100
     together = fate(column, [usual] * 50 + [text] + [usual] * 50)
-    assert [at for at, value in enumerate(together) if value is None] == [50]
+    assert [index for index, value in enumerate(together) if value is None] == [50]
 
 
 def test_a_number_where_texts_are_expected_has_no_unit() -> None:

@@ -293,7 +293,9 @@ def test_decimals_that_have_their_scale_in_both_images(keeps: bool, identity: st
 def test_many_different_kinds_in_one_batch() -> None:
     """NaN among numbers, text among integers: each record is read as what it is."""
     texts = ["1.5", '"NaN"', '"Infinity"', "null", "2"] * 200 + ['"x"']
-    batch = messages(*(event(after=f'{{"id":{at},"f":{text}}}') for at, text in enumerate(texts)))
+    batch = messages(
+        *(event(after=f'{{"id":{index},"f":{text}}}') for index, text in enumerate(texts))
+    )
     decoded = a_format("id BIGINT, f DOUBLE").decode(batch)
     want = [1.5, math.nan, math.inf, None, 2.0] * 200
     assert repr([row[3] for row in rows_of(decoded)]) == repr(want)

@@ -115,21 +115,24 @@ def flat_message(rng: random.Random, odd: float) -> str:
 def mutated(value: bytes, rng: random.Random) -> bytes:
     """The message with bytes changed, lost, doubled or put in."""
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        at, other = sorted((rng.randrange(len(value) + 1), rng.randrange(len(value) + 1)))
+        position, other = sorted((rng.randrange(len(value) + 1), rng.randrange(len(value) + 1)))
         match rng.randrange(7):
             case 0:
-                value = value[:at] + bytes([rng.randrange(256)]) + value[at + 1 :]
+                value = value[:position] + bytes([rng.randrange(256)]) + value[position + 1 :]
             case 1:
-                value = value[:at] + value[at + 1 :]
+                value = value[:position] + value[position + 1 :]
             case 2:
-                value = value[:at] + rng.choice(b'{}[]":,\\0129eE-.x \n\x80\xc3\xe2\xf0').to_bytes()
-                value += b"" if at == len(value) else value[at:]
+                value = (
+                    value[:position]
+                    + rng.choice(b'{}[]":,\\0129eE-.x \n\x80\xc3\xe2\xf0').to_bytes()
+                )
+                value += b"" if position == len(value) else value[position:]
             case 3:
-                value = value[:at]
+                value = value[:position]
             case 4:
-                value = value[:at] + value[other:]
+                value = value[:position] + value[other:]
             case 5:
-                value = value[:other] + value[at:]
+                value = value[:other] + value[position:]
             case _:
-                value = value[:at] + value[at:other][::-1] + value[other:]
+                value = value[:position] + value[position:other][::-1] + value[other:]
     return value or b"x"

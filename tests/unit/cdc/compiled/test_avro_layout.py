@@ -239,12 +239,14 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
     rng, layout = random.Random(seed), a_layout()
     data, _pages = guarded_pages()
     parsed = 0
-    for at in range(400):
+    for index in range(400):
         values = [a_message(rng, 1) for _ in range(rng.choice([1, 2, 5]))]
         values = [
             value if rng.random() < 0.6 else b"head." + mutated(value[5:], rng) for value in values
         ]
-        values[-1] = values[-1][: rng.randrange(5, len(values[-1]) + 1)] if at % 2 else values[-1]
+        values[-1] = (
+            values[-1][: rng.randrange(5, len(values[-1]) + 1)] if index % 2 else values[-1]
+        )
         joined = b"".join(values)
         data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
         offsets = np.cumsum([0, *map(len, values)]) + len(data) - len(joined)

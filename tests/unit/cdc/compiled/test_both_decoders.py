@@ -100,7 +100,7 @@ def test_random_messages(seed: int, odd: float, make: Callable[..., str]) -> Non
 @pytest.mark.slow
 def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
     rng = random.Random(seed)
-    names = [["zz", "y", *NAMES[2:-1]][at] for at in range(seed, 8)]
+    names = [["zz", "y", *NAMES[2:-1]][index] for index in range(seed, 8)]
     values = []
     for _ in range(150):
         text = message(rng, 0)
@@ -113,10 +113,10 @@ def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
     together = a_format(COLUMNS, ("dt", "id"), options=SAFE | {DECODER: COMPILED})
     alone = a_format(COLUMNS, ("dt", "id"), options=SAFE | {DECODER: ARRAYS})
     expected: dict[Any, Sighting] = {}
-    for at, value in enumerate(values):
+    for index, value in enumerate(values):
         for column, sighting in alone.decode(messages(value)).drift.items():
-            one_more = Sighting(sighting.records, at)
-            expected[column] = one_more.plus(expected.get(column, Sighting(0, at)))
+            one_more = Sighting(sighting.records, index)
+            expected[column] = one_more.plus(expected.get(column, Sighting(0, index)))
     assert together.decode(messages(*values)).drift == expected
     assert expected
 
@@ -140,7 +140,7 @@ def test_hostile_messages(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed)
     values = [message.value for message in hostile_messages(wrapping, 1_000, rng)]
     values += [message.value for message in graded_messages(wrapping)]
-    batches = [messages(*values[at : at + 300]) for at in range(0, len(values), 300)]
+    batches = [messages(*values[index : index + 300]) for index in range(0, len(values), 300)]
     check(batches, HOSTILE_COLUMNS, ("id",), HOSTILE_OPTIONS)
 
 
@@ -151,8 +151,8 @@ def test_each_byte_around_the_images_counts(seed: int) -> None:
     good = message(rng, 0)
     while '"before":{' in good:
         good = message(rng, 0)
-    places = [at for at in range(len(good)) if at < 30 or at > len(good) - 40]
-    broken = [good[:at] + "\x04" + good[at + 1 :] for at in places]
+    places = [index for index in range(len(good)) if index < 30 or index > len(good) - 40]
+    broken = [good[:index] + "\x04" + good[index + 1 :] for index in places]
     batch = messages(*[good] * 60, *broken, *[good] * 60, key=KEY)
     check([batch, batch], COLUMNS, ("dt", "id"), SAFE)
 

@@ -164,10 +164,10 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
     rng, layout = random.Random(seed), a_layout()
     data, _pages = guarded_pages()
     done = 0
-    for at in range(300):
+    for index in range(300):
         values = [a_message(rng, 0.05).encode() for _ in range(rng.choice([1, 2, 4]))]
         values = [value if rng.random() < 0.6 else mutated(value, rng) for value in values]
-        values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if at % 2 else values[-1]
+        values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if index % 2 else values[-1]
         joined = b"".join(values)[-len(data) :]
         data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
         offsets = np.cumsum([0, *map(len, values)]) + len(data) - sum(map(len, values))

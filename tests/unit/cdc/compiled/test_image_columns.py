@@ -62,7 +62,9 @@ def layout(
     reads_base64: bool = True,
 ) -> ImageLayout:
     """Return the layout of columns ``c0``, ``c1``, …"""
-    readings = [reading(f"c{at}", sql, encoding) for at, (sql, encoding, _) in enumerate(columns)]
+    readings = [
+        reading(f"c{index}", sql, encoding) for index, (sql, encoding, _) in enumerate(columns)
+    ]
     image_layout = ImageLayout.for_columns(
         readings, [kind for *_, kind in columns], order, reads_base64=reads_base64
     )
@@ -202,7 +204,7 @@ def test_rows_beside_each_other() -> None:
     offsets = np.frombuffer(values.buffers()[1], np.int32)[1:].astype(np.int64)
     parsed = image_layout.parse_rows(np.frombuffer(values.buffers()[2], np.uint8), offsets)
     assert parsed is not None
-    good = [at in (0, 1, 6, 8) for at in range(len(rows))]
+    good = [index in (0, 1, 6, 8) for index in range(len(rows))]
     assert parsed.is_parsed.tolist() == [*good, *good]
     assert [column.to_pylist() for column in parsed.columns] == [
         ["a", None, None, "c"] * 2,
@@ -231,20 +233,20 @@ def test_lists_of_objects() -> None:
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     parsed = image_layout.parse_rows(np.frombuffer(b"".join(values), np.uint8), offsets)
     assert parsed is not None
-    good = [at for at, is_parsed in enumerate(parsed.is_parsed.tolist()) if is_parsed]
+    good = [index for index, is_parsed in enumerate(parsed.is_parsed.tolist()) if is_parsed]
     assert good == [0, 3, 4, 8]
     wanted = parse_objects(pa.array(values).take(good), pa.schema(list(image_layout.struct)))
     for column, of_arrow in zip(parsed.columns, wanted or (), strict=True):
         column.validate(full=True)
         assert column == of_arrow
-    assert [[at.tolist() for at in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]
+    assert [[index.tolist() for index in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]
     assert len(set(parsed.marks[good].tolist())) == 4
 
 
 def test_searches_for_names_are_limited() -> None:
     """Without the limit a message of n bytes would cost n times the number of columns."""
     image_layout = layout([KINDS[0]] * 200)
-    few, many = ((",".join(f'"u{at}":1' for at in range(count))) for count in (8, 2_000))
+    few, many = ((",".join(f'"u{index}":1' for index in range(count))) for count in (8, 2_000))
     parsed = parse(image_layout, head(f"{{{few}}}"), head(f"{{{many}}}"))
     assert parsed.is_parsed.tolist() == [True, False]
 
@@ -260,17 +262,17 @@ def test_too_many_cells_are_declined_before_they_take_memory() -> None:
 def test_no_byte_behind_the_message_is_read(seed: int) -> None:
     """The message ends where memory does: a read beyond ends the process."""
     rng = random.Random(seed)
-    image_layout = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
+    image_layout = layout([*KINDS], tuple(f"c{index}" for index in range(9)))
     data, _pages = guarded_pages()
     end = len(data)
     tail = b',"source":{},' + b'"'
     parsed = 0
-    for at in range(3_000):
+    for index in range(3_000):
         text = message(rng, 0.1).encode()
         text = text[: text.rfind(b',"source":{')]
         for number, name in enumerate(("id", "customer", "flag", "ratio", "single", "amount")):
             text = text.replace(f'"{name}"'.encode(), f'"c{number}"'.encode())
-        text = text[: rng.randrange(len(text))] if at % 2 else mutated(text, rng)
+        text = text[: rng.randrange(len(text))] if index % 2 else mutated(text, rng)
         value = np.frombuffer(text + (tail + TAIL)[:16], np.uint8)
         data[end - len(value) :] = value
         start = np.array([end - len(value)], np.int64)
@@ -285,7 +287,7 @@ def test_no_byte_behind_the_message_is_read(seed: int) -> None:
 def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
     """The last message ends where memory does, and what lies behind it changes nothing."""
     rng = random.Random(seed)
-    image = layout([*KINDS], tuple(f"c{at}" for at in range(9)))
+    image = layout([*KINDS], tuple(f"c{index}" for index in range(9)))
     image_layout = ImageLayout.for_columns(
         (), (), ("op", "before", "after"), reads_base64=True,
         objects={"before": image, "after": image},
@@ -293,14 +295,14 @@ def test_no_byte_behind_whole_messages_is_read(seed: int) -> None:
     assert image_layout is not None
     data, _pages = guarded_pages()
     parsed = 0
-    for at in range(600):
+    for index in range(600):
         values = []
         for _ in range(rng.choice([1, 2, 7])):
             text = message(rng, 0.1).encode()
             for number, name in enumerate(("id", "customer", "flag", "ratio", "single", "amount")):
                 text = text.replace(f'"{name}"'.encode(), f'"c{number}"'.encode())
             values.append(text if rng.random() < 0.6 else mutated(text, rng))
-        values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if at % 2 else values[-1]
+        values[-1] = values[-1][: rng.randrange(len(values[-1]) + 1)] if index % 2 else values[-1]
         joined = b"".join(values)
         data[len(data) - len(joined) :] = np.frombuffer(joined, np.uint8)
         offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)

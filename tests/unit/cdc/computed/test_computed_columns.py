@@ -24,7 +24,7 @@ from stream_app.cdc.computed.column_functions import (
     applied_function,
 )
 from stream_app.cdc.computed.definition import parse_definition
-from stream_app.cdc.debezium.origins import change_times
+from stream_app.cdc.debezium.debezium_origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import VARIANT, DataType, parse_data_type
@@ -88,8 +88,8 @@ def test_date_format_writes_times_by_its_pattern(values: list[Any]) -> None:
     ):
         results = outcomes(f"date_format(c, {pattern})", TIMESTAMP, values)
 
-        def shown(at: dt.datetime, model: str = model) -> str:
-            return at.strftime(model).format(day=at.timetuple().tm_yday)
+        def shown(time: dt.datetime, model: str = model) -> str:
+            return time.strftime(model).format(day=time.timetuple().tm_yday)
 
         assert results == of_each(values, shown)
 
@@ -99,9 +99,9 @@ def test_numbers_and_texts_give_the_same_time_as_timestamps(
     values: list[Any], precision: int
 ) -> None:
     unit = 10 ** (6 - precision)
-    counts = [None if at is None else (at - _EPOCH) // _MICRO // unit for at in values]
+    counts = [None if time is None else (time - _EPOCH) // _MICRO // unit for time in values]
     cut = [None if n is None else _EPOCH + n * unit * _MICRO for n in counts]
-    iso = [None if at is None else at.isoformat() for at in cut]
+    iso = [None if time is None else time.isoformat() for time in cut]
     pattern = "yyyy-MM-dd HH:mm:ss.SSSSSS"
     expected = outcomes(f"date_format(c, {pattern})", TIMESTAMP, cut)
     assert outcomes(f"date_format(c, {pattern}, {precision})", BIGINT, counts) == expected

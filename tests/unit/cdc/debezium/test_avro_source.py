@@ -286,25 +286,25 @@ def test_every_format_makes_its_reader_of_its_options() -> None:
 def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:
     source = {"version": "3", "connector": "mysql", "ts_ms": 1, "db": "d", "table": "t"}
     changes = [
-        {"before": None, "after": {"id": at, "n": at}, "source": source, "op": "c"}
-        for at in range(3)
+        {"before": None, "after": {"id": index, "n": index}, "source": source, "op": "c"}
+        for index in range(3)
     ]
 
-    def value(at: int, kind: str) -> bytes:
+    def value(index: int, kind: str) -> bytes:
         row = {"type": "record", "name": "Value", "fields": [field("id", "long"), field("n", kind)]}
         fields = [field("before", ["null", row]), field("after", ["null", "Value"])]
         schema = {
             **ENVELOPE, "fields": [*fields, field("source", SOURCE), field("op", "string")]
         }  # fmt: skip
-        return encoded(registry.add(schema), schema, changes[at])
+        return encoded(registry.add(schema), schema, changes[index])
 
     versions = reader(registry).versions
     assert versions is not None
     messages = [value(0, "int"), None, value(1, "long"), b"broken", value(2, "int")]
     types = {
         place: str(column.data_type.as_nullable())
-        for at, table in versions(batch(messages), NO_MAPPING_OPTIONS)
+        for index, table in versions(batch(messages), NO_MAPPING_OPTIONS)
         if (column := table.column("n")) is not None
-        for place in at.tolist()
+        for place in index.tolist()
     }
     assert types == {0: "INT", 2: "BIGINT", 4: "INT"}

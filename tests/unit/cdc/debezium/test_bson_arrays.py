@@ -32,8 +32,8 @@ def texts(draw: st.DrawFn) -> str:
     text = json.dumps(draw(_DOCUMENTS), separators=blanks, ensure_ascii=ascii_only)
     if draw(st.booleans()):
         return text
-    at = draw(st.integers(0, len(text)))
-    return text[:at] + draw(st.sampled_from(list('[]{}",:-.0eN \\\x01'))) + text[at:]
+    position = draw(st.integers(0, len(text)))
+    return text[:position] + draw(st.sampled_from(list('[]{}",:-.0eN \\\x01'))) + text[position:]
 
 
 def alone(text: str) -> Any:

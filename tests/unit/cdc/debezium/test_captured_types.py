@@ -159,10 +159,10 @@ def test_no_record_depends_on_its_neighbours(
     options = {"truncate": "ignore"} | (FLAT if "flat" in file else {})
     batch = captured(file, topic)
     alone_rows, alone_bad = list[Any](), dict[int, str]()
-    for at in range(batch.num_rows):
+    for index in range(batch.num_rows):
         decoder = a_format(columns, keys, options=options, keep_update_before=keep)
-        decoded = decoder.decode(batch.slice(at, 1))
-        alone_rows += [(at, *row[1:]) for row in rows_of(decoded)]
+        decoded = decoder.decode(batch.slice(index, 1))
+        alone_rows += [(index, *row[1:]) for row in rows_of(decoded)]
         alone_bad |= reasons_of(decoded)
     decoder = a_format(columns, keys, options=options, keep_update_before=keep)
     whole = decoder.decode(batch)

@@ -228,12 +228,12 @@ def test_many_numbers_at_once_in_text_and_floating_point(form: str) -> None:
     ]
     schema = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
     sent = []
-    for at, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         exponent = number.as_tuple().exponent
         assert isinstance(exponent, int)
         value: Any = base64_of(int(D((number.is_signed(), number.as_tuple().digits, 0))))
         value = {"scale": -exponent, "value": value} if form == "struct" else value
-        row = json.dumps({"id": at, "text": value, "real": value})
+        row = json.dumps({"id": index, "text": value, "real": value})
         sent.append(f'{{"schema":{schema},"payload":{row}}}')
     decoder = a_format("id BIGINT, text STRING, real DOUBLE")
     rows = rows_of(decoder.decode(messages(*sent)))

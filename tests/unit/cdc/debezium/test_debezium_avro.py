@@ -53,8 +53,8 @@ def envelope(*gone: str, **types: Any) -> dict[str, Any]:
 
 def outcome(decoded: DecodedBatch) -> dict[int, Any]:
     outcomes: dict[int, Any] = dict(reasons_of(decoded))
-    for at, *cells in rows_of(decoded):
-        outcomes.setdefault(at, []).append(repr(cells))
+    for position, *cells in rows_of(decoded):
+        outcomes.setdefault(position, []).append(repr(cells))
     return outcomes
 
 
@@ -116,8 +116,8 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
     ]
     mixed = [value for message in broken for value in (good, message, good)]
     decoded = avro(registry).decode(batch(mixed))
-    assert {at for at, *_ in rows_of(decoded)} == {
-        at for at, value in enumerate(mixed) if value is good
+    assert {position for position, *_ in rows_of(decoded)} == {
+        position for position, value in enumerate(mixed) if value is good
     }
     reasons = reasons_of(decoded)
     assert len(reasons) == len(broken)
@@ -135,7 +135,7 @@ def test_keys_of_avro_prove_rows(registry: Registry) -> None:
     value = encoded(number, schema, change)
     keys: list[bytes | None] = [encoded(key_number, KEY, {"id": 1}), b'{"id":1}', b"5"]
     decoded = avro(registry, unproven_keys="quarantine").decode(batch([value] * 3, keys))
-    assert [at for at, *_ in rows_of(decoded)] == [0, 1]
+    assert [position for position, *_ in rows_of(decoded)] == [0, 1]
     assert "which row it changes is not certain" in reasons_of(decoded)[2]
 
 

@@ -95,11 +95,11 @@ def message(op: str, after: str | None, before: str | None = None, **source: Any
 def batch(values: Sequence[str | None], keys: Sequence[str | None]) -> pa.RecordBatch:
     rows = [
         {
-            "topic": "t", "partition": 0, "offset": at,
+            "topic": "t", "partition": 0, "offset": index,
             "key": None if key is None else key.encode(),
             "value": None if value is None else value.encode(),
         }
-        for at, (value, key) in enumerate(zip(values, keys, strict=True))
+        for index, (value, key) in enumerate(zip(values, keys, strict=True))
     ]  # fmt: skip
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
@@ -204,8 +204,8 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     decoded = decode.decode(batch(values, [KEY] * len(values)))
     reasons = reasons_of(decoded)
     assert len(reasons) == len(odd)
-    for at, wanted in zip(range(1, len(values), 3), odd.values(), strict=True):
-        assert wanted in reasons[at]
+    for index, wanted in zip(range(1, len(values), 3), odd.values(), strict=True):
+        assert wanted in reasons[index]
     assert len(rows_of(decoded)) == 2 * len(odd)
     assert decoded.bad["value"][0].as_py() == b"no json"
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
@@ -280,10 +280,10 @@ def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
         )  # fmt: skip
     keys = [rng.choice([KEY, None]) for _ in values]
     together = plain_messages(batch(values, keys))
-    for at, (value, key) in enumerate(zip(values, keys, strict=True)):
+    for index, (value, key) in enumerate(zip(values, keys, strict=True)):
         alone = plain_messages(batch([value], [key]))
-        assert (at in together.unreadable) == bool(alone.unreadable)
-        shown, wanted = together.values[at].as_py(), alone.values[0].as_py()
+        assert (index in together.unreadable) == bool(alone.unreadable)
+        shown, wanted = together.values[index].as_py(), alone.values[0].as_py()
         assert (shown and json.loads(shown)) == (wanted and json.loads(wanted))
 
 

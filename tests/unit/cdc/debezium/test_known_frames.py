@@ -38,8 +38,8 @@ def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
     decoded = a_format(options=options).decode(messages(*values))
     assert not decoded.decoder_errors
     outcomes: dict[int, Any] = dict.fromkeys(reasons_of(decoded), "bad")
-    for at, *cells in rows_of(decoded):
-        outcomes[at] = (*outcomes.get(at, ()), tuple(cells))
+    for position, *cells in rows_of(decoded):
+        outcomes[position] = (*outcomes.get(position, ()), tuple(cells))
     return outcomes, set(decoded.tables), decoded.skipped
 
 
@@ -110,9 +110,9 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("at", range(len(OTHERS)))
-def test_a_record_beside_others_with_its_frame(at: int) -> None:
-    other = OTHERS[at]
+@pytest.mark.parametrize("index", range(len(OTHERS)))
+def test_a_record_beside_others_with_its_frame(index: int) -> None:
+    other = OTHERS[index]
     values = [RECORD, other, RECORD.replace("22327040", "32327041"), other]
     expected = outcome(*map(whole, values))
     assert outcome(*values) == expected

@@ -117,5 +117,5 @@ def test_a_name_too_long_for_an_expression_harms_no_other_key() -> None:
 
 
 def test_keys_of_many_fields_are_read_alone() -> None:
-    many = [json.dumps({f"c{at}": None for at in range(1_000)})] * 3
-    assert names_of(*many, '{"id":1}') == [{f"c{at}" for at in range(1_000)}] * 3 + [{"id"}]
+    many = [json.dumps({f"c{index}": None for index in range(1_000)})] * 3
+    assert names_of(*many, '{"id":1}') == [{f"c{index}" for index in range(1_000)}] * 3 + [{"id"}]

@@ -17,8 +17,8 @@ FILE = "debezium_pg_settings"
 
 def read(*values: bytes | None) -> MessageTransactions:
     rows = [
-        {"topic": "t", "partition": 0, "offset": at, "key": None, "value": value}
-        for at, value in enumerate(values)
+        {"topic": "t", "partition": 0, "offset": index, "key": None, "value": value}
+        for index, value in enumerate(values)
     ]
     return debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
 
@@ -75,11 +75,11 @@ def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
     assert kinds(facts) == ["BEGIN", "END"] * 14
     assert facts.names.to_pylist()[4:6] == ["863", "863"], "their LSNs differ"
     ends = facts.ends
-    assert ends.index.tolist() == list(range(1, 28, 2))
+    assert ends.message_index.tolist() == list(range(1, 28, 2))
     assert ends.ids.to_pylist()[2] == "863:26828680"
     assert ends.times.tolist()[2] == 1795402470999
     assert ends.collections.to_pylist()[:3] == ["shop.done", "shop.done", "shop.typed"]
-    counted = [at for at in range(14) if at != 6]  # a logical message, which no table has
+    counted = [index for index in range(14) if index != 6]  # a logical message, which no table has
     assert ends.counts.tolist() == [1] * 13
     assert ends.owners.tolist() == counted
 
@@ -111,7 +111,7 @@ def test_bytes_of_strangers_belong_to_nothing() -> None:
         b'{"status":"END","id":"5","data_collections":7}', b"{" * 5000,
     )  # fmt: skip
     assert kinds(facts) == ["NONE"] * len(facts.kinds)
-    assert not len(facts.ends.index)
+    assert not len(facts.ends.message_index)
 
 
 def test_a_change_whose_block_is_null_is_unmarked() -> None:

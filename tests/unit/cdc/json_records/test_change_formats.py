@@ -16,7 +16,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftReaction
 from stream_app.cdc.json_records.decoder import Group, PlacedValues
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER, DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import DialectDecoder
-from stream_app.cdc.json_records.options import OnTruncate
+from stream_app.cdc.json_records.json_options import OnTruncate
 from stream_app.cdc.json_records.outcome import BatchOutcome
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
@@ -203,11 +203,11 @@ def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
         {
             "topic": "t",
             "partition": 0,
-            "offset": at,
+            "offset": index,
             "key": None if (key := rng.choice(keys)) is None else key.encode(),
             "value": text.encode(),
         }
-        for at, text in enumerate(texts)
+        for index, text in enumerate(texts)
     ]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
@@ -297,15 +297,17 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(batch.num_rows, dtype=np.int32)
-    part = decoder.decode_known_shapes(PlacedValues(batch.column("value"), index, batch), group)
+    part = decoder.decode_fast(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None
     assert len(part.positions)
 
 
 def by_message(decoded: DecodedBatch, texts: list[str]) -> dict[str, Any]:
-    outcomes: dict[str, Any] = {f"{at} {texts[at]}": why for at, why in reasons_of(decoded).items()}
-    for at, *cells in rows_of(decoded):
-        outcomes.setdefault(f"{at} {texts[at]}", []).append(repr(cells))
+    outcomes: dict[str, Any] = {
+        f"{position} {texts[position]}": why for position, why in reasons_of(decoded).items()
+    }
+    for position, *cells in rows_of(decoded):
+        outcomes.setdefault(f"{position} {texts[position]}", []).append(repr(cells))
     return outcomes
 
 

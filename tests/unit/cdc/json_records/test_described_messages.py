@@ -37,7 +37,7 @@ PRODUCTS = [
 ]
 
 
-at = datetime.datetime.fromisoformat
+parse_time = datetime.datetime.fromisoformat
 
 
 def described(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -137,9 +137,9 @@ def test_every_type_of_mysql_in_canal() -> None:
         "_numeric": Decimal("12345.110"),
         "_fixed": "123456789876543212345678987654321.110",
         "_date": datetime.date(2023, 3, 23),
-        "_datetime3": at("2023-03-23 14:30:05.123"),
-        "_datetime_p2": at("2023-03-24 14:30:05.120"),
-        "_timestamp0": at("2023-03-23 00:10:00"),
+        "_datetime3": parse_time("2023-03-23 14:30:05.123"),
+        "_datetime_p2": parse_time("2023-03-24 14:30:05.120"),
+        "_timestamp0": parse_time("2023-03-23 00:10:00"),
         "_bin": b"bytes",
         "_longblob": b"LONGBLOB  bytes test data",
         "_json": '{"a": "b"}',
@@ -175,7 +175,7 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
     decoded = decode(batch)
     assert len(decoded.schemas) == len(versions) > 3
     firsts = [
-        json.loads(batch["value"][at].as_py())["mysqlType"] for at in decoded.schemas.values()
+        json.loads(batch["value"][row].as_py())["mysqlType"] for row in decoded.schemas.values()
     ]
     assert {json.dumps(first) for first in firsts} == versions
     assert decode(batch.slice(0, 0)).schemas == {}
@@ -198,11 +198,13 @@ def test_each_version_of_a_table_has_the_messages_with_its_types(
     assert reader.versions is not None
     versions_read = reader.versions(batch, NO_MAPPING_OPTIONS)
     assert len(versions_read) >= least
-    versions = {at: version.table for version in versions_read for at in version.positions.tolist()}
-    for at in range(batch.num_rows):
-        alone = reader.describe(batch.slice(at, 1), NO_MAPPING_OPTIONS)
-        assert (alone is None) == (at not in versions)
-        assert alone is None or types_of(alone) == types_of(versions[at])
+    versions = {
+        index: version.table for version in versions_read for index in version.positions.tolist()
+    }
+    for index in range(batch.num_rows):
+        alone = reader.describe(batch.slice(index, 1), NO_MAPPING_OPTIONS)
+        assert (alone is None) == (index not in versions)
+        assert alone is None or types_of(alone) == types_of(versions[index])
 
 
 def types_of(table: SourceTable) -> dict[str, str]:

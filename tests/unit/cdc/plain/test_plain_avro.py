@@ -75,13 +75,15 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     values: list[bytes | None] = []
     keys: list[bytes | None] = []
     for _ in range(400):
-        at = rng.randrange(len(good))
-        cut = good[:at] + rng.randbytes(rng.randrange(9)) + good[at + rng.randrange(9) :]
-        values += [good, rng.choice([cut, rng.randbytes(20), good[:at], None])]
+        position = rng.randrange(len(good))
+        cut = (
+            good[:position] + rng.randbytes(rng.randrange(9)) + good[position + rng.randrange(9) :]
+        )
+        values += [good, rng.choice([cut, rng.randbytes(20), good[:position], None])]
         keys += [key, rng.choice([key, key[:-1], rng.randbytes(9), None])]
     decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
     decoded = decoder.decode(batch(values, keys))
-    rows = {at for at, *_ in rows_of(decoded)}
+    rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
     assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
     assert decoded.decoder_errors == 0

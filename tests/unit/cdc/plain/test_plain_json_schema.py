@@ -83,12 +83,14 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     values: list[bytes | None] = []
     keys: list[bytes | None] = []
     for _ in range(400):
-        at = rng.randrange(len(good))
-        cut = good[:at] + rng.randbytes(rng.randrange(9)) + good[at + rng.randrange(9) :]
-        values += [good, rng.choice([cut, rng.randbytes(20), good[:at], None])]
+        position = rng.randrange(len(good))
+        cut = (
+            good[:position] + rng.randbytes(rng.randrange(9)) + good[position + rng.randrange(9) :]
+        )
+        values += [good, rng.choice([cut, rng.randbytes(20), good[:position], None])]
         keys += [key, rng.choice([key, key[:-1], rng.randbytes(9), None])]
     decoded = of_schema(registry).decode(batch(values, keys))
-    rows = {at for at, *_ in rows_of(decoded)}
+    rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
     assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
     assert decoded.decoder_errors == 0
@@ -99,7 +101,9 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
 
 def test_a_hundred_thousand_messages_are_decoded_at_once(registry: Registry) -> None:
     number = registry.add(SCHEMA, schemaType="JSON")
-    values = [framed(number, b'{"id":%d,"name":"%b"}' % (at, b"x" * 40)) for at in range(100_000)]
+    values = [
+        framed(number, b'{"id":%d,"name":"%b"}' % (index, b"x" * 40)) for index in range(100_000)
+    ]
     decoded = of_schema(registry, missing_columns="ignore").decode(batch(values))
     assert decoded.bad.num_rows == decoded.decoder_errors == 0
     assert decoded.changes.rows.column("id").to_pylist() == [*range(100_000)]

@@ -123,12 +123,12 @@ def test_fields_in_any_order_and_again_are_read_as_google_does(
         ]
         values.append(head + b"".join(parts))
     decoded = protobuf(registry).decode(batch(values))
-    rows = {at: cells for at, _, *cells in rows_of(decoded)}
+    rows = {position: cells for position, _, *cells in rows_of(decoded)}
     reasons = reasons_of(decoded)
     assert rows.keys() | reasons.keys() == set(range(len(values)))
     assert len(rows) > 20
-    for at, cells in rows.items():
-        message = message_type.FromString(values[at][len(head) :])
+    for position, cells in rows.items():
+        message = message_type.FromString(values[position][len(head) :])
         assert cells[:2] == [message.id, message.name]
         assert cells[9:12] == [message.raw, message.small, message.wide]
 
@@ -139,12 +139,14 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     good = protobuf_bytes(schema, [0], {**a_row(rng), "at": None, "large": 1})
     values: list[bytes | None] = []
     for _ in range(400):
-        at = rng.randrange(len(good))
-        cut = good[:at] + rng.randbytes(rng.randrange(9)) + good[at + rng.randrange(9) :]
+        position = rng.randrange(len(good))
+        cut = (
+            good[:position] + rng.randbytes(rng.randrange(9)) + good[position + rng.randrange(9) :]
+        )
         strange = struct.pack(">BI", 0, schema.number) + rng.randbytes(rng.randrange(30))
-        values += [good, rng.choice([cut, strange, good[:at], None])]
+        values += [good, rng.choice([cut, strange, good[:position], None])]
     decoded = protobuf(registry).decode(batch(values, [good] * len(values)))
-    rows = {at for at, *_ in rows_of(decoded)}
+    rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
     assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
     assert decoded.decoder_errors == 0

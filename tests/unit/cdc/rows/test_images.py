@@ -42,7 +42,9 @@ def decoded(
 ) -> ImageRows:
     def columns(side: int) -> list[pa.Array]:
         rows = [record[side] or (None, None) for record in records]
-        return [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(READINGS))]
+        return [
+            pa.array([row[index] for row in rows], pa.int64()) for index in range(len(READINGS))
+        ]
 
     images = Images(
         ops=np.array([ord(op) for op, _, _ in records], np.uint8),
@@ -51,7 +53,7 @@ def decoded(
         json_kinds=[JsonKind.NUMBER] * len(READINGS),
         before=columns(1),
         after=columns(2),
-        suspects=np.array([at in suspects for at in range(len(records))]),
+        suspects=np.array([index in suspects for index in range(len(records))]),
         tables=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
     )
     before = images.suspects.copy()
@@ -63,7 +65,7 @@ def decoded(
 def listed(rows: ImageRows) -> list[tuple[object, ...]]:
     kinds, *columns = (column.to_pylist() for column in rows.rows.columns)
     short = [RowKind(kind).short for kind in kinds]
-    return list(zip(rows.record.tolist(), short, *columns, strict=True))
+    return list(zip(rows.record_index.tolist(), short, *columns, strict=True))
 
 
 CHANGES: tuple[tuple[str, Row, Row], ...] = (
@@ -111,5 +113,5 @@ def test_records_read_one_by_one_give_the_same_rows() -> None:
     rows = rows_of_records([*records, odd], READINGS, a_rule())
     expected = decoded(*CHANGES)
     assert rows.rows.equals(expected.rows)
-    assert rows.record.tolist() == expected.record.tolist()
+    assert rows.record_index.tolist() == expected.record_index.tolist()
     assert rows.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}

@@ -48,7 +48,9 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     )
     outcome = decoder(name, SourceChoice()).decode(mixed)
     assert outcome.records == {"d.orders": 2, "d.customers": 1}
-    assert [at for at, *_ in rows_of(outcome)] == [0, 1, 2], "the job decides, and decodes again"
+    assert [position for position, *_ in rows_of(outcome)] == [0, 1, 2], (
+        "the job decides, and decodes again"
+    )
 
     pipeline = decoder(name, SourceChoice(own_names=frozenset({"d.orders"})))
     outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
@@ -66,7 +68,7 @@ def test_one_without_a_source_is_quarantined_where_the_job_says_so() -> None:
     assert len(rows_of(decoder("debezium-json", SourceChoice()).decode(mixed))) == 2
     choice = SourceChoice(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
     outcome = decoder("debezium-json", choice).decode(mixed)
-    assert [at for at, *_ in rows_of(outcome)] == [2]
+    assert [position for position, *_ in rows_of(outcome)] == [2]
     assert outcome.skipped == 1, "a tombstone is of no table"
     assert reasons_of(outcome)[0].startswith("does not name its source table")
 
@@ -80,7 +82,7 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
     outcome = decoder("debezium-json", choice, truncate=truncate).decode(
         messages(good, emptied, good)
     )
-    assert [at for at, *_ in rows_of(outcome)] == [0, 2]
+    assert [position for position, *_ in rows_of(outcome)] == [0, 2]
     assert (outcome.truncated, outcome.others if truncate != "ignore" else 1) == (None, 1)
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
@@ -146,6 +148,6 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
 
 def test_of_any_number_of_names_a_few_are_kept() -> None:
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
-    strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
+    strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
     outcome = decoder("debezium-json", choice).decode(messages(*strange))
     assert (outcome.others, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)

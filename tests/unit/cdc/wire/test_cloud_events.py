@@ -106,7 +106,7 @@ def test_a_row_in_an_event(value: str, expected: Any) -> None:
     for before in (0, 1, 30):
         decoder = a_format("id BIGINT NOT NULL, v STRING", name="cloudevents")
         decoded = decoder.decode(messages(*[usual] * before, value, usual))
-        rows = {at: tuple(cells) for at, _, *cells in rows_of(decoded)}
+        rows = {position: tuple(cells) for position, _, *cells in rows_of(decoded)}
         reasons = reasons_of(decoded)
         assert rows[before + 1] == (100, "usual")
         if isinstance(expected, str):
@@ -139,18 +139,23 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(
     good = make(rng)
     values: list[bytes | str | None] = []
     for _ in range(300):
-        at = rng.randrange(len(good))
-        cut = good[:at].encode() + rng.randbytes(rng.randrange(6))
-        values += [good, rng.choice([cut, cut + good[at + 2 :].encode(), good[:at], None, b""])]
+        position = rng.randrange(len(good))
+        cut = good[:position].encode() + rng.randbytes(rng.randrange(6))
+        values += [
+            good,
+            rng.choice([cut, cut + good[position + 2 :].encode(), good[:position], None, b""]),
+        ]
     decoded = a_format("id BIGINT, v STRING", name=name).decode(messages(*values))
-    rows = {at for at, *_ in rows_of(decoded)}
+    rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
     assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
     assert decoded.decoder_errors == 0
     raw = [value.encode() if isinstance(value, str) else value for value in values]
     assert all(record["value"] == raw[record["offset"]] for record in decoded.bad.to_pylist())
     alone = [a_format("id BIGINT, v STRING", name=name).decode(messages(value)) for value in values]
-    assert [at for at, result in enumerate(alone) if result.changes.rows.num_rows] == sorted(rows)
+    assert [
+        position for position, result in enumerate(alone) if result.changes.rows.num_rows
+    ] == sorted(rows)
 
 
 PIECES = [
@@ -171,8 +176,8 @@ def test_columns_have_what_events_read_alone_have(
     for _ in range(2000):
         value = make(rng)
         for _ in range(rng.randrange(1, 4)):
-            at = rng.randrange(len(value))
-            value = value[:at] + rng.choice(PIECES) + value[at + rng.randrange(3) :]
+            position = rng.randrange(len(value))
+            value = value[:position] + rng.choice(PIECES) + value[position + rng.randrange(3) :]
         values.append(value)
     batch = messages(*values)
     pipeline = a_format("id BIGINT, v STRING", name=name)

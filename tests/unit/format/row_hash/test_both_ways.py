@@ -75,7 +75,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "ARRAY<STRING>": many(lambda rng: "é" * rng.randrange(3) + "x" * rng.randrange(40)),
     "ARRAY<ARRAY<DECIMAL(12, 2)>>": many(many(decimal(12, 2))),
 }
-COLUMNS = parse_columns(", ".join(f"c{at} {kind}" for at, kind in enumerate(VALUES)))
+COLUMNS = parse_columns(", ".join(f"c{index} {kind}" for index, kind in enumerate(VALUES)))
 PLACED = tuple(enumerate(COLUMNS))
 
 

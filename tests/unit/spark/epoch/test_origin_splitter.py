@@ -114,10 +114,10 @@ def test_a_message_without_a_table_has_a_reason_and_stops_no_other() -> None:
 
 @pytest.mark.parametrize("database", ["a", "b"])
 def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database: str) -> None:
-    taken = {Origin("shop", database, "t"): "shop_t"}
+    targets = {Origin("shop", database, "t"): "shop_t"}
     parts = split(
         json.dumps({"op": "c", "after": {}, "source": {"db": "shop", "schema": "b", "table": "t"}}),
-        rules=SyncRules(merge_shards=False), indexes={"shop_t": 0}, taken=taken,
+        rules=SyncRules(merge_shards=False), indexes={"shop_t": 0}, targets=targets,
     )  # fmt: skip
     assert list(parts) == [0 if database == "b" else UNREADABLE_INDEX]
 

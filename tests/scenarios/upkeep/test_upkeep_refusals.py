@@ -11,8 +11,6 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import TableNotFoundError, UnsupportedTableError
-from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.model.files.data_file_meta import EMPTY_ROW
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -22,7 +20,7 @@ from stream_app.table.upkeep.file_deletion import FileCollector
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.manifest_reads import ManifestReads
 from tests.support.files.plain_object import plain_object
-from tests.support.histories.tagged_history import give
+from tests.support.histories.tagged_history import add_tag
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.tables.small_table import TIME_MS, SmallTable, small_table
 
@@ -42,7 +40,7 @@ def a_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
     small = small_table(folder / "t", "k INT NOT NULL, v STRING", ("k",))
     for number in range(4):
         small.commit(("+I", {"k": 1, "v": str(number)}))
-    give(small.table, "old", 1)
+    add_tag(small.table, "old", 1)
     file = Path(small.path, "schema", "schema-0")
     schema = plain_object(file.read_bytes())
     file.write_text(json.dumps({**schema, "options": {**schema["options"], **options}}))
@@ -128,11 +126,6 @@ def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: st
     add = collector.add_data_files if kind == "data" else collector.add_changelog_files
     with pytest.raises(UnsupportedTableError, match="s3://elsewhere/f"):
         add([elsewhere])
-
-
-def test_rows_without_a_bucket_yet_lie_where_paimon_has_them(tmp_path: Path) -> None:
-    paths = FileStorePathFactory.of_schema("/t", a_table(tmp_path, {}).schema)
-    assert paths.bucket(EMPTY_ROW, -2) == "/t/bucket-postpone"
 
 
 def test_names_are_given_only_where_one_of_two_wins(

@@ -23,7 +23,7 @@ from stream_app.cdc.debezium.placeholders import (
     placeholder_of,
 )
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
-from stream_app.cdc.json_records.options import (
+from stream_app.cdc.json_records.json_options import (
     COLUMN_OPTIONS,
     COLUMNS,
     ENCODING_OPTION,

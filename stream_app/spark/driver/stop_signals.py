@@ -24,7 +24,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from stream_app.spark.jvm_access import jvm, let_java_call
+from stream_app.spark.driver.jvm_access import jvm, let_java_call
 
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -7,7 +7,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from stream_app.spark.jvm_watch import watched_session
+from stream_app.spark.driver.jvm_watch import watched_session
 
 SESSION: Any = SimpleNamespace(stop=lambda: None)
 

@@ -121,20 +121,20 @@ def _statement(tokens: _Tokens) -> Statement | None:
     try:
         if tokens.takes("alter"):
             tokens.skip("online", "ignore")
-            return _altered(tokens) if tokens.takes("table") else None
+            return _altered_table(tokens) if tokens.takes("table") else None
         if tokens.takes("rename"):
-            return _renamed(tokens) if tokens.takes("table", "tables") else None
+            return _renamed_tables(tokens) if tokens.takes("table", "tables") else None
         if tokens.takes("create"):
             tokens.skip("or", "replace")
-            return _made(tokens, [tokens]) if tokens.takes("table") else None
+            return _made_table(tokens, [tokens]) if tokens.takes("table") else None
         if tokens.takes("drop"):
-            return _made(tokens, None) if tokens.takes("table", "tables") else None
+            return _made_table(tokens, None) if tokens.takes("table", "tables") else None
     except _ReadError:
         pass
     return None
 
 
-def _altered(tokens: _Tokens) -> AlteredTable:
+def _altered_table(tokens: _Tokens) -> AlteredTable:
     """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
     table = tokens.table()
@@ -156,7 +156,7 @@ def _altered(tokens: _Tokens) -> AlteredTable:
                 clause.skip("to", "as", "=")
                 new_name = clause.table()
         elif clause.takes("add"):
-            added += _added(clause)
+            added += _added_columns(clause)
         elif clause.takes("drop") and not clause.comes(*_NO_COLUMN):
             clause.skip("column", "if", "exists")
             dropped.append(clause.name())
@@ -169,7 +169,7 @@ def _altered(tokens: _Tokens) -> AlteredTable:
     )
 
 
-def _added(clause: _Tokens) -> list[str]:
+def _added_columns(clause: _Tokens) -> list[str]:
     if not clause.takes("column") and clause.comes(*_NO_COLUMN):
         return []
     clause.skip("column", "if", "not", "exists")
@@ -179,7 +179,7 @@ def _added(clause: _Tokens) -> list[str]:
     return [column.name() for column in _split(inner, ",") if not column.comes(*_NO_COLUMN)]
 
 
-def _renamed(tokens: _Tokens) -> RenamedTables:
+def _renamed_tables(tokens: _Tokens) -> RenamedTables:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
@@ -189,7 +189,7 @@ def _renamed(tokens: _Tokens) -> RenamedTables:
     return RenamedTables(tuple(pairs))
 
 
-def _made(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> MadeTable:
+def _made_table(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> MadeTable:
     """Return the table of CREATE, or the tables of DROP, which has a part for each."""
     tokens.skip("if", "not", "exists")
     parts = list(_split(tokens.rest(), ",")) if parts is None else parts

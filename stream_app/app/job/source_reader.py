@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.begin_load import JobLoad
+from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.table_setup.job_folder_access import spark_location
@@ -59,7 +59,7 @@ class StreamSettings:
     clock: Clock
 
 
-class SourceReading(Protocol[Messages]):
+class SourceReader(Protocol[Messages]):
     """A way to read a job's source: its epochs, and the stream that cuts the source into them."""
 
     @property
@@ -78,19 +78,19 @@ class SourceReading(Protocol[Messages]):
 
 
 @dataclass(frozen=True, slots=True)
-class SparkReading:
-    """A `SourceReading` by Spark's streaming query, which cuts the source into epochs."""
+class SparkSourceReader:
+    """A `SourceReader` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
     runner: DataFrameEpochs
 
     @property
     def can_reread(self) -> bool:
-        """See `SourceReading.can_reread`."""
+        """See `SourceReader.can_reread`."""
         return self.runner.read is not None
 
     def stream(self, settings: StreamSettings, running: RunningStream[DataFrame]) -> Stream:
-        """See `SourceReading.stream`."""
+        """See `SourceReader.stream`."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
             name=settings.job_tables.name,
@@ -102,8 +102,8 @@ class SparkReading:
 
 
 @dataclass(frozen=True, slots=True)
-class NativeReading:
-    """A `SourceReading` by tasks that read ranges of offsets, which the job plans itself.
+class NativeSourceReader:
+    """A `SourceReader` by tasks that read ranges of offsets, which the job plans itself.
 
     Attributes:
         reader: settings of the native reader; the client's options may contain passwords.
@@ -122,7 +122,7 @@ class NativeReading:
     def stream(
         self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]
     ) -> Stream:
-        """See `SourceReading.stream`."""
+        """See `SourceReader.stream`."""
         committer, topics = running.committer, self.source
         borders = self._borders(settings)
         return TopicStream(
@@ -148,7 +148,7 @@ class NativeReading:
         """Return what ends epochs between transactions, or None if nothing does."""
         if not settings.job_tables.keeps_transactions:
             return None
-        transactions_of = settings.job_tables.source_facts.transactions
+        transactions_of = settings.job_tables.source.facts.transactions
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(
@@ -169,14 +169,14 @@ def pace_of(stream: StreamConfig, clock: Clock) -> Pace:
     return FreshPace(stream.freshness / 1000, clock)
 
 
-def reading_of(
+def source_reader_of(
     config: SourceConfig,
     reader: ReaderSettings | None,
     spark: SparkSession,
     checkpoint: JobFolder,
     driver_messages: int,
     load: JobLoad | None = None,
-) -> SparkReading | NativeReading:
+) -> SparkSourceReader | NativeSourceReader:
     """Choose the reader of a job's source.
 
     Args:
@@ -192,16 +192,16 @@ def reading_of(
         files = JsonLinesSource(
             path=config.path or "", max_files_per_trigger=config.max_files_per_trigger
         )
-        return SparkReading(files, DataFrameEpochs(spark))
+        return SparkSourceReader(files, DataFrameEpochs(spark))
     source = _topics_of(config, checkpoint)
     if reader is None:
-        return SparkReading(source, DataFrameEpochs(spark, source.read_between))
+        return SparkSourceReader(source, DataFrameEpochs(spark, source.read_between))
     readers = config.min_partitions or spark.sparkContext.defaultParallelism
     runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
     offsets = source_offsets(config, reader)
     if load is None:
-        return NativeReading(source, runner, reader, offsets)
-    return NativeReading(source, load.runner_before(runner), reader, offsets, load.epochs)
+        return NativeSourceReader(source, runner, reader, offsets)
+    return NativeSourceReader(source, load.runner_before(runner), reader, offsets, load.epochs)
 
 
 def _topics_of(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:

@@ -16,14 +16,14 @@ from stream_app.app.config.settings import catalog_options, file_io_options, fil
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.submit.ingest_program import page_of_job
+from stream_app.app.submit.ingest_main import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.opening import open_for_writing
 from tests.support.jobs.busy_job import Busy

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from stream_app.app.cli.arguments.compact import add_compact_arguments, compaction_settings
+from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets

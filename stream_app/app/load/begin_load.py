@@ -1,7 +1,7 @@
 """Begins a job's first load from its database, or resumes it.
 
-`app.load` plans the load, and the checkpoint keeps the plan. `source_reading` runs the load's
-epochs before those of the topics.
+`loaded_tables` splits the tables into parts, and the checkpoint keeps the plan.
+`app.job.source_reader` runs the load's epochs before those of the topics.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Protocol
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.job.checks import CheckedJob
-from stream_app.app.load.first_load import (
+from stream_app.app.load.load_progress import LoadProgress, progress_of
+from stream_app.app.load.loaded_tables import (
     LOAD_KEY,
     ChosenTables,
-    DatabaseReading,
+    LoadedDatabase,
     database_of,
     load_format,
 )
-from stream_app.app.load.load_progress import LoadProgress, progress_of
 from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, open_database
 from stream_app.app.source.kafka_reader import source_offsets
@@ -125,7 +124,7 @@ class JobLoad:
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
         with open_database(url) as connection:
-            reading = DatabaseReading(connection, url, self.job_tables)
+            reading = LoadedDatabase(connection, url, self.job_tables)
             relations = {
                 name: reading.relation(table.name, table.schema, reading.read(name))
                 for name, table in tables.items()
@@ -137,7 +136,8 @@ class JobLoad:
 def begin_or_resume_load(
     job_tables: JobTables,
     prepared: PreparedTables,
-    checked: CheckedJob,
+    state_file: JobStateFile,
+    reader: ReaderSettings | None,
     clock: Clock,
     tasks: int,
 ) -> JobLoad | None:
@@ -145,6 +145,7 @@ def begin_or_resume_load(
 
     Args:
         prepared: the table of the job, or the maker of a whole database's tables.
+        reader: settings of the native reader, or None if only Spark can read the topics.
         tasks: the number of parts of a table that are read at the same time.
 
     Raises:
@@ -154,15 +155,16 @@ def begin_or_resume_load(
         SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
-    folder, plan = checked.checkpoint, read_load_plan(checked.checkpoint)
+    folder = state_file.folder
+    plan = read_load_plan(folder)
     if plan is None:
         if job_tables.source.snapshot_from is None:
             return None
         planning = _Planning(
             job_tables=job_tables,
             prepared=prepared,
-            state_file=checked.state_file,
-            reader=_native_reader(checked),
+            state_file=state_file,
+            reader=_native_reader(reader),
             clock=clock,
         )
         plan = planning.plan(folder, tasks)
@@ -170,18 +172,18 @@ def begin_or_resume_load(
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
-        _native_reader(checked)
+        _native_reader(reader)
     return load
 
 
-def _native_reader(checked: CheckedJob) -> ReaderSettings:
-    if checked.reader is None:
+def _native_reader(reader: ReaderSettings | None) -> ReaderSettings:
+    if reader is None:
         raise UsageError(
             "a first load needs the native reader, which cannot read these topics",
             where="source.kafka",
             fix=f"leave out {LOAD_KEY}, and let Debezium's own first read bring the rows",
         )
-    return checked.reader
+    return reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +212,7 @@ class _Planning:
         with open_database(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _end_offsets(source, self.reader)
-            reading = DatabaseReading(connection, url, self.job_tables)
+            reading = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = reading.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {

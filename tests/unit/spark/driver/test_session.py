@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.spark.session import STACK, THROUGHPUT, launch_settings
+from stream_app.spark.driver.session import STACK, THROUGHPUT, launch_settings
 
 
 def test_a_local_driver_stays_on_loopback() -> None:

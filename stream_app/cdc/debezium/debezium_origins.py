@@ -39,7 +39,7 @@ from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_message import json_text, load_document
-from stream_app.cdc.json_records.origins import FieldsRead
+from stream_app.cdc.json_records.origin_fields import FieldsRead
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from stream_app.model.source.origin import Origin
 
@@ -75,7 +75,7 @@ def debezium_origins(messages: pa.RecordBatch) -> Origins:
     """
     search = _Search(messages.num_rows)
     for group in split_messages(messages):
-        search.read(group.payloads, group.index)
+        search.read(group.payloads, group.message_index)
     return search.origins()
 
 
@@ -90,8 +90,8 @@ class _Search:
     def origins(self) -> Origins:
         return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
 
-    def read(self, values: pa.Array, index: Int32s) -> None:
-        """Read messages, binary [m]; `index` has their positions."""
+    def read(self, values: pa.Array, message_index: Int32s) -> None:
+        """Read messages, binary [m]; `message_index` has their positions."""
         unread_rows = np.arange(len(values))
         data = _Bytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1
@@ -99,29 +99,29 @@ class _Search:
                 return
             before, unread_rows = (
                 len(unread_rows),
-                self._assign_alike(data, values, index, unread_rows),
+                self._assign_alike(data, values, message_index, unread_rows),
             )
             if _WORTHWHILE * (before - len(unread_rows)) < before:
-                unread_rows = self._assign_runs(data, values, index, unread_rows)
+                unread_rows = self._assign_runs(data, values, message_index, unread_rows)
                 break
         if len(unread_rows):
-            values, index = values.take(pa.array(unread_rows)), index[unread_rows]
+            values, message_index = values.take(pa.array(unread_rows)), message_index[unread_rows]
             readable = looks_like_object(values) & ~are_too_deep(values)
-            self._read_in_columns(values.filter(pa.array(readable)), index[readable])
-            self._read_one_by_one(values.filter(pa.array(~readable)), index[~readable])
+            self._read_in_columns(values.filter(pa.array(readable)), message_index[readable])
+            self._read_one_by_one(values.filter(pa.array(~readable)), message_index[~readable])
 
     def _assign_alike(
-        self, data: _Bytes, values: pa.Array, index: Int32s, unread_rows: Int64s
+        self, data: _Bytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
     ) -> Int64s:
         """Read one of the remaining messages, and return those of other tables."""
         # The sample is from the middle: numbers after the name grow, so the first may have another
         # length.
         return unread_rows[
-            ~self._read_sample(data, values, index, unread_rows, len(unread_rows) // 2)
+            ~self._read_sample(data, values, message_index, unread_rows, len(unread_rows) // 2)
         ]
 
     def _assign_runs(
-        self, data: _Bytes, values: pa.Array, index: Int32s, unread_rows: Int64s
+        self, data: _Bytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
     ) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
@@ -129,29 +129,31 @@ class _Search:
         """
         begin, width, reads = 0, _RUN_MIN, 0
         while begin < len(unread_rows) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
-            alike = self._read_sample(data, values, index, unread_rows[begin : begin + width], 0)
+            alike = self._read_sample(
+                data, values, message_index, unread_rows[begin : begin + width], 0
+            )
             run = len(alike) if alike.all() else int(np.argmin(alike))
             begin, width, reads = begin + run, max(_RUN_MIN, 2 * run), reads + 1
         return unread_rows[begin:]
 
     def _read_sample(
-        self, data: _Bytes, values: pa.Array, index: Int32s, rows: Int64s, sample: int
+        self, data: _Bytes, values: pa.Array, message_index: Int32s, rows: Int64s, sample: int
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, row = values[int(rows[sample])].as_py(), int(index[rows[sample]])
+        value, row = values[int(rows[sample])].as_py(), int(message_index[rows[sample]])
         self._read_message(value, row)
         code = self._codes[row]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
         same = np.zeros(len(rows), np.bool_)
         if pieces:
             same = data.have_pieces(rows, pieces)
-            self._codes[index[rows[same]]] = code
+            self._codes[message_index[rows[same]]] = code
         same[sample] = True
         return same
 
-    def _read_in_columns(self, values: pa.Array, index: Int32s) -> None:
+    def _read_in_columns(self, values: pa.Array, message_index: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for half, rows, columns in parse_by_halves(values, index, _FIELDS):
+        for half, rows, columns in parse_by_halves(values, message_index, _FIELDS):
             if columns is None:
                 self._read_one_by_one(half, rows)
                 continue
@@ -165,15 +167,15 @@ class _Search:
             suspects = ~(is_envelope | is_flat)
             self._read_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
 
-    def _assign_tables(self, names: Sequence[pa.Array], mask: Bools, index: Int32s) -> None:
+    def _assign_tables(self, names: Sequence[pa.Array], mask: Bools, message_index: Int32s) -> None:
         database, schema, table = (column.filter(pa.array(mask)) for column in names)
         origins = origins_of(database, schema, table, {})
         codes = np.array([self._code(table) for table in origins.tables], np.int32)
-        self._codes[index[mask]] = codes[origins.codes]
+        self._codes[message_index[mask]] = codes[origins.codes]
 
-    def _read_one_by_one(self, values: pa.Array, index: Int32s) -> None:
+    def _read_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""
-        for row, value in zip(index.tolist(), values.to_pylist(), strict=True):
+        for row, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
             self._read_message(value, row)
 
     def _read_message(self, value: bytes, row: int) -> None:
@@ -200,12 +202,12 @@ class _Bytes:
         offsets = offsets_of(values)
         self._lengths, self._ends = np.diff(offsets), offsets[1:]
 
-    def have_pieces(self, index: Int64s, pieces: Sequence[_Piece]) -> Bools:
-        """Return the mask of values at `index` that have all the pieces: bool [len(index)]."""
+    def have_pieces(self, rows: Int64s, pieces: Sequence[_Piece]) -> Bools:
+        """Return the mask of values at `rows` that have all the pieces: bool [len(rows)]."""
         farthest = max(piece.distance for piece in pieces)
-        same: Bools = self._lengths[index] >= farthest
+        same: Bools = self._lengths[rows] >= farthest
         for piece in pieces:
-            starts = self._ends[index[same]] - piece.distance
+            starts = self._ends[rows[same]] - piece.distance
             fits: Bools = np.ones(len(starts), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):
@@ -256,7 +258,7 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     read = FieldsRead(_TIME_FIELDS)
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        read.read(payloads, group.index)
+        read.read(payloads, group.message_index)
     return read.times(messages.num_rows, _times_of)
 
 

@@ -1,6 +1,6 @@
 """Finds the messages that carry a statement of the source, such as an ALTER TABLE.
 
-Such a message means no row. A dialect says where it has the statement; `cdc.ddl_parser` reads
+Such a message means no row. A dialect says where it has the statement; `cdc.ddl.ddl_parser` reads
 its text.
 """
 
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int32s, bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.ddl_text import DdlOf, DdlText
 from stream_app.cdc.json_message import JsonNumber, load_document
+from stream_app.cdc.message_format import DdlOf, DdlText
 from stream_app.cdc.source_tables import NO_TABLE
 
 _SIGNS = ('"ddl"', '"sql"')

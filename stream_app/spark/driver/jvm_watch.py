@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from stream_app.errors import FAILED, JvmEndedError, StreamAppError
-from stream_app.spark.jvm_access import jvm_process
-from stream_app.spark.session import spark_log_hint
+from stream_app.spark.driver.jvm_access import jvm_process
+from stream_app.spark.driver.session import spark_log_hint
 
 _LOG = logging.getLogger(__name__)
 JvmProcess = tuple[int, subprocess.Popen[bytes] | None]

@@ -46,19 +46,19 @@ class FieldsRead:
     parts: list[tuple[Int32s, list[pa.Array]]] = field(default_factory=list)
     unreadable: dict[int, str] = field(default_factory=dict)
 
-    def read(self, values: pa.Array, index: Int32s) -> None:
-        """Read messages, binary [m]; `index` has their positions."""
+    def read(self, values: pa.Array, message_index: Int32s) -> None:
+        """Read messages, binary [m]; `message_index` has their positions."""
         readable = looks_like_object(values) & ~are_too_deep(values)
         plain = values.filter(pa.array(readable))
-        for half, rows, columns in parse_by_halves(plain, index[readable], self.fields):
+        for half, rows, columns in parse_by_halves(plain, message_index[readable], self.fields):
             if columns is None:
                 self._read_one_by_one(half, rows)
             else:
                 self.parts.append((rows, columns))
-        self._read_one_by_one(values.filter(pa.array(~readable)), index[~readable])
+        self._read_one_by_one(values.filter(pa.array(~readable)), message_index[~readable])
 
-    def _read_one_by_one(self, values: pa.Array, index: Int32s) -> None:
-        for row, value in zip(index.tolist(), values.to_pylist(), strict=True):
+    def _read_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
+        for row, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)
                 if document is None:
@@ -73,7 +73,7 @@ class FieldsRead:
         """Return the time of each message's change at the source: timestamp in ms of UTC
         [count].
         """
-        parts = [(index, times_of(columns)) for index, columns in self.parts]
+        parts = [(message_index, times_of(columns)) for message_index, columns in self.parts]
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
@@ -143,9 +143,9 @@ class OriginFields:
     def origins_of(self, read: FieldsRead, count: int) -> Origins:
         """Return the origins of messages, from their fields."""
         databases, tables = [], []
-        for index, columns in read.parts:
+        for message_index, columns in read.parts:
             database, table, has_row = self.read(columns)
-            mask, rows = pa.array(has_row), index[has_row]
+            mask, rows = pa.array(has_row), message_index[has_row]
             databases.append((rows, database.filter(mask)))
             tables.append((rows, table.filter(mask)))
             for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones

@@ -290,10 +290,10 @@ def test_dms_loads_deletes_and_control_records() -> None:
 def with_keys(*pairs: tuple[str | None, str]) -> pa.RecordBatch:
     rows = [
         {
-            "topic": "t", "partition": 0, "offset": at, "value": value.encode(),
+            "topic": "t", "partition": 0, "offset": index, "value": value.encode(),
             "key": None if key is None else key.encode(),
         }
-        for at, (key, value) in enumerate(pairs)
+        for index, (key, value) in enumerate(pairs)
     ]  # fmt: skip
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 

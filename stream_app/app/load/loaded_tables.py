@@ -1,4 +1,4 @@
-"""Plans the first load of a job's tables from their database, and refuses inexact loads.
+"""Chooses the tables of a first load, and splits them into parts; refuses inexact loads.
 
 1. Check that a connector follows the database, and find which tables it sends.
 2. Choose the job's tables among them, with the schemas that messages would create.
@@ -32,7 +32,7 @@ from stream_app.app.source.relations import FollowedDatabase, relation_origin
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.app.table_setup.table_pipeline import row_settings
-from stream_app.cdc.json_records.options import COLUMN_OPTIONS
+from stream_app.cdc.json_records.json_options import COLUMN_OPTIONS
 from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.checkpoint.load_plan import KeyValues, LoadPart
@@ -82,7 +82,7 @@ class ChosenTables:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseReading:
+class LoadedDatabase:
     """The database of a first load, with an open connection."""
 
     connection: Any

@@ -27,7 +27,7 @@ def iceberg_file(
     columns = schema.fields.project(names)
     null_counts, lower, upper = dict[int, int](), dict[int, bytes](), dict[int, bytes]()
     if len(stats.null_counts) == len(columns):
-        types = tuple(kind.as_nullable() for kind in columns.types)
+        types = tuple(data_type.as_nullable() for data_type in columns.types)
         lows, highs = (deserialize_row(row, types) for row in (stats.min_values, stats.max_values))
         for column, nulls, low, high in zip(columns, stats.null_counts, lows, highs, strict=True):
             if nulls is not None:

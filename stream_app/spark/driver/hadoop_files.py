@@ -19,7 +19,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from stream_app.spark.jvm_access import java_array, java_context, jvm
+from stream_app.spark.driver.jvm_access import java_array, java_context, jvm
 from stream_app.spark.task_errors import first_line
 
 

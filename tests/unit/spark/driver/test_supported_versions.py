@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.spark.supported_versions import SUPPORTED, check_spark, minor_of
+from stream_app.spark.driver.supported_versions import SUPPORTED, check_spark, minor_of
 from tests.support.jobs.ingest_process import ROOT
 
 

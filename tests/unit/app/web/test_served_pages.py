@@ -26,7 +26,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.quarantine.quarantine_folder import open_quarantine
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.pages.web_server import Warehouse, rows, served, versions
 from tests.support.tables.small_table import small_table

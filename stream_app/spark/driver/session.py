@@ -20,8 +20,8 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from stream_app.spark.jvm_access import jvm_runs
-from stream_app.spark.supported_versions import check_spark
+from stream_app.spark.driver.jvm_access import jvm_runs
+from stream_app.spark.driver.supported_versions import check_spark
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
 """Environment variable with the file for Spark's own log, or ``-`` for standard error."""

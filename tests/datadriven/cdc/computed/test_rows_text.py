@@ -88,15 +88,15 @@ class _Tables:
         decoded = self._format.decode(batch)
         names = decoded.changes.rows.schema.names[1:]
         lines = [
-            f"{at} {kind} "
+            f"{position} {kind} "
             + " ".join(
                 f"{name}={_shown(value)}"
                 for name, value in zip(names, row, strict=True)
                 if value is not None
             )
-            for at, kind, *row in rows_of(decoded)
+            for position, kind, *row in rows_of(decoded)
         ]
-        lines += [f"{at} bad: {reason}" for at, reason in reasons_of(decoded).items()]
+        lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
         return "\n".join([*lines, f"skipped {decoded.skipped}"])
 
 

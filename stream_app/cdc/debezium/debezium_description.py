@@ -26,7 +26,7 @@ import pyarrow as pa
 from stream_app.cdc.debezium.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
-from stream_app.cdc.json_records.description import parsed, untyped_table, with_key
+from stream_app.cdc.json_records.dialect_description import parsed, untyped_table, with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.source.mapping_options import MappingOptions
@@ -81,7 +81,7 @@ class _VersionMessages:
 def _version_messages(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
         schema = _parse_object(group.prefix + b"null}") if group.prefix else None
-        rows = group.index.tolist()
+        rows = group.message_index.tolist()
         yield from _versions_of_group(
             group.payloads, rows, None if schema is None else schema["schema"]
         )

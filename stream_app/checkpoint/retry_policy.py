@@ -1,0 +1,50 @@
+"""Decides whether and when a job retries a table that has failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.checkpoint.held_table import HeldTable
+from stream_app.errors import (
+    CommitError,
+    CompactionError,
+    CompactionWaitError,
+    NoAccessError,
+    StorageError,
+    StreamAppError,
+    UnsupportedTableError,
+)
+from stream_app.model.job_epoch import Offsets
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5, 600
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Return whether the cause of a failure may be temporary."""
+    if isinstance(error, (NoAccessError, UnsupportedTableError)):
+        return False
+    if isinstance(error, (StorageError, CommitError, CompactionError, OSError)):
+        return True
+    return not isinstance(error, StreamAppError)
+
+
+def next_held_state(
+    error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
+) -> HeldTable:
+    """Return a table's held state after a failure; `before` is its earlier held state, or None."""
+    tries = 1 if before is None else before.tries + 1
+    pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
+    if isinstance(error, CompactionWaitError):
+        tries = pause_ms = 0
+    retry_ms = now_ms + pause_ms if is_temporary(error) else None
+    reason = str(error) or type(error).__name__
+    if before is not None:
+        return replace(before, reason=reason, retry_ms=retry_ms, tries=tries)
+    return HeldTable(
+        since_epoch=epoch,
+        begin=begin,
+        reason=reason,
+        since_ms=now_ms,
+        retry_ms=retry_ms,
+        tries=tries,
+    )

@@ -1,0 +1,74 @@
+"""The folder of the demo: its files, and which of an earlier demo it may delete."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from stream_app.errors import UsageError
+
+_MARK = ".stream_app-demo"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFolder:
+    """The folder for all files of the demo."""
+
+    root: Path
+
+    @property
+    def work(self) -> Path:
+        """The folder of the broker, the checkpoint, the quarantine and the logs."""
+        return self.root / "demo-work"
+
+    @property
+    def database(self) -> Path:
+        """The folder of the tables, in a database that none of our examples writes."""
+        return self.root / "warehouse" / "demo.db"
+
+    def clear(self) -> None:
+        """Delete what an earlier demo left, and nothing else.
+
+        Raises:
+            UsageError: something that is in the way is not the demo's.
+        """
+        mark = self.work / _MARK
+        is_own = mark.exists()
+        if is_own and self.database.exists() and mark.read_text() not in ("", self._state()):
+            raise UsageError(
+                f"{self.database} has been written since the demo made it",
+                fix="choose another folder with --dir, or delete the tables yourself",
+            )
+        for path in (self.work, self.database):
+            if path.exists() and not is_own:
+                raise UsageError(
+                    f"{path} is there already and is not an earlier demo's",
+                    fix="choose another folder with --dir",
+                )
+        for path in (self.database, self.work):
+            shutil.rmtree(path, ignore_errors=True)
+        self.work.mkdir(parents=True)
+        (self.work / _MARK).touch()
+
+    def note_end(self) -> None:
+        """Record the last snapshots, so that a later demo does not delete tables that were written
+        since.
+        """
+        (self.work / _MARK).write_text(self._state())
+
+    def _state(self) -> str:
+        """Return the names of all schemas and snapshots, and each table's first schema, which
+        identifies it.
+        """
+        first_schemas = sorted(self.database.glob("*/schema/schema-0"))
+        names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
+        return "\n".join(
+            [*(path.read_text() for path in first_schemas)]
+            + [str(path.relative_to(self.database)) for path in names]
+        )
+
+
+def short_path(path: Path) -> str:
+    """Return the path relative to the current folder, if it lies below it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
