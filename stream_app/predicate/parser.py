@@ -87,7 +87,7 @@ def parse_predicate(
     """
     return _Parser(
         text=text, tokens=tokens_of(text), row_type=row_type, functions=functions or {}
-    ).whole()
+    ).parse_all()
 
 
 def parse_call(
@@ -130,7 +130,7 @@ def check_grammar(text: str) -> None:
     """
     _Parser(
         text=text, tokens=tokens_of(text), row_type=RowType(()), functions={}, judges_columns=False
-    ).whole()
+    ).parse_all()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class _Parser(TokenCursor):
     _depth: int = field(init=False, default=0)
     _tests: int = field(init=False, default=0)
 
-    def whole(self) -> Predicate:
+    def parse_all(self) -> Predicate:
         predicate = self._condition()
         if self.next.kind is not TokenKind.END:
             raise self.expected("AND, OR or the end")

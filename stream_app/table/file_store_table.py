@@ -96,7 +96,7 @@ class FileStoreTable:
         identifier = self.environment.identifier
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
-    def counted(self, requests: StoreRequests) -> FileStoreTable:
+    def with_counter(self, requests: StoreRequests) -> FileStoreTable:
         """Return the table with a counter of its requests to the store, also in tasks."""
         return replace(self, file_io=counting_file_io(self.file_io, requests))
 
@@ -288,16 +288,6 @@ class FileStoreTable:
         return lambda number: (
             schemas.get(number) or schemas.setdefault(number, self.schemas.schema(number))
         )
-
-    def open_branch(self, name: str) -> FileStoreTable | None:
-        """Open a branch as a table that shares this table's data folders; None without a schema.
-
-        Raises:
-            CorruptFileError: the branch's schema cannot be read.
-        """
-        branch = replace(self, branch=name)
-        schema = branch.schemas.latest()
-        return None if schema is None else replace(branch, schema=schema)
 
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:
         """Return the table with options for this process only; the schema file does not change.

@@ -131,6 +131,17 @@ def _open(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
     return replace(table, environment=catalog_table.environment)
 
 
+def open_branch(table: FileStoreTable, name: str) -> FileStoreTable | None:
+    """Open a branch of a table, which shares its data folders; None if it has no schema.
+
+    Raises:
+        CorruptFileError: the branch's schema cannot be read.
+    """
+    branch = replace(table, branch=name)
+    schema = branch.schemas.latest()
+    return None if schema is None else replace(branch, schema=schema)
+
+
 def _no_branch(root: str, branch: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"the table has no branch {branch!r}",

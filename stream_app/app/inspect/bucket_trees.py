@@ -17,7 +17,7 @@ from stream_app.app.inspect.snapshot_files import (
     live_files,
 )
 from stream_app.app.text.listing import size_text
-from stream_app.app.text.text_table import visible
+from stream_app.app.text.text_table import visible_text
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
@@ -228,7 +228,7 @@ def _keys_text(run: LevelRow) -> str:
 
 
 def _cut(key: str) -> str:
-    text = visible(key)
+    text = visible_text(key)
     return text if len(text) <= _KEY_SHOWN else text[: _KEY_SHOWN - 1] + "…"
 
 

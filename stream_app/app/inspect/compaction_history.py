@@ -62,7 +62,7 @@ def compactions_of(
 ) -> list[CompactionRow]:
     """Return the compactions of one COMPACT snapshot, by partition and bucket."""
     changes: dict[BucketId, list[ManifestEntry]] = {}
-    for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
+    for entry in choice.chosen_entries(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault((entry.partition, entry.bucket), []).append(entry)
     recorded: dict[tuple[str, int], list[CompactionReport]] = {}
     for report in reports_of_property(snapshot.properties) or ():

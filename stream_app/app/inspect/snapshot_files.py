@@ -56,7 +56,7 @@ class BucketChoice:
                     else f"the table has no partitions: {without_partitions}",
                 )
 
-    def admitted(
+    def chosen_entries(
         self, table: FileStoreTable, entries: Iterable[ManifestEntry]
     ) -> Iterator[ManifestEntry]:
         """Yield the entries of the chosen buckets."""
@@ -77,7 +77,7 @@ def live_files(
     def order(entry: ManifestEntry) -> tuple[object, ...]:
         return *file_place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
 
-    return sorted(choice.admitted(table, FILES.rows(table, snapshot)), key=order)
+    return sorted(choice.chosen_entries(table, FILES.rows(table, snapshot)), key=order)
 
 
 def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:

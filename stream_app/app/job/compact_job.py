@@ -87,7 +87,7 @@ def _merge_files(
     job: CompactionSettings,
     observers: WatchedCompaction,
 ) -> None:
-    table = job.table.counted(observers.requests)
+    table = job.table.with_counter(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
     table_job = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
@@ -230,7 +230,9 @@ class _Compaction:
 
     def _check_stuck(self) -> None:
         table, failures = self.table_job.table, self.table_job.committer.compactions.failures
-        stuck = {table.paths.bucket(*bucket): error for bucket, error in failures.stuck().items()}
+        stuck = {
+            table.paths.bucket(*bucket): error for bucket, error in failures.stuck_errors().items()
+        }
         if stuck:
             raise CompactionError(
                 f"{len(stuck)} buckets could not be compacted: "

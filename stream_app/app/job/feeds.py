@@ -139,7 +139,7 @@ class JobFeeds:
     ) -> TableFeed:
         """Make the job of a table, register it for `close`, and return the table's feed."""
         if self.events.metrics is not None:
-            table = table.counted(self.events.metrics.store.requests)
+            table = table.with_counter(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
         job = TableJob(

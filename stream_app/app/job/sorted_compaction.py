@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import as_completed
 
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
-from stream_app.app.text.listing import counted, size_text
+from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange
@@ -60,10 +60,10 @@ def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Itera
             yield f"{name}: dropped, because another writer was faster: {outcome.conflict}"
         else:
             yield f"{name}: {_sizes(change)}, {request.unit.reason}"
-    yield f"{counted(len(requests) - len(failures), 'partition')} done"
+    yield f"{count_text(len(requests) - len(failures), 'partition')} done"
     if failures:
         raise CompactionError(
-            f"{counted(len(failures), 'partition')} could not be sorted: " + "; ".join(failures),
+            f"{count_text(len(failures), 'partition')} could not be sorted: " + "; ".join(failures),
             where=table.location,
             fix="mend the cause, and repeat the command",
         )
@@ -71,7 +71,7 @@ def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Itera
 
 def _sizes(change: BucketChange) -> str:
     before, after = (
-        f"{counted(len(files), 'file')} ({size_text(sum(file.file_size for file in files))})"
+        f"{count_text(len(files), 'file')} ({size_text(sum(file.file_size for file in files))})"
         for files in (change.removed, change.added)
     )
     return f"{before} → {after}"

@@ -155,7 +155,7 @@ class NativeSourceReader:
                 settings=self.reader, transactions_of=transactions_of, clock=settings.clock
             ),
             log=BorderLog(settings.checkpoint),
-            look=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
+            newest_offsets=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
             clock=settings.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if settings.trigger is None else TRANSACTION_WAIT_S,

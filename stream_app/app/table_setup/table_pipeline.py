@@ -223,11 +223,11 @@ class RowSettings:
         )
 
     def _expectations(self) -> Step | None:
-        judged = [
+        conditions = [
             (expectation, to_expression(parse_predicate(expectation.condition, self.schema.fields)))
             for expectation in self.expectations
         ]
-        return ExpectationStep(judged=judged) if judged else None
+        return ExpectationStep(conditions=conditions) if conditions else None
 
     def _narrowed_columns(self) -> Step | None:
         """Return the step that quarantines values which a type change has cut, or None."""

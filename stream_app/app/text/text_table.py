@@ -41,15 +41,15 @@ def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[s
     first = list(islice(rows, _SAMPLE_ROWS))
     if not first:
         return
-    cells = [[visible(value) for value in row] for row in first]
+    cells = [[visible_text(value) for value in row] for row in first]
     widths = [_width(column, (row[index] for row in cells)) for index, column in enumerate(columns)]
     yield _line([column.name for column in columns], columns, widths)
     yield _GAP.join("─" * width for width in widths)
-    for row in chain(cells, ([visible(value) for value in row] for row in rows)):
+    for row in chain(cells, ([visible_text(value) for value in row] for row in rows)):
         yield _line(row, columns, widths)
 
 
-def visible(value: str | None) -> str:
+def visible_text(value: str | None) -> str:
     """Return a value with escapes for characters that would move the cursor."""
     if value is None:
         return NULL

@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 
 from stream_app import __version__
 from stream_app.app.text.listing import Listing, age_text, size_text, time_text, value_text
-from stream_app.app.text.text_table import CONTROL, Column, visible
+from stream_app.app.text.text_table import CONTROL, Column, visible_text
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z?")
 _COUNTS = ("rows", "records", "deletes")
@@ -105,8 +105,10 @@ def _page_environment() -> Environment:
     environment.filters |= {
         "size": size_text,
         "age": age_text,
-        "visible": lambda value: visible(str(value)),
-        "lines": lambda text: "\n".join(visible(line.strip()) for line in str(text).splitlines()),
+        "visible": lambda value: visible_text(str(value)),
+        "lines": lambda text: "\n".join(
+            visible_text(line.strip()) for line in str(text).splitlines()
+        ),
         "block": multiline_text,
         "value": _value,
         "payload": payload,
@@ -138,7 +140,7 @@ def multiline_text(text: object) -> str:
     For a box that keeps blanks, such as ``<pre>``.
     """
     lines = str(text).replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(map(visible, line.split("\t"))) for line in lines)
+    return "\n".join("\t".join(map(visible_text, line.split("\t"))) for line in lines)
 
 
 def _value(text: str) -> Markup:
@@ -147,7 +149,7 @@ def _value(text: str) -> Markup:
     """
     parts = re.split(f"({CONTROL.pattern})", text)
     marked = (
-        Markup('<span class="control">{}</span>').format(visible(part))
+        Markup('<span class="control">{}</span>').format(visible_text(part))
         if index % 2
         else escape(part)
         for index, part in enumerate(parts)

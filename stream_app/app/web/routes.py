@@ -94,10 +94,10 @@ def web_app(site: Site, actions: Actions) -> Starlette:
             Route("/tables/{name}", pages.table),
             Route("/tables/{name}/rows", pages.rows),
             Route("/tables/{name}/changes", pages.changes),
-            Route("/tables/{name}/actions", pages.act, methods=["POST"]),
-            Route("/tables/{name}/actions/{action}", pages.confirm),
-            Route("/actions", pages.act, methods=["POST"]),
-            Route("/actions/{action}", pages.confirm),
+            Route("/tables/{name}/actions", pages.begin_action, methods=["POST"]),
+            Route("/tables/{name}/actions/{action}", pages.confirm_action),
+            Route("/actions", pages.begin_action, methods=["POST"]),
+            Route("/actions/{action}", pages.confirm_action),
             Route("/settings", pages.settings),
             Route("/events", pages.events),
             Route("/events/{name}", pages.events),
@@ -149,7 +149,7 @@ class _Pages:
         live = await self._live_updates(name)
         return await self._answer(read, live, name)
 
-    async def confirm(self, request: Request) -> Response:
+    async def confirm_action(self, request: Request) -> Response:
         """The page with an action's effect, and the form that begins it."""
         name = request.path_params.get("name", "")
         action = ACTIONS.get(request.path_params["action"])
@@ -157,7 +157,7 @@ class _Pages:
             return self._problem(UsageError("there is no such action", fix=_ACT_THERE), 404)
         return self._html(self._page("confirm", name=name, action=action), 200)
 
-    async def act(self, request: Request) -> Response:
+    async def begin_action(self, request: Request) -> Response:
         """Begin an action, and go back to the page of the table, which shows the outcome.
 
         Without a table it is an action of the job, and the list shows the outcome.

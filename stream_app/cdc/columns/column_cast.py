@@ -294,11 +294,11 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
 
 def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
     """Cast text of the given form, because Arrow would accept ``0x10`` and ``inf`` too."""
-    formed = wire
+    well_formed = wire
     if not (pa.types.is_integer(target) and _only_digits(wire)):
         has_form = bools_of(pc.match_substring_regex(wire, pattern))
-        formed = wire if has_form.all() else null_where(wire, ~has_form)
-    values = cast_isolating(formed, target)
+        well_formed = wire if has_form.all() else null_where(wire, ~has_form)
+    values = cast_isolating(well_formed, target)
     return values, any_of(valid_of(wire) & ~valid_of(values))
 
 

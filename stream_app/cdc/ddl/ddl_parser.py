@@ -51,7 +51,7 @@ class _SqlToken(NamedTuple):
     is_bare: bool
     is_name: bool
 
-    def says(self, *words: str) -> bool:
+    def is_one_of(self, *words: str) -> bool:
         return self.is_bare and self.text.lower() in words
 
 
@@ -68,12 +68,12 @@ class _Tokens:
 
     def takes(self, *words: str) -> bool:
         """Consume the next token if it is one of these words."""
-        if is_next := self.comes(*words):
+        if is_next := self.next_is_one_of(*words):
             self._at += 1
         return is_next
 
-    def comes(self, *words: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at].says(*words)
+    def next_is_one_of(self, *words: str) -> bool:
+        return self._at < len(self._tokens) and self._tokens[self._at].is_one_of(*words)
 
     def skip(self, *words: str) -> None:
         while self.takes(*words):
@@ -110,8 +110,8 @@ def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
     """Yield the parts between occurrences of a sign outside of brackets."""
     depth, begin = 0, 0
     for index, token in enumerate(tokens):
-        depth += token.says("(") - token.says(")")
-        if depth == 0 and token.says(sign):
+        depth += token.is_one_of("(") - token.is_one_of(")")
+        if depth == 0 and token.is_one_of(sign):
             yield _Tokens(tokens[begin:index])
             begin = index + 1
     yield _Tokens(tokens[begin:])
@@ -152,12 +152,12 @@ def _altered_table(tokens: _Tokens) -> AlteredTable:
                 old = clause.name()
                 clause.skip("to")
                 renames.append(Renaming(old, clause.name()))
-            elif not clause.comes("index", "key"):
+            elif not clause.next_is_one_of("index", "key"):
                 clause.skip("to", "as", "=")
                 new_name = clause.table()
         elif clause.takes("add"):
             added += _added_columns(clause)
-        elif clause.takes("drop") and not clause.comes(*_NO_COLUMN):
+        elif clause.takes("drop") and not clause.next_is_one_of(*_NO_COLUMN):
             clause.skip("column", "if", "exists")
             dropped.append(clause.name())
     return AlteredTable(
@@ -170,13 +170,15 @@ def _altered_table(tokens: _Tokens) -> AlteredTable:
 
 
 def _added_columns(clause: _Tokens) -> list[str]:
-    if not clause.takes("column") and clause.comes(*_NO_COLUMN):
+    if not clause.takes("column") and clause.next_is_one_of(*_NO_COLUMN):
         return []
     clause.skip("column", "if", "not", "exists")
     if not clause.takes("("):
         return [clause.name()]
     inner = clause.rest()[:-1]
-    return [column.name() for column in _split(inner, ",") if not column.comes(*_NO_COLUMN)]
+    return [
+        column.name() for column in _split(inner, ",") if not column.next_is_one_of(*_NO_COLUMN)
+    ]
 
 
 def _renamed_tables(tokens: _Tokens) -> RenamedTables:

@@ -105,7 +105,7 @@ def _decode_by_frames(
     misread = are_too_deep(framed.images, NESTING_MAX - 1)
     misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
     if misread.any():
-        framed = framed.without(misread)
+        framed = framed.without_images(misread)
     positions = framed.positions
     if len(positions) == 0:
         return None

@@ -103,7 +103,7 @@ class FramedRecords:
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
         return pa.Array.from_buffers(pa.binary(), len(self.positions), buffers)
 
-    def without(self, images: Bools) -> FramedRecords:
+    def without_images(self, images: Bools) -> FramedRecords:
         """Return the records without a marked image; `images` marks images: bool [s]."""
         marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
         unmarked = marks[1:] == marks[:-1]

@@ -77,7 +77,7 @@ class PlacedValues:
     message_index: Int32s
     messages: pa.RecordBatch
 
-    def at(self, rows: Int64s) -> PlacedValues:
+    def take(self, rows: Int64s) -> PlacedValues:
         """Return the values at these positions, ascending: int64 [m]."""
         if len(rows) == len(self.message_index):
             return self
@@ -153,10 +153,10 @@ class ShapeDecoder:
             suspects[quick.positions[quick.records.from_images.suspects]] = True
             is_undecoded[quick.positions] = False
         if is_undecoded.any():
-            suspects[is_undecoded] = self._decode_whole(placed.at(np.flatnonzero(is_undecoded)))
+            suspects[is_undecoded] = self._decode_whole(placed.take(np.flatnonzero(is_undecoded)))
         if suspects.any():
             self.value_decoder.decode_suspects(
-                placed.at(np.flatnonzero(suspects)), self.group, self.outcome
+                placed.take(np.flatnonzero(suspects)), self.group, self.outcome
             )
 
     def _decode_whole(self, placed: PlacedValues) -> Bools:
@@ -167,7 +167,7 @@ class ShapeDecoder:
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
         if group.shape is None or policy.examines_records:
             sample = np.flatnonzero(alike)[: None if policy.examines_records else SAMPLE_ROWS]
-            fits = self._learn_shape(placed.at(sample))
+            fits = self._learn_shape(placed.take(sample))
             if policy.examines_records:
                 alike[sample] = fits
         if not alike.any():
@@ -187,7 +187,7 @@ class ShapeDecoder:
         def decode(rows: Int64s) -> bool:
             if not len(rows):
                 return True
-            part = placed.at(rows)
+            part = placed.take(rows)
             decoded = self.value_decoder.parse_whole(part, self.group)
             if decoded is None:
                 return False
@@ -198,7 +198,7 @@ class ShapeDecoder:
         rows = np.flatnonzero(alike)
         if decode(rows):
             return suspects
-        fits = self._learn_shape(placed.at(rows))  # later batches begin with it
+        fits = self._learn_shape(placed.take(rows))  # later batches begin with it
         suspects[rows[~fits]] = True
         parts = [rows[fits]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape

@@ -148,7 +148,7 @@ class DialectDecoder(ValueDecoder):
         parsed = parse_messages(placed.values, shape, fields, self._compiled)
         if parsed is None:
             return None
-        part = placed.at(parsed.positions)
+        part = placed.take(parsed.positions)
         messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
         return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
 

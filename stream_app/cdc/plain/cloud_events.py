@@ -28,14 +28,14 @@ class _RowData:
 
     attributes: tuple[str, ...] = ()
 
-    def together(
+    def unwrap_together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
         """See `EventData`."""
         del attributes
         return data, np.zeros(len(data), np.bool_)
 
-    def alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""
         return json_text(event["data"]).encode()
 

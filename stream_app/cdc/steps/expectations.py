@@ -59,14 +59,14 @@ class ExpectationStep:
     """Implements `pipeline.Step`.
 
     Attributes:
-        judged: each expectation of the table, with its condition over the rows' columns.
+        conditions: each expectation of the table, with its condition over the rows' columns.
     """
 
-    judged: Sequence[tuple[Expectation, pc.Expression]]
+    conditions: Sequence[tuple[Expectation, pc.Expression]]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        for expectation, condition in self.judged:
+        for expectation, condition in self.conditions:
             rows = decoded.changes.rows
             kinds = rows.column(ROW_KIND).to_numpy()
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)

@@ -42,7 +42,7 @@ def _in_one(registered: Registered) -> str:
         names = _Names()
         for _, text in registered.references:
             names.declare(json.loads(text), "")
-        return json.dumps(names.whole(json.loads(registered.text), ""))
+        return json.dumps(names.resolve(json.loads(registered.text), ""))
     except RecursionError:
         problem = "its references nest too deeply"
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -77,10 +77,10 @@ class _Names:
         for key in ("type", "items", "values"):
             self.declare(schema.get(key), namespace)
 
-    def whole(self, schema: Any, namespace: str) -> Any:
+    def resolve(self, schema: Any, namespace: str) -> Any:
         """Return the schema with each type of a reference where it is first used."""
         if isinstance(schema, list):
-            return [self.whole(branch, namespace) for branch in schema]
+            return [self.resolve(branch, namespace) for branch in schema]
         if isinstance(schema, str):
             return self._resolve_name(schema, namespace)
         kind = schema["type"]
@@ -91,10 +91,10 @@ class _Names:
             self.written.add(name)
             schema = {**schema, "name": name.rpartition(".")[2], "namespace": namespace}
         else:
-            schema = {**schema, "type": self.whole(kind, namespace)}
-        inner = {key: self.whole(schema[key], namespace) for key in _INNER & schema.keys()}
+            schema = {**schema, "type": self.resolve(kind, namespace)}
+        inner = {key: self.resolve(schema[key], namespace) for key in _INNER & schema.keys()}
         columns = [
-            {**column, "type": self.whole(column["type"], namespace)}
+            {**column, "type": self.resolve(column["type"], namespace)}
             for column in schema.get("fields", ())
         ]
         return {**schema, **inner, **({"fields": columns} if "fields" in schema else {})}
@@ -104,7 +104,7 @@ class _Names:
             if full in self.written:
                 return full
             if full in self.declared:
-                return self.whole(self.declared[full], "")
+                return self.resolve(self.declared[full], "")
         return name
 
 

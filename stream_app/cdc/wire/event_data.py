@@ -49,10 +49,10 @@ class EventData(Protocol):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that `together` needs, all texts."""
+        """The attributes that `unwrap_together` needs, all texts."""
         ...
 
-    def together(
+    def unwrap_together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
         """Return the messages of many events, and which are to be read one by one: bool [n].
@@ -63,7 +63,7 @@ class EventData(Protocol):
         """
         ...
 
-    def alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
         """Return the message of one event.
 
         Args:
@@ -103,7 +103,7 @@ def _unwrap(
         present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
     ):  # step 2
         try:
-            texts.append(data.alone(_event(value)))
+            texts.append(data.unwrap_alone(_event(value)))
             read.append(row)
         except UnreadableRecordError as problem:
             reasons[row] = str(problem)
@@ -151,7 +151,7 @@ def _unwrap_together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Arra
     bodies = slices_of(raw, begins[rows], ends[rows])
     parsed, attributes = _attributes(heads, data.attributes)
     bodies = bodies if len(parsed) == len(rows) else bodies.take(pa.array(parsed))
-    unwrap_events, suspects = data.together(bodies, attributes)
+    unwrap_events, suspects = data.unwrap_together(bodies, attributes)
     if suspects.any():
         parsed, unwrap_events = parsed[~suspects], unwrap_events.filter(pa.array(~suspects))
     return rows[parsed], unwrap_events
@@ -210,12 +210,12 @@ class EventFormat:
         if not decoded.bad.num_rows:
             return decoded
         rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
-        again = self.alone(messages.take(pa.array(rows)))
+        again = self.decode_alone(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
         joined = join_results(decoded, results_in_batch(again, rows))
         return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
 
-    def alone(self, messages: pa.RecordBatch) -> DecodedBatch:
+    def decode_alone(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event for itself, as step 2 does; bad records have the data's bytes."""
         return self._decode_unwrapped(messages, alone=True)
 

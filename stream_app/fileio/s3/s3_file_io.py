@@ -340,8 +340,8 @@ class _S3Output:
 def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
     """Return the object's size and its last bytes, by one request."""
     try:
-        got = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
-        return got.meta["size"], bytes(got.bytes())
+        response = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
+        return response.meta["size"], bytes(response.bytes())
     except FileNotFoundError:
         raise
     except BaseError:

@@ -141,8 +141,8 @@ def _missing_changes(
     counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
     counted = counted[collections[counted["table"]] == counted["table"]]
     codes = counted["transaction"] * tables + counted["table"]
-    have = np.append(arrivals, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
-    missing = counted["count"] - have
+    present = np.append(arrivals, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
+    missing = counted["count"] - present
     return {  # a loop over the few that are not whole
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "
         f"{facts.pending.tables.names[row['table']]}"

@@ -154,7 +154,7 @@ class PendingMessages:
         self.counts.add(counts)
         self.reached[partition] = int(offsets[-1]) + 1
 
-    def unread(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose facts have not been added."""
         return [
             replace(planned, begin=max(planned.begin, self.reached.get(planned.kafka_partition, 0)))

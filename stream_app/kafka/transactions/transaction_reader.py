@@ -50,7 +50,7 @@ class TransactionReader:
         until = self.clock.steady_seconds() + self.settings.timeout_s
         while True:
             try:
-                self._read(pending.unread(ranges), pending, stopping)
+                self._read(pending.unread_ranges(ranges), pending, stopping)
                 return
             except WrongSourceError:
                 raise

@@ -73,7 +73,7 @@ class MergeTreePicker:
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
-    def use(self, strategy: CompactStrategy) -> None:
+    def use_strategy(self, strategy: CompactStrategy) -> None:
         """Pick units by these rules from now on."""
         self.strategy = strategy
 

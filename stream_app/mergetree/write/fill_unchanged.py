@@ -59,7 +59,7 @@ def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
 
 
-def leaves_out(batch: pa.RecordBatch) -> bool:
+def omits_values(batch: pa.RecordBatch) -> bool:
     """Return whether any row omits a value."""
     index = batch.schema.get_field_index(UNCHANGED)
     return index >= 0 and bool(batch.column(index).null_count < batch.num_rows)
@@ -77,7 +77,7 @@ def restored_windows(
         window: a window in the result of `widened_layout` for `layout`.
     """
     rows, last = layout.rows_at(window.batch, window.order), window.last_rows(layout)
-    if not leaves_out(rows):
+    if not omits_values(rows):
         yield restored_rows(MergeWindow(rows, None, last), layout, find)
         return
     ends = np.flatnonzero(last) + 1
@@ -109,7 +109,7 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
     rows = layout.rows_at(window.batch, window.order)
     last = window.last_rows(layout)
     narrow = rows.select(layout.schema.names)
-    if not leaves_out(rows):
+    if not omits_values(rows):
         return RestoredRows(MergeWindow(narrow, None, last), _refused_messages(rows, {}))
     left_out = _omitted_values(rows.column(UNCHANGED))
     before = {name: _Before.in_rows(rows, last, mask) for name, mask in left_out.items()}

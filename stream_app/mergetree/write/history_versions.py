@@ -45,7 +45,7 @@ from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.mergetree.write.fill_unchanged import (
     FindsRows,
     RestoredRows,
-    leaves_out,
+    omits_values,
     restored_rows,
     widened_layout,
     with_further_columns,
@@ -142,7 +142,7 @@ def written_versions(
     window = sorted_window(rows, wide)
     rows = rows_at(window.batch, window.order)
     refused = None
-    if leaves_out(rows):
+    if omits_values(rows):
         restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
         rows, refused = restored.window.batch, restored.refused
     versions, to_hide = _timelines(rows.select(layout.schema.names), rule)

@@ -27,7 +27,7 @@ from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import SpilledRuns, cut_between_keys
-from stream_app.mergetree.write.fill_unchanged import leaves_out, with_further_columns
+from stream_app.mergetree.write.fill_unchanged import omits_values, with_further_columns
 
 CHUNKS_PER_BUFFER = 10
 CHUNKS_HELD_MAX = 7
@@ -183,7 +183,7 @@ class SortBufferWriteBuffer:
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
         # An older value must stay until the next rows of its key have used it.
-        if self.merge_early is None or leaves_out(window.batch):
+        if self.merge_early is None or omits_values(window.batch):
             return self.layout.rows_at(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)
 

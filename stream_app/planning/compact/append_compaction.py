@@ -56,7 +56,7 @@ class SubCoordinator:
         by_name = {file.file_name: file for file in (*self.files, *new_files)}
         return SubCoordinator(tuple(by_name.values()))
 
-    def without(self, names: Collection[str]) -> SubCoordinator:
+    def without_files(self, names: Collection[str]) -> SubCoordinator:
         """Remove deleted files."""
         return replace(self, files=tuple(f for f in self.files if f.file_name not in names))
 

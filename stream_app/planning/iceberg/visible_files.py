@@ -31,7 +31,7 @@ class IcebergLevels:
 
     least: int
 
-    def sees(self, entry: ManifestEntry) -> bool:
+    def is_visible(self, entry: ManifestEntry) -> bool:
         """Return whether a file is visible."""
         return entry.file.level >= self.least
 
@@ -71,7 +71,7 @@ def unseen_rows(live: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenR
     seen: dict[BucketId, int] = {}
     for entry in live:
         bucket = (entry.partition, entry.bucket)
-        if levels.sees(entry):
+        if levels.is_visible(entry):
             seen[bucket] = max(seen.get(bucket, 0), entry.file.creation_time_ms or 0)
         else:
             rows[bucket] += entry.file.row_count
@@ -101,7 +101,7 @@ def visible_changes(
     balance: Counter[str] = Counter()
     newest: dict[str, ManifestEntry] = {}
     for entry in entries:
-        if levels.sees(entry):
+        if levels.is_visible(entry):
             path = path_of(entry)
             balance[path] += 1 if entry.kind is FileKind.ADD else -1
             newest[path] = entry

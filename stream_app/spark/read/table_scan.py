@@ -30,7 +30,12 @@ from stream_app.spark.read.source_options import (
 )
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
+from stream_app.table.read.incremental_range import (
+    Bound,
+    between_timestamps,
+    scan_mode,
+    versions_between,
+)
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import BatchStream
 from stream_app.table.read.row_choice import ROW_KIND
@@ -160,7 +165,7 @@ class ChangesScan:
         """Return parts of several files or buckets each."""
         mode = scan_mode(self.mode)
         if isinstance(self.choice, VersionBounds):
-            changes = between(self.table, *_bounds(self.table, self.choice), mode)
+            changes = versions_between(self.table, *_bounds(self.table, self.choice), mode)
         else:
             changes = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
         read = IncrementalRead(

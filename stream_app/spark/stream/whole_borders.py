@@ -62,14 +62,14 @@ class WholeBorders:
     """Implements `topic_stream.Borders`; for one thread.
 
     Attributes:
-        look: asks the brokers for the topics' newest offsets.
+        newest_offsets: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
         patience_s: see `TRANSACTION_WAIT_S`; None: no limit.
     """
 
     reader: MessageReader
     log: BorderLog
-    look: Callable[[], Offsets]
+    newest_offsets: Callable[[], Offsets]
     clock: Clock
     limit: int = MESSAGES_MAX
     patience_s: float | None = TRANSACTION_WAIT_S
@@ -118,7 +118,9 @@ class WholeBorders:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._untopical |= cut.untopical
-        return cut_epoch(self._pending, ends, progress, self.look().keys(), is_forced=is_forced)
+        return cut_epoch(
+            self._pending, ends, progress, self.newest_offsets().keys(), is_forced=is_forced
+        )
 
     def close(self) -> None:
         """See `Borders.close`."""

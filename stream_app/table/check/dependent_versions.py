@@ -19,6 +19,7 @@ from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.damaged_file_needs import VersionName
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_branch
 from stream_app.table.versions.version_files import NamedVersion, named_versions
 
 _T = TypeVar("_T")
@@ -116,7 +117,7 @@ def file_needs(table: FileStoreTable) -> FileNeeds:
 def _branches(table: FileStoreTable) -> Iterable[tuple[str, FileStoreTable]]:
     for name in branch_names(table.file_io, table.location):
         try:
-            branch = table.open_branch(name)
+            branch = open_branch(table, name)
         except CorruptFileError:
             continue
         if branch is not None:

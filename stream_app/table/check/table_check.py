@@ -35,6 +35,7 @@ from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Prog
 from stream_app.table.check.row_sum_check import row_sum_findings
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_branch
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.waiting_row_count import rows_that_wait
@@ -143,7 +144,7 @@ class TableCheck:
         for name in branch_names(table.file_io, table.location):
             self.report.branches += 1
             try:
-                branch = table.open_branch(name)
+                branch = open_branch(table, name)
             except CorruptFileError as error:
                 yield _branch_finding(table, name, error.problem)
                 continue

@@ -57,8 +57,10 @@ class ReplayRange:
     def __str__(self) -> str:
         first = self.base + 1
         numbers = f"snapshots {first} to {self.last}" if first < self.last else f"snapshot {first}"
-        on = "" if self.base == EMPTY_TABLE else f", on top of the rows of snapshot {self.base}"
-        return numbers + on
+        base_text = (
+            "" if self.base == EMPTY_TABLE else f", on top of the rows of snapshot {self.base}"
+        )
+        return numbers + base_text
 
 
 def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:

@@ -141,7 +141,7 @@ class AutoPolicy:
                 where = self.table.paths.bucket(*bucket)
                 _LOG.info("compaction policy of %s: %s", where, choice.text())
         choice = self._choices[bucket]
-        manager.picker.use(choice.rules)
+        manager.picker.use_strategy(choice.rules)
         manager.set_stop_trigger(choice.stop_trigger)
 
     def _note_flush(self, bucket: BucketId, size: int) -> None:

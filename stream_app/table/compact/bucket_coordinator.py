@@ -246,7 +246,7 @@ class BucketCoordinator:
             if self._policy is not None:
                 self._policy.note_compacted(compaction.change)
 
-    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+    def note_doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
         self._in_doubt.update(compaction.bucket for compaction in finished)
 

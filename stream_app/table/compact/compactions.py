@@ -30,7 +30,7 @@ class FailedCompactions(Protocol):
         """Return the seconds until the next retry; None if no retry is worth waiting for."""
         ...
 
-    def stuck(self) -> Mapping[BucketId, BaseException | None]:
+    def stuck_errors(self) -> Mapping[BucketId, BaseException | None]:
         """Return the buckets whose compaction keeps failing, with the last error."""
         ...
 
@@ -86,7 +86,7 @@ class Compactions(Protocol):
         """Apply committed results."""
         ...
 
-    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+    def note_doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Keep the files of these results, because they may or may not have been committed."""
         ...
 

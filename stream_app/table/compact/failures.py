@@ -93,7 +93,7 @@ class CompactionFailures(Generic[Key]):
         """Return the keys that failed and have attempts left."""
         return {key for key in self._failures if not self.is_stuck(key)}
 
-    def stuck(self) -> dict[Key, BaseException | None]:
+    def stuck_errors(self) -> dict[Key, BaseException | None]:
         """Return the keys that have failed too often, with the last error."""
         stuck = ((key, self._failures[key]) for key in self._failures if self.is_stuck(key))
         return {key: failures.last_error for key, failures in stuck}

@@ -74,7 +74,7 @@ class CompactionPublisher:
             )
         except BaseException:
             # They may be committed in spite of the error; the next commit will see.
-            self.compactions.doubt(finished)
+            self.compactions.note_doubt(finished)
             raise
         if outcome.conflict is None:
             self.compactions.apply(finished)

@@ -66,7 +66,7 @@ class MaintenanceMetrics:
     seconds: float = 0.0
 
     @property
-    def done(self) -> int:
+    def work_count(self) -> int:
         """A number that grows with each deletion and each tag."""
         return self.snapshots_expired + self.partitions_expired + self.files
 
@@ -202,7 +202,7 @@ class TableMaintenance:
                 self._run_due(others)
             elif self._running is None or self._running.done():
                 self._running = self._thread.submit(self._run_due, others)
-            self._done = self._metrics.done
+            self._done = self._metrics.work_count
         self._looked_at = self._glanced_at = self._table.clock.steady_seconds()
         return self._done != before
 

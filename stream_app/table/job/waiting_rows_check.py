@@ -21,7 +21,7 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     rows = coordinator.waiting_rows()
     if not rows or table.options[WRITE_ONLY]:
         return
-    errors = coordinator.failures.stuck().values()
+    errors = coordinator.failures.stuck_errors().values()
     if commit.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
         return
     causes = {

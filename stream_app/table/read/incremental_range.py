@@ -73,7 +73,7 @@ def scan_mode(text: str) -> ScanMode:
     return ScanMode(text)
 
 
-def between(
+def versions_between(
     table: FileStoreTable, start: Bound, end: Bound, mode: ScanMode
 ) -> SnapshotRange | SnapshotPair | None:
     """Return the versions to read between two snapshots or tags; None if there is nothing to read.
@@ -155,11 +155,11 @@ def chosen_range(
     """Return the range between the given versions or the given times.
 
     Raises:
-        UsageError: versions and times are both given, or neither; or as `between` and
+        UsageError: versions and times are both given, or neither; or as `versions_between` and
             `between_timestamps`.
     """
     if versions is not None and timestamps is None:
-        return between(table, *versions, mode)
+        return versions_between(table, *versions, mode)
     if timestamps is not None and versions is None:
         return between_timestamps(table, *timestamps, mode)
     raise UsageError(

@@ -26,6 +26,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
+from stream_app.table.opening import open_branch
 from stream_app.table.upkeep.announcements import holding_announcements, withdraw_rollbacks
 from stream_app.table.upkeep.rollback import (
     RollbackPlan,
@@ -116,7 +117,7 @@ def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
     """
     _check_main(table)
     names = branch_names(table.file_io, table.location)
-    branch = table.open_branch(name) if name in names else None
+    branch = open_branch(table, name) if name in names else None
     if branch is None:
         fix = f"known: {', '.join(names)}" if names else "create it: stream-app branch create"
         raise UsageError(

@@ -94,7 +94,7 @@ class Bank:
                 clock=self.clock,
             ),
             log=BorderLog(self.checkpoint),
-            look=self.newest,
+            newest_offsets=self.newest,
             clock=self.clock,
             limit=limit,
             patience_s=patience_s,

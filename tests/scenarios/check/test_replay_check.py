@@ -19,7 +19,7 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.opening import open_file_store_table
+from stream_app.table.opening import open_branch, open_file_store_table
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
@@ -313,7 +313,7 @@ def with_a_branch(folder: Path) -> tuple[FileStoreTable, Damage]:
     small = a_table(folder)
     make_branch(small.table, "b", 3)
     expire(small.table, 1)
-    branch = small.table.open_branch("b")
+    branch = open_branch(small.table, "b")
     assert branch is not None
     return small.table, Damage(branch)
 

@@ -82,7 +82,9 @@ def written(
 ) -> tuple[FileStoreTable, bool]:
     """A table with these epochs; and whether one read the large file, after the first small one."""
     requests = StoreRequests()
-    small = SmallTable(small_table(folder, COLUMNS, ("a", "b"), **options).table.counted(requests))
+    small = SmallTable(
+        small_table(folder, COLUMNS, ("a", "b"), **options).table.with_counter(requests)
+    )
     small.commit(*epoch_changes[0])
     small.compact()
     small.commit(*epoch_changes[1])

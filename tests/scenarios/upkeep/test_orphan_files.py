@@ -15,6 +15,7 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_branch
 from stream_app.table.upkeep.orphan_files import cutoff_ms
 from tests.support.files.faulty_file_io import Fault, InjectedError
 from tests.support.histories.tagged_history import (
@@ -180,7 +181,7 @@ def test_a_branch_need_not_have_its_changelog(tmp_path: Path, in_part: bool) -> 
     litter(table)
     rows = rows_of(table, table.tags.tags()[0].snapshot)
     assert "manifest-x" in remove_orphans(table)
-    branch = table.open_branch("b")
+    branch = open_branch(table, "b")
     assert branch is not None
     assert rows_of(branch, branch.snapshots.snapshot(2)) == rows
     assert in_part or findings_of(table) == []

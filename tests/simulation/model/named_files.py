@@ -10,6 +10,7 @@ from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.versions.branch_manager import branch_names
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_branch
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.memory_file_io import MemoryFileIO
 
@@ -57,7 +58,7 @@ def named_files(table: FileStoreTable) -> dict[str, int]:
 def branches_of(table: FileStoreTable) -> list[FileStoreTable]:
     """The branches that there are, as tables."""
     names = branch_names(table.file_io, table.location)
-    return [branch for name in names if (branch := table.open_branch(name)) is not None]
+    return [branch for name in names if (branch := open_branch(table, name)) is not None]
 
 
 def files_left(table: FileStoreTable) -> set[str]:

@@ -96,7 +96,7 @@ class Topics:
         _stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`."""
-        for planned in pending.unread(ranges):
+        for planned in pending.unread_ranges(ranges):
             for index in range(planned.begin, planned.end, _BATCH):
                 until = min(planned.end, index + _BATCH)
                 assert until <= self.visible[planned.kafka_partition]
@@ -171,7 +171,7 @@ class BordersOfHistory:
         return WholeBorders(
             reader=self.topics,
             log=self.log,
-            look=self.topics.newest,
+            newest_offsets=self.topics.newest,
             clock=self.clock,
             limit=self.limit,
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_branch
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.jobs.table_writer import TableWriter
@@ -63,7 +64,7 @@ class History:
 
     def of_branch(self, name: str) -> History:
         """The history of a branch that was made just now."""
-        table = self.table.open_branch(name)
+        table = open_branch(self.table, name)
         assert table is not None
         writer = TableWriter(table, user=name)
         history = History(writer, deepcopy(self.changes), self.rng)

@@ -31,7 +31,7 @@ from stream_app.app.inspect.job_status import (
     shorten_reason,
 )
 from stream_app.app.text.listing import age_text, size_text, time_text
-from stream_app.app.text.text_table import visible
+from stream_app.app.text.text_table import visible_text
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice
 from stream_app.errors import StreamAppError
@@ -122,7 +122,7 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     """Return one line with the number of tables and their states."""
     troubles = sum(status.is_trouble for status in tables)
     ages = [status.fresh_s for status in tables if status.fresh_s is not None]
-    text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
+    text = Text(no_wrap=True, overflow="ellipsis").append(visible_text(title), style="bold")
     text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")
     if troubles:
         text.append(f", {troubles} in trouble", style="bold red")
@@ -180,11 +180,11 @@ def _cells(status: TableStatus) -> dict[str, str]:
     }
     ages = {"behind": status.fresh_s, "changed": status.changed_s}
     return {
-        "table": visible(status.table),
+        "table": visible_text(status.table),
         "state": status.state,
         **{name: "" if age is None else age_text(age) for name, age in ages.items()},
         **{name: "" if number is None else f"{number:,}" for name, number in numbers.items()},
-        "reason": visible(status.reason or ""),
+        "reason": visible_text(status.reason or ""),
     }
 
 
@@ -193,7 +193,7 @@ def detail_of(site: Site, name: str) -> RenderableType:
     try:
         return Group(*_details(site, name))
     except (StreamAppError, OSError) as error:
-        return Text(f"{name}: {visible(str(error))}", style="red", overflow="ellipsis")
+        return Text(f"{name}: {visible_text(str(error))}", style="red", overflow="ellipsis")
 
 
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
@@ -201,13 +201,13 @@ def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
     for snapshot in newest:
         parts = parse_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
         if parts:
-            yield visible(f"epoch {snapshot.commit_identifier}: {format_parts(parts)}")
+            yield visible_text(f"epoch {snapshot.commit_identifier}: {format_parts(parts)}")
 
 
 def _details(site: Site, name: str) -> list[Text]:
     table = site.open(name)
     newest = list(islice(table.snapshots.backwards(), _LOOKED_BACK))
-    lines = [Text(visible(name), style="bold")]
+    lines = [Text(visible_text(name), style="bold")]
     if not newest:
         return [*lines, Text("no snapshot yet")]
     for snapshot in newest[:_SNAPSHOTS]:

@@ -21,7 +21,7 @@ from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
 from stream_app.app.ops.check.database_sums import summed_database
 from stream_app.app.ops.check.job_sums import JobSums
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
-from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
+from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
 from stream_app.quarantine.quarantine_folder import Quarantine, open_quarantine
@@ -132,11 +132,11 @@ def run(args: argparse.Namespace) -> int:
     )
     outcome = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    print(f"read {counted(outcome.read, 'change')}")
+    print(f"read {count_text(outcome.read, 'change')}")
     if not outcome.is_whole:
         print("keys without a message were left unchanged")
     if outcome.covered:
-        records = counted(outcome.covered, "quarantined record")
+        records = count_text(outcome.covered, "quarantined record")
         print(f"{records} among them; they do not wait any more, once this is written")
     _print_written(outcome.written)
     return 0
@@ -169,11 +169,13 @@ def _backfill_from_database(
             scope=scope,
         )
         outcome = backfill.run(dry_run=args.dry_run)
-    keys = counted(outcome.differing, "key")
+    keys = count_text(outcome.differing, "key")
     verb = "differs" if outcome.differing == 1 else "differ"
     print(f"compared with {outcome.source}: {keys} {verb}")
     if outcome.pending:
-        print(f"left alone: {counted(outcome.pending, 'row')} that changed, or whose message waits")
+        print(
+            f"left alone: {count_text(outcome.pending, 'row')} that changed, or whose message waits"
+        )
     if outcome.bad:
         print(f"left alone: a row that cannot be stored: {outcome.bad}")
     if not outcome.is_whole:
@@ -201,7 +203,7 @@ def _print_written(written: WrittenRows) -> None:
     if written.is_empty:
         print(NOTHING)
         return
-    rows = f"{counted(written.added, 'row')} added, {written.changed} changed, "
+    rows = f"{count_text(written.added, 'row')} added, {written.changed} changed, "
     rows += f"{written.deleted} deleted"
     if written.snapshot is None:
         print(f"would write: {rows}")

@@ -21,7 +21,7 @@ from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.table_setup.job_catalog import open_job_table
-from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
+from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
@@ -339,7 +339,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         yield NOTHING
         yield from records.lines_of_other_tables()
         return
-    yield f"drop {counted(len(waiting), 'record')} of {quarantine.location}"
+    yield f"drop {count_text(len(waiting), 'record')} of {quarantine.location}"
     if args.dry_run:
         yield DRY_RUN
         return
@@ -352,7 +352,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         )
     )
     quarantine.remove(waiting)
-    yield f"dropped {counted(len(waiting), 'record')}"
+    yield f"dropped {count_text(len(waiting), 'record')}"
 
 
 def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:

@@ -38,7 +38,7 @@ from stream_app.app.source.topic_checks import RECREATED_FIX, recreated_topics
 from stream_app.app.table_setup.job_catalog import job_catalog, open_job_table
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, probe_local
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, configured_schema
-from stream_app.app.text.listing import counted
+from stream_app.app.text.listing import count_text
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.checkpoint.checkpoint_owner import DATABASE, check_owner
 from stream_app.checkpoint.damaged_checkpoint import empty_files
@@ -137,7 +137,7 @@ class Examination:
         catalog, database = job_catalog(tables), tables.section.database
         names = catalog.list_tables(database)
         yield good_observation(
-            "catalog", f"{catalog.label} answers: {counted(len(names), 'table')} in {database}"
+            "catalog", f"{catalog.label} answers: {count_text(len(names), 'table')} in {database}"
         )
 
     def _checkpoint(self) -> Iterator[Observation]:

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.app.ops.replay.later_changes import LaterChanges, ReadRange
-from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
+from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
@@ -326,15 +326,16 @@ def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
         ("their epoch was written again, perhaps with them", outcome.old),
     ):
         if records:
-            yield f"{counted(len(records), 'record')}: {reason}; the first is {records[0].place}"
+            yield f"{count_text(len(records), 'record')}: {reason}; the first is {records[0].place}"
     if not (outcome.replayed or outcome.overtaken):
         yield NOTHING
     elif dry_run:
-        yield f"would replay {counted(len(outcome.replayed), 'record')}: {outcome.rows} changes"
+        yield f"would replay {count_text(len(outcome.replayed), 'record')}: {outcome.rows} changes"
         yield DRY_RUN
     else:
         where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
-        yield f"replayed {counted(len(outcome.replayed), 'record')}: {outcome.rows} changes{where}"
+        replayed = count_text(len(outcome.replayed), "record")
+        yield f"replayed {replayed}: {outcome.rows} changes{where}"
         if outcome.waiting:
             yield outcome.waiting
 

@@ -39,7 +39,7 @@ class _ChangeData:
 
     attributes: tuple[str, ...] = (_OP, _TIME, *(_PREFIX + name for name in _SOURCE))
 
-    def together(
+    def unwrap_together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
         """See `EventData`; events without an operation or a usual time are read one by one."""
@@ -67,7 +67,7 @@ class _ChangeData:
             *parts, b"", null_handling="replace", null_replacement=b"0"
         ), suspects
 
-    def alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""
         op, data = event.get(_OP), event["data"]
         if not isinstance(op, str):

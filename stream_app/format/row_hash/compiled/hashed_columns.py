@@ -87,8 +87,8 @@ def _text_bytes_max(columns: Sequence[PlacedValues], count: int) -> int:
     for _, values in columns:
         if not pa.types.is_int64(values.type):
             strings += lengths_of(values)
-    around = sum(len(f"{position}=:;") + WHOLE_MAX for position, _ in columns)
-    return around + int(strings.max(initial=0))
+    overhead = sum(len(f"{position}=:;") + WHOLE_MAX for position, _ in columns)
+    return overhead + int(strings.max(initial=0))
 
 
 @compiled

@@ -203,7 +203,7 @@ class AppendCompactCoordinator:
             self.dropped.forget(compaction.bucket)
         self.rounds.ask()
 
-    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+    def note_doubt(self, finished: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
         for compaction in finished:
             self._running[_name(compaction.change)].is_in_doubt = True
@@ -298,9 +298,9 @@ class FailedAppendTasks:
         """Return the buckets with a failed task that has attempts left."""
         return self.bucket_failures.to_be_retried()
 
-    def stuck(self) -> dict[BucketId, BaseException | None]:
+    def stuck_errors(self) -> dict[BucketId, BaseException | None]:
         """Return buckets whose tasks keep failing or whose files are damaged, with the error."""
-        return {**self.bucket_failures.stuck(), **dict(self._damaged.values())}
+        return {**self.bucket_failures.stuck_errors(), **dict(self._damaged.values())}
 
     def seconds_until_retry(self) -> float | None:
         """Return the seconds until the next retry; None when no retry is worth waiting for."""

@@ -134,7 +134,7 @@ class AppendCompactPlanner:
                 file for file in by_partition.get(partition, ()) if file.file_name not in names
             ]
             if partition in self._subs:
-                self._subs[partition] = self._subs[partition].without(names)
+                self._subs[partition] = self._subs[partition].without_files(names)
         index_files = _index_files(self.table.schema, self._deletions)
         tasks, self._subs = plan_round(
             self._subs, by_partition, pack_rules(self.table.schema), index_files

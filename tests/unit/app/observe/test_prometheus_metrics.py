@@ -175,7 +175,7 @@ def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
 def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
     """The job counts its own requests, and those of a task, which returns its counts."""
     metrics = JobMetrics("db.t")
-    table = small_table(tmp_path / "t", "k INT", ("k",)).table.counted(metrics.store.requests)
+    table = small_table(tmp_path / "t", "k INT", ("k",)).table.with_counter(metrics.store.requests)
     files = table.file_io
     files.write_bytes(f"{tmp_path}/one", b"1")
     with pytest.raises(FileNotFoundError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from stream_app.app.text.text_table import Column, text_lines, visible
+from stream_app.app.text.text_table import Column, text_lines, visible_text
 
 COLUMNS = [Column("n", right=True), Column("text", width_max=10)]
 
@@ -32,4 +32,4 @@ def test_memory_is_bounded_later_rows_are_cut_to_what_came_first() -> None:
 
 
 def test_control_characters_are_escaped() -> None:
-    assert visible("a\x1b[31m\r\n\t\x7f\u202eb") == "a\\x1b[31m\\r\\n\\t\\x7f\\u202eb"
+    assert visible_text("a\x1b[31m\r\n\t\x7f\u202eb") == "a\\x1b[31m\\r\\n\\t\\x7f\\u202eb"

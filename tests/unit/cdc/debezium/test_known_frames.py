@@ -153,7 +153,7 @@ def test_records_without_marked_images() -> None:
     framed = KnownFrames().find_framed(values)
     assert framed is not None
     assert framed.has_before.tolist() == [True, False, True]
-    rest = framed.without(np.array([False, True, False, False, False]))
+    rest = framed.without_images(np.array([False, True, False, False, False]))
     assert rest.positions.tolist() == [1, 2]
     assert rest.images.equals(framed.images.slice(2))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted
+from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.analysis import analyze, analyzed_columns
@@ -92,5 +92,5 @@ def _plan_lines(newest: Snapshot | None, names: list[str]) -> Iterator[str]:
     if newest is None:
         yield "the table has no snapshot"
         return
-    yield f"snapshot {newest.snapshot_id} is read: {counted(len(names), 'column')}"
+    yield f"snapshot {newest.snapshot_id} is read: {count_text(len(names), 'column')}"
     yield f"  {', '.join(names)}"

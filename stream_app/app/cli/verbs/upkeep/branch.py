@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted, time_text
+from stream_app.app.text.listing import count_text, time_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -132,7 +132,7 @@ def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:
         yield f"deleted branch {args.name!r}; its files go by: stream-app remove-orphan-files"
 
     return run_upkeep(
-        args, [f"branch {args.name!r} goes, with {counted(count, 'snapshot')}"], delete
+        args, [f"branch {args.name!r} goes, with {count_text(count, 'snapshot')}"], delete
     )
 
 

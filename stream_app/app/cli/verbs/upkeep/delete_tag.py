@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted, size_text, time_text
+from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tags import TagDeletion, delete_tags, plan_tag_deletion
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     def result_lines() -> Iterator[str]:
         delete_tags(table, deletion)
         yield (
-            f"deleted {counted(count, 'tag')}: {counted(files.count, 'file')}, "
+            f"deleted {count_text(count, 'tag')}: {count_text(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 

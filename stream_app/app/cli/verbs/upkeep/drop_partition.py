@@ -9,7 +9,7 @@ from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_tabl
 from stream_app.app.cli.verbs.upkeep.drop_plan import drop_plan_lines
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketChoice
-from stream_app.app.text.listing import counted
+from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_committer
@@ -53,13 +53,14 @@ def run(args: argparse.Namespace) -> int:
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
     live = FileStoreScan(table).live(table.snapshots.latest())
-    admitted = list(choice.admitted(table, live))
+    admitted = list(choice.chosen_entries(table, live))
     partitions = list(dict.fromkeys(entry.partition for entry in admitted))
     plan = drop_plan_lines(table, admitted, "no partition " + " or ".join(args.partitions))
 
     def result_lines() -> Iterator[str]:
         commit = batch_committer(table)
         snapshot = commit.drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
-        yield f"dropped {counted(len(partitions), 'partition')} in snapshot {snapshot.snapshot_id}"
+        dropped = count_text(len(partitions), "partition")
+        yield f"dropped {dropped} in snapshot {snapshot.snapshot_id}"
 
     return run_upkeep(args, plan, result_lines, is_empty=not partitions)

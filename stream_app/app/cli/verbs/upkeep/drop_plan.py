@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.text.listing import counted, size_text
+from stream_app.app.text.listing import count_text, size_text
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
@@ -26,6 +26,6 @@ def drop_plan_lines(
         files_by_partition[entry.partition].append(entry.file)
     for partition, files in files_by_partition.items():
         name = table.paths.partition(partition) or "the table"
-        rows = counted(sum(file.row_count for file in files), "row")
+        rows = count_text(sum(file.row_count for file in files), "row")
         size = size_text(sum(file.file_size for file in files))
-        yield f"{name}: {counted(len(files), 'file')}, {rows} in files, {size}"
+        yield f"{name}: {count_text(len(files), 'file')}, {rows} in files, {size}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted, size_text, time_text
+from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
@@ -86,7 +86,7 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
     ]
     yield from text_lines(_COLUMNS, rows)
     if expiry.undated:
-        yield f"kept, because they have no time: {counted(expiry.undated, 'partition')}"
+        yield f"kept, because they have no time: {count_text(expiry.undated, 'partition')}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,8 +127,8 @@ def run(args: argparse.Namespace) -> int:
             yield f"snapshot {expired.snapshot.snapshot_id} drops them"
             remaining -= len(expired.partitions)
         if remaining:
-            yield f"kept, because of writes meanwhile: {counted(remaining, 'partition')}"
-        yield f"dropped {counted(count - remaining, 'partition')}"
+            yield f"kept, because of writes meanwhile: {count_text(remaining, 'partition')}"
+        yield f"dropped {count_text(count - remaining, 'partition')}"
 
     return run_upkeep(args, _plan_lines(table, expiry), drop, is_empty=not count)
 

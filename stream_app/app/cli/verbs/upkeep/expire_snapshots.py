@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted, size_text, time_text
+from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
@@ -123,8 +123,8 @@ def run(args: argparse.Namespace) -> int:
         expire_changelogs.execute(changelogs)
         files = snapshots.files.count + changelogs.files.count
         freed = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
-        count = counted(len(snapshots.numbers), "snapshot")
-        yield f"expired {count}: {counted(files, 'file')}, {freed}"
+        count = count_text(len(snapshots.numbers), "snapshot")
+        yield f"expired {count}: {count_text(files, 'file')}, {freed}"
 
     is_empty = not (snapshots.numbers or changelogs.numbers)
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
@@ -138,9 +138,9 @@ def _range_text(noun: str, numbers: Sequence[int]) -> str:
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
     metadata = [files.manifests, files.indexes, files.statistics, files.lists]
     yield (
-        f"  {counted(len(files.data), 'data file')}, "
-        f"{counted(len(files.changelogs), 'changelog file')}, "
-        f"{counted(sum(map(len, metadata)), 'file')} of metadata: {size_text(files.byte_count)}"
+        f"  {count_text(len(files.data), 'data file')}, "
+        f"{count_text(len(files.changelogs), 'changelog file')}, "
+        f"{count_text(sum(map(len, metadata)), 'file')} of metadata: {size_text(files.byte_count)}"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stream_app.app.cli.arguments.parsed_texts import duration_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted, size_text
+from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import (
@@ -58,9 +58,9 @@ def _plan_lines(table: FileStoreTable, orphans: OrphanPlan, age: str) -> Iterato
         yield f"{folder.removeprefix(root)}/  (empty)"
     size = sum(file.size for file in orphans.files)
     yield (
-        f"{counted(len(orphans.files), 'file')} older than {age}, {size_text(size)}, "
-        f"and {counted(len(orphans.folders), 'empty folder')}: named by none of "
-        f"{counted(orphans.versions, 'version')}"
+        f"{count_text(len(orphans.files), 'file')} older than {age}, {size_text(size)}, "
+        f"and {count_text(len(orphans.folders), 'empty folder')}: named by none of "
+        f"{count_text(orphans.versions, 'version')}"
     )
 
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     def result_lines() -> Iterator[str]:
         delete_orphans(table, orphans)
         size = sum(file.size for file in orphans.files)
-        yield f"deleted {counted(len(orphans.files), 'file')}, {size_text(size)}"
+        yield f"deleted {count_text(len(orphans.files), 'file')}, {size_text(size)}"
 
     is_empty = not (orphans.files or orphans.folders)
     return run_upkeep(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketChoice
-from stream_app.app.text.listing import counted, size_text
+from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales
 from stream_app.planning.schema.schema_changes import SetOption
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     choice = BucketChoice(partitions=tuple(map(parse_partition, args.partition)))
     choice.check(table, without_partitions="leave --partition out")
     live = FileStoreScan(table).live(table.snapshots.latest())
-    plan = planned_rescales(choice.admitted(table, live), bucket_count)
+    plan = planned_rescales(choice.chosen_entries(table, live), bucket_count)
     option = None if args.partition else new_option(table, plan, bucket_count)
 
     def result_lines() -> Iterator[str]:
@@ -130,8 +130,8 @@ def _plan_lines(
     if not plan:
         yield "all partitions have their number of buckets"
     for planned in plan:
-        files = f"{counted(planned.files, 'file')}, {size_text(planned.bytes)}"
-        buckets = counted(planned.after, "bucket")
+        files = f"{count_text(planned.files, 'file')}, {size_text(planned.bytes)}"
+        buckets = count_text(planned.after, "bucket")
         yield f"{_partition_name(table, planned)}: {planned.before} → {buckets} ({files})"
     if plan and table.schema.history is not None:
         yield (

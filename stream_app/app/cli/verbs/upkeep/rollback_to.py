@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
-from stream_app.app.text.listing import counted, size_text, time_text
+from stream_app.app.text.listing import count_text, size_text, time_text
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
 from stream_app.table.versions.time_travel import Version
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         numbers, files = plan.numbers, plan.files
         yield (
             f"rolled back to snapshot {numbers.target}: "
-            f"{counted(len(numbers.snapshots), 'snapshot')}, {counted(files.count, 'file')}, "
+            f"{count_text(len(numbers.snapshots), 'snapshot')}, {count_text(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 
