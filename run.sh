@@ -106,9 +106,9 @@ case $verb in
   check) # without a table, of the code: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev without-java; cd "$here"; check ;;
-  test) # check, then all tests; the fast ones, or those of one folder: test [quick|unit|datadriven|interop|…]
+  test) # check, then all tests; the fast ones, or those of one folder: test [--thorough|quick|unit|datadriven|interop|…]
     shift; case ${1:-} in quick | unit | datadriven | tidy) prepare dev without-java ;; *) prepare dev ;; esac
-    cd "$here"; [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
+    cd "$here"; [[ $# -gt 0 && $1 != --thorough ]] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder "$@"; }
     [ "$1" != quick ] || exec python -m pytest tests/datadriven tests/tidy tests/unit \
       -n auto --maxprocesses=4 -q -m "$fast and not slow" "${@:2}"
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }

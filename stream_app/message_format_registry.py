@@ -26,14 +26,14 @@ from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat, SourceFacts
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
+from stream_app.cdc.pipeline_steps.column_aliases import ColumnAliases, with_names_of_source
+from stream_app.cdc.pipeline_steps.described_columns import DescribedColumns
 from stream_app.cdc.plain.cloud_events import CLOUD_EVENTS
 from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
 from stream_app.cdc.plain.plain_protobuf import plain_protobuf
 from stream_app.cdc.source_tables import Origins
-from stream_app.cdc.steps.column_aliases import ColumnAliases, with_names_of_source
-from stream_app.cdc.steps.described_columns import DescribedColumns
 from stream_app.cdc.wire.registered_heads import with_any_heads
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES

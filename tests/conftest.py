@@ -27,6 +27,7 @@ from tests.support.suite.shares_of_work import (
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
+from tests.support.suite.strides import Strides
 from tests.testbed.servers.apicurio import apicurio
 from tests.testbed.testbed import testbed
 
@@ -51,6 +52,12 @@ SEED_VARIABLE = "STREAM_APP_TEST_SEED"
 SEED = pytest.StashKey[int]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thorough", action="store_true", help="strike each operation, and run each variant"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A busy machine makes no example wrong.
     settings.register_profile("stream_app", deadline=None)
@@ -61,6 +68,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SEED] = seed
     # Jobs that tests start keep Spark's words in their output, and no file in the user's home.
     os.environ.setdefault("STREAM_APP_SPARK_LOG", "-")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the variants out unless all are wanted."""
+    if not config.getoption("thorough"):
+        variants = [item for item in items if item.get_closest_marker("variant")]
+        config.hook.pytest_deselected(items=variants)
+        items[:] = [item for item in items if not item.get_closest_marker("variant")]
 
 
 def pytest_collection_finish() -> None:
@@ -81,6 +96,12 @@ def pytest_report_header(config: pytest.Config) -> str:
 def seed(pytestconfig: pytest.Config) -> int:
     """Always the same unless the environment says otherwise, printed in the header."""
     return pytestconfig.stash[SEED]
+
+
+@pytest.fixture(scope="session")
+def strides(pytestconfig: pytest.Config, seed: int) -> Strides:
+    """Which operations are struck: every third one, or each with ``--thorough``."""
+    return Strides(1 if pytestconfig.getoption("thorough") else 3, seed)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.compact.compaction_policy import BucketSizes, FixedRules, choose_rules
 from stream_app.table.compact.auto_policy import PolicyBounds
-from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.opening import create_or_open
@@ -237,7 +237,7 @@ def simulated_bucket(
 
 
 class Simulation:
-    """One simulated run, with the steps of `table.job.stream_table_commit`."""
+    """One simulated run, with the steps of `table.stream_commit.stream_table_commit`."""
 
     def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
         self.load = load

@@ -28,7 +28,7 @@ from stream_app.cdc.change_batch import (
     results_in_batch,
 )
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.steps.own_table import EVERY_SOURCE, OwnTable, SourceChoice
+from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, OwnTable, SourceChoice
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200

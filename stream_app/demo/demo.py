@@ -50,7 +50,7 @@ RECORDS_MIN = 100
 SECONDS_OF_SHOP = 20
 PARTITIONS = 2
 SEED = 20
-SECONDS_WITHOUT_PROGRESS_MAX = 120
+SECONDS_WITHOUT_PROGRESS_MAX = 300
 _REFRESH_S = 0.25
 _LINE_EVERY_S = 8.0
 
@@ -242,7 +242,7 @@ class _Demo:
         return sum(table.latest for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
-        last_seen, since = (0, 0), self._clock.steady_seconds()
+        progress, since = (0, 0, 0), self._clock.steady_seconds()
         said_at = since
         self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
@@ -250,11 +250,9 @@ class _Demo:
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now, progress = (
-                    self._clock.steady_seconds(),
-                    (self._state.sent, self._snapshot_count()),
-                )
-                last_seen, since = progress, now if progress != last_seen else since
+                now, before = self._clock.steady_seconds(), progress
+                progress = (self._state.sent, self._snapshot_count(), self._job.output_bytes)
+                since = now if progress != before else since
                 if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
                     said_at = now  # the panel moves on a terminal alone
                     count = self._state.newest.message_count
@@ -263,7 +261,7 @@ class _Demo:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "
                         f"{SECONDS_WITHOUT_PROGRESS_MAX} s",
-                        where=str(self._job.log_file),
+                        where=self._job.end_of_log(),
                         fix="see what the job says there",
                     )
                 self._clock.sleep(_REFRESH_S)

@@ -136,6 +136,16 @@ class DemoJob:
         """The file with the output of the running job."""
         return self.folder / f"job-{self.runs}.log"
 
+    @property
+    def output_bytes(self) -> int:
+        """The size of the running job's log, and of the events of all runs."""
+        return self.log_file.stat().st_size + self._read_to
+
+    def end_of_log(self) -> str:
+        """Return the path of the running job's log, and its last lines."""
+        lines = self.log_file.read_text("utf-8", "replace").strip().splitlines()[-12:]
+        return f"{self.log_file}:\n" + "\n".join(f"    {line}" for line in lines)
+
     def start(self) -> None:
         """Start the job, for the first time or again."""
         self.runs += 1
@@ -160,10 +170,9 @@ class DemoJob:
         """
         self._read_events()
         if self._process is not None and self._process.poll() is not None:
-            tail = self.log_file.read_text("utf-8", "replace").strip().splitlines()[-12:]
             raise SourceError(
                 f"the job ended with exit code {self._process.returncode}",
-                where=f"{self.log_file}:\n" + "\n".join(f"    {line}" for line in tail),
+                where=self.end_of_log(),
                 fix="correct what the log names, and start the demo again",
             )
 

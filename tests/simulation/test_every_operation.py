@@ -1,8 +1,9 @@
-"""A process, or its machine, dies after each single file operation of a history in turn.
+"""A process, or its machine, dies after single file operations of a history in turn.
 
-Not sampled: the history's operations are counted, and then each one is struck in a run of its own;
-in the histories of upkeep, each operation of its processes. The next process finds the table whole
-and finishes what is pending. What two strikes would leave alike is struck once.
+The history's operations are counted, and then every third one is struck in a run of its own, or
+each with ``--thorough``; in the histories of upkeep, operations of its processes. The next process
+finds the table whole and finishes what is pending. What two strikes would leave alike is struck
+once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.simulation.faults import GROUPS, FaultKind, Group
 from tests.simulation.kinds import KINDS
 from tests.simulation.scenario import Action, Round, Scenario, Verb
 from tests.simulation.simulation import Outcome, run
+from tests.support.suite.strides import Strides
 
 KEY = {
     "bucket": "1",
@@ -142,13 +144,18 @@ def changes_files(operation: str) -> bool:
     return GROUPS[operation] is not Group.READ
 
 
-def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | None = None) -> int:
-    """Strike each operation, of these processes, with the faults in turn; how many it were."""
+def strike(
+    name: str,
+    strides: Strides,
+    faults: Sequence[FaultKind],
+    actors: Collection[str] | None = None,
+) -> int:
+    """Strike the chosen operations of these processes with the faults in turn; how many it were."""
     tried = history(name)
     untouched = run(tried)
     assert untouched.failure is None
     turns = itertools.cycle(faults)
-    count = 0
+    candidates, count = -1, 0
     for index in range(operations_shared(name, untouched), untouched.end_of_rounds):
         operation, actor = untouched.operations[index], untouched.actors[index]
         if actors is not None and actor not in actors:
@@ -164,7 +171,8 @@ def strike(name: str, faults: Sequence[FaultKind], actors: Collection[str] | Non
             fault = FaultKind.DIES_AFTER
             is_others_turn_over = index == 0 or untouched.actors[index - 1] != actor
             is_struck = fault in faults and actors is None and is_others_turn_over
-        if is_struck:
+        candidates += is_struck
+        if is_struck and (fault is FaultKind.OUTAGE or strides.has(candidates)):
             outcome = run(tried, strikes=(index, fault))
             assert outcome.failure is None, (index, operation, fault, outcome.failure)
             assert outcome.struck == 1
@@ -189,7 +197,7 @@ def operations_shared(name: str, untouched: Outcome) -> int:
 @pytest.mark.parametrize("name", list(HISTORIES))
 def test_the_history_does_all_that_can_fail(name: str) -> None:
     outcome = run(history(name))
-    assert outcome.failure is None
+    assert outcome.failure is None, outcome.failure
     assert outcome.snapshots >= 4
     for operation in ("open_output", "sync", "write_bytes", "create_if_absent", "overwrite"):
         assert operation in outcome.operations
@@ -199,41 +207,44 @@ def test_the_history_does_all_that_can_fail(name: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", [name for name in HISTORIES if name not in IN_TURN])
-def test_whatever_operation_is_struck_the_table_is_whole(name: str, fault: FaultKind) -> None:
-    assert strike(name, [fault]) > 0
+def test_whatever_operation_is_struck_the_table_is_whole(
+    name: str, fault: FaultKind, strides: Strides
+) -> None:
+    assert strike(name, strides, [fault]) > 0
 
 
 @pytest.mark.parametrize(("first", "name"), list(enumerate(IN_TURN)))
 def test_whatever_operation_of_like_steps_is_struck_the_table_is_whole(
-    first: int, name: str
+    first: int, name: str, strides: Strides
 ) -> None:
-    assert strike(name, FAULTS[first:] + FAULTS[:first]) > 20
+    assert strike(name, strides, FAULTS[first:] + FAULTS[:first]) > 20 // strides.length
 
 
 @pytest.mark.parametrize(("first", "name"), list(enumerate(UPKEEP)))
 def test_whatever_operation_of_upkeep_is_struck_the_table_is_whole(
-    first: int, name: str, seed: int
+    first: int, name: str, seed: int, strides: Strides
 ) -> None:
     """The verbs share the steps that delete and create; the seed chooses the first fault."""
     first = (first + seed) % 3
-    assert strike(name, FAULTS[first:3] + FAULTS[:first], UPKEEP[name][-1]) > 0
+    assert strike(name, strides, FAULTS[first:3] + FAULTS[:first], UPKEEP[name][-1]) > 0
 
 
 @pytest.mark.parametrize(("first", "name"), list(enumerate(LIFTED)))
 def test_whatever_operation_of_a_lifting_epoch_is_struck_the_table_is_whole(
-    first: int, name: str
+    first: int, name: str, strides: Strides
 ) -> None:
     """They share the steps of "key", which meets each fault at each; here one has its turn."""
     faults = FAULTS[first % 3 : 3] + FAULTS[: first % 3]
-    assert strike(name, faults, WORKERS) > 30
+    assert strike(name, strides, faults, WORKERS) > 30 // strides.length
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", list(MOVED))
 def test_whatever_operation_of_a_move_is_struck_no_row_is_lost_or_double(
-    name: str, fault: FaultKind
+    name: str, fault: FaultKind, strides: Strides
 ) -> None:
-    assert strike(name, [fault], MOVED[name][-1]) > (0 if fault is FaultKind.OUTAGE else 10)
+    least = 0 if fault is FaultKind.OUTAGE else 10 // strides.length
+    assert strike(name, strides, [fault], MOVED[name][-1]) > least
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stream_app.app.config import values
 from stream_app.app.config.config_keys import config_key_family
 from stream_app.app.config.values import Setting, WrongValueError
-from stream_app.cdc.steps.expectations import Expectation, ExpectationAction
+from stream_app.cdc.pipeline_steps.expectations import Expectation, ExpectationAction
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import RowType

@@ -13,7 +13,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.table.compact.report import CompactionReport, reports_of_property
+from stream_app.table.compact.compaction_report import CompactionReport, reports_of_property
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stream_app.app.text.listing import size_text
 from stream_app.model.files.manifest_entry import ManifestEntry
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_report import CompactionReport
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from stream_app.cdc.column_drift import (
     DriftReaction,
 )
 from stream_app.cdc.computed.made_columns import MadeColumns
-from stream_app.cdc.computed.made_columns_step import source_setup
 from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline_steps.made_columns_step import source_setup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import format_named
 from stream_app.model.merge_engine import OlderRowRule, traits_of

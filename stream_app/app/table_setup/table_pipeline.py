@@ -21,15 +21,15 @@ from stream_app.app.table_setup.format_setup import (
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
-from stream_app.cdc.computed.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.computed.definition import DefinitionError
-from stream_app.cdc.computed.made_columns_step import made_columns_step
 from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
-from stream_app.cdc.steps.expectations import Expectation, ExpectationStep
-from stream_app.cdc.steps.insert_only import InsertOnly
-from stream_app.cdc.steps.own_table import OwnTable, SourceChoice
+from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
+from stream_app.cdc.pipeline_steps.expectations import Expectation, ExpectationStep
+from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.made_columns_step import made_columns_step
+from stream_app.cdc.pipeline_steps.own_table import OwnTable, SourceChoice
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -44,12 +44,12 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.row_steps.column_defaults import default_values
+from stream_app.table.row_steps.located_rows import lookup_hints, named_partitions
+from stream_app.table.row_steps.mergeable_values import mergeable_values
+from stream_app.table.row_steps.narrowed_columns import NarrowedColumns, column_times
+from stream_app.table.row_steps.refused_partitions import dated_partitions, nameable_partitions
 from stream_app.table.schema.alter import EvolutionRules
-from stream_app.table.steps.column_defaults import default_values
-from stream_app.table.steps.located_rows import lookup_hints, named_partitions
-from stream_app.table.steps.mergeable_values import mergeable_values
-from stream_app.table.steps.narrowed_columns import NarrowedColumns, column_times
-from stream_app.table.steps.refused_partitions import dated_partitions, nameable_partitions
 
 LEFT_OUT_BY_JOB: frozenset[StepPlace] = frozenset()
 FILTERS = frozenset({StepPlace.FILTER_OF_MESSAGES, StepPlace.FILTER_OF_ROWS})

@@ -2,7 +2,7 @@
 
 A large file that overlaps no other file is upgraded; all others are rewritten.
 
-`table.kinds.keyed_compaction` calls it on an executor.
+`table.compact.keyed.keyed_compaction` calls it on an executor.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """

@@ -76,7 +76,7 @@ class DecodeCounts:
         requests: requests of the writing tasks to the store; see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
         drift: unknown and missing columns; see `cdc.column_drift`.
-        violations: broken expectations; see `cdc.steps.expectations`.
+        violations: broken expectations; see `cdc.pipeline_steps.expectations`.
         description: facts in the messages about the source's table that our table lacks.
         tables: source tables by name; records without a name count under the empty name.
         records: topic and name of a source table → its records; for a job of one table.

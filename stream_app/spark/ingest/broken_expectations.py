@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.cdc.change_batch import Violation
-from stream_app.cdc.steps.expectations import ExpectationAction
+from stream_app.cdc.pipeline_steps.expectations import ExpectationAction
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.errors import ExpectationError, WrongSourceError
 from stream_app.spark.epoch.decode_counts import RecordSighting

@@ -35,7 +35,7 @@ from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
-from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.map_in_threads import map_in_threads
 
 _LOG = logging.getLogger(__name__)

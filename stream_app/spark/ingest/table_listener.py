@@ -13,8 +13,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
+from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport
 

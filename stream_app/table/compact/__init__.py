@@ -2,5 +2,6 @@
 
 Start with `bucket_coordinator`.
 
-`table.job.compaction_publisher` publishes them; it stands above, because it also needs commits.
+`table.stream_commit.compaction_publisher` publishes them; it stands above, because it also needs
+commits.
 """

@@ -15,7 +15,7 @@ from stream_app.errors import CompactionError
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.model.bucket_id import BucketId
-from stream_app.table.compact.failures import CompactionFailures
+from stream_app.table.compact.compaction_failures import CompactionFailures
 
 
 @dataclass(frozen=True, slots=True)

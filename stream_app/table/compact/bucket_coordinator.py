@@ -1,7 +1,8 @@
 """Coordinates the compactions of a table's buckets in a job: levels, triggers, results.
 
-`table.job.table_state` owns it, on the driver. Each bucket has a `CompactManager`. The coordinator
-restores it from the table when an epoch first writes to the bucket. Then commits keep it current.
+`table.stream_commit.table_state` owns it, on the driver. Each bucket has a `CompactManager`. The
+coordinator restores it from the table when an epoch first writes to the bucket. Then commits keep
+it current.
 
 Paimon keeps a manager in each writer task. Here the driver keeps all managers, because Spark's
 tasks end with the epoch.
@@ -24,16 +25,16 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
-from stream_app.table.compact.compactions import FullBounds
-from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
-from stream_app.table.compact.metrics import (
+from stream_app.table.compact.compaction_failures import CompactionFailures, DroppedCompactions
+from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
     CompactionUnderWay,
     OpenCompaction,
     present_metrics,
     under_way,
 )
-from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.compact.compaction_report import FinishedCompaction
+from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.rest_times import RestTimes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan

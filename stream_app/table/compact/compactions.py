@@ -14,9 +14,9 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
-from stream_app.table.compact.failures import DroppedCompactions
-from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
-from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.compact.compaction_failures import DroppedCompactions
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_report import FinishedCompaction
 
 
 class FailedCompactions(Protocol):

@@ -1,1 +1,1 @@
-"""Keeps, on the driver, a job's state of its tables. Start with `table_job`."""
+"""Gives a job the commits, compactions and upkeep of one table. Start with `table_job`."""

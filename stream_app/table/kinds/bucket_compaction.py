@@ -1,7 +1,7 @@
 """Compacts one bucket of a table of any kind, by a request.
 
-The rewrite of the table's kind does the work. This module measures its time, names the bucket in
-errors, and records in which files the compaction has looked up rows.
+It asks the registry for the rewrite of the table's kind, which does the work. This module measures
+its time, names the bucket in errors, and records in which files the compaction has looked up rows.
 """
 
 from __future__ import annotations

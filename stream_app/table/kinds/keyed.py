@@ -29,9 +29,9 @@ from stream_app.model.options.write_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.bucket_coordinator import BucketCoordinator, files_by_bucket
+from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
+from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.keyed_compaction import rewrite_keyed
-from stream_app.table.kinds.keyed_manager import keyed_manager
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets

@@ -1,6 +1,8 @@
 """Maps a table to its kind.
 
-A new kind needs a `TableKind` in a module here, a line below, and traits in `model.kind_traits`.
+A new kind needs a `TableKind` in a module here, a line below, and traits in `model.kind_traits`. If
+its rows find their buckets in a new way, it needs a state in `table.stream_commit.bucket_state`
+too.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """

@@ -1,6 +1,6 @@
 """Computes constraints on a table's new rows: sequence numbers, bucket counts, columns.
 
-`table.job.table_state` owns it, and passes it every manifest entry that it reads.
+`table.stream_commit.table_state` owns it, and passes it every manifest entry that it reads.
 """
 
 from __future__ import annotations

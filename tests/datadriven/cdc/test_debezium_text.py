@@ -23,7 +23,7 @@ import pytest
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.errors import StreamAppError
 from tests.support.messages.debezium_messages import Value, a_format, messages, reasons_of, rows_of
 from tests.support.suite.datadriven import Case, files, run_file

@@ -19,7 +19,7 @@ from stream_app.app.table_setup.table_pipeline import (
     job_pipeline,
 )
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.steps.own_table import EVERY_SOURCE
+from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.suite.datadriven import Case, run_file

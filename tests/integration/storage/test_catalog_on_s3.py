@@ -30,7 +30,10 @@ ICEBERG = {
 
 @pytest.mark.parametrize(
     ("storage", "metadata"),
-    [("table-location", "db.db/t/metadata"), ("hadoop-catalog", "iceberg/db/t/metadata")],
+    [
+        ("table-location", "db.db/t/metadata"),
+        pytest.param("hadoop-catalog", "iceberg/db/t/metadata", marks=pytest.mark.variant),
+    ],
 )
 def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     harness: JobHarness, s3: S3Server, java_on_s3: PaimonJava, storage: str, metadata: str

@@ -166,6 +166,16 @@ LAYOUTS = {
         unwritten="data-evolution.enabled = true",
     ),
 }  # fmt: skip
+VARIANTS = {
+    "path-directory, deep", "path-directory, no key", "external paths, no key",
+    "external paths, vectors", "external paths, not used", "manifests as Parquet",
+    "manifests by null", "manifests by deflate", "manifests by bzip2", "statistics counts",
+    "statistics full", "statistics of some", "statistics by column", "rows by none",
+    "rows by gzip", "rows by lz4", "rows by zstd 9", "index in manifests", "rows as ORC, no key",
+    "rows as ORC, vectors", "rows as Avro, no key", "formats by level, Avro", "changelog by gzip",
+    "row tracking",
+}  # fmt: skip
+"""Another value of an option, or kind of table, whose likes are here."""
 
 
 def rows(epoch: int, keys: Sequence[int]) -> list[Change]:
@@ -235,7 +245,10 @@ def named_files(paimon_java: PaimonJava, path: Path) -> set[str]:
     return {file["file_name"] for file in files}
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.variant] * (name in VARIANTS)) for name in LAYOUTS],
+)
 def test_a_table_of_paimons_is_treated_rightly(
     paimon_java: PaimonJava, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,7 +282,9 @@ def test_a_table_of_paimons_is_treated_rightly(
 
 @pytest.mark.parametrize("is_ours", [True, False])
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction", "none"])
-@pytest.mark.parametrize(("tag", "older"), [(1, None), (4, None), (4, 3)])
+@pytest.mark.parametrize(
+    ("tag", "older"), [pytest.param(1, None, marks=pytest.mark.variant), (4, None), (4, 3)]
+)
 def test_a_table_that_went_back_to_a_tag_of_an_expired_snapshot_is_sound(
     paimon_java: PaimonJava, tmp_path: Path, producer: str, tag: int, older: int | None,
     is_ours: bool,

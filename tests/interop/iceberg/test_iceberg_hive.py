@@ -56,7 +56,7 @@ from tests.testbed.servers.hive_metastore import HiveMetastore
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 
-@pytest.fixture(scope="module", params=["3.1.3", "4.0.1"])
+@pytest.fixture(scope="module", params=[pytest.param("3.1.3", marks=pytest.mark.variant), "4.0.1"])
 def metastore(request: pytest.FixtureRequest) -> Iterator[HiveMetastore]:
     with closing(HiveMetastore(request.param)) as server:
         yield server

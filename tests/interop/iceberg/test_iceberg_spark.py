@@ -197,7 +197,7 @@ def judged(
     ("kind", "judged"),
     [
         *((kind, "table-location") for kind in KINDS),
-        ("highest level of version 2", "hadoop-catalog"),
+        pytest.param("highest level of version 2", "hadoop-catalog", marks=pytest.mark.variant),
         ("vectors of version 3", "rest-catalog"),
     ],
     indirect=True,

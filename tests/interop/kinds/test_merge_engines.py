@@ -195,6 +195,14 @@ CASES = {
     ),
 }  # fmt: skip
 
+VARIANTS = {
+    "partial update, deletes ignored", "groups, deletes ignored", "groups and deletes",
+    "two groups remove", "groups with functions", "product that undoes", "min", "first value",
+    "last value", "aggregation, deletes remove", "first row, deletes ignored",
+}  # fmt: skip
+"""Options and functions in combinations whose parts other cases have."""
+NAMES = [pytest.param(name, marks=[pytest.mark.variant] * (name in VARIANTS)) for name in CASES]
+
 
 @dataclass
 class Rows:
@@ -251,7 +259,7 @@ def _two_tables(folder: Path, case: EngineCase, **options: str) -> tuple[FileSto
     return table, Path(twin.location)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_rows_are_those_of_a_table_that_paimon_alone_writes(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
@@ -281,7 +289,7 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
         assert by_content(paimon_java.read(table.location)) == wanted
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_paimon_reads_what_our_compactions_leave(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:

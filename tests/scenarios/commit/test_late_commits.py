@@ -24,6 +24,7 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from tests.support.files.file_operation_turns import Actor
 from tests.support.jobs.table_writer import TableWriter, read_rows
+from tests.support.suite.strides import Strides
 from tests.support.tables.memory_table import copy_of, memory_table
 from tests.support.tables.small_table import Change, small_table
 from tests.support.tables.sound_table import findings_of
@@ -92,11 +93,13 @@ def stops_of(table: FileStoreTable, work: Any) -> range:
     ("keep", "is_append", "epochs"),
     [(1, False, 3), (2, False, 3), (3, True, 3), (1, False, 0), (2, True, 0)],
 )
-def test_others_commit_and_expire(keep: int, is_append: bool, epochs: int) -> None:
+def test_others_commit_and_expire(
+    keep: int, is_append: bool, epochs: int, strides: Strides
+) -> None:
     story = a_table(is_append=is_append, epochs=epochs)
     work = write_epoch(epochs, row(50, "late"))
     stopped = 0
-    for stop in stops_of(story, work):
+    for stop in filter(strides.has, stops_of(story, work)):
         table = copy_of(story)
         actor = Actor(table, work)
         actor.run_to(stop)

@@ -17,7 +17,7 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.report import CompactionReport, reports_of_property
+from stream_app.table.compact.compaction_report import CompactionReport, reports_of_property
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (

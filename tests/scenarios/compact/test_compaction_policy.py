@@ -12,8 +12,8 @@ from stream_app.app.inspect.overview import overview, overview_lines
 from stream_app.app.inspect.snapshot_files import live_files
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.auto_policy import PolicyBounds
+from stream_app.table.compact.compaction_report import reports_of_property
 from stream_app.table.compact.core_budget import CoreBudget
-from stream_app.table.compact.report import reports_of_property
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from tests.support.jobs.table_writer import CompactInCaller, read_rows

@@ -20,7 +20,7 @@ from stream_app.spark.ingest.epoch_rounds import EpochRounds
 from stream_app.spark.ingest.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.stream_commit.single_append import SingleAppend
 from stream_app.table.versions.bucket_counts import basis_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
@@ -29,6 +29,7 @@ from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows
 from tests.support.jobs.two_table_job import TRUNCATE, Row, TwoTables
+from tests.support.suite.strides import Strides
 from tests.support.tables.small_table import write_changes
 from tests.support.tables.snapshot_chain import check_chain, files_on_disk
 from tests.support.tables.sound_table import sound_report
@@ -235,10 +236,10 @@ def test_a_truncate_begins_the_index_anew(tmp_path: Path, holds_tables: bool) ->
 
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
-    tmp_path: Path, mode: Mode
+    tmp_path: Path, mode: Mode, strides: Strides
 ) -> None:
-    """Each file operation of an epoch ends the job in turn."""
-    for operation in range(1000):
+    """A file operation of an epoch ends the job."""
+    for operation in strides.operations():
         tables = TwoTables(
             tmp_path / str(operation), orders={**SMALL, "changelog_producer": "none"}
         )

@@ -13,6 +13,7 @@ from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.jobs.two_table_job import TwoTables, reports
+from tests.support.suite.strides import Strides
 from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -53,13 +54,13 @@ def assert_right(tables: TwoTables) -> None:
 @pytest.mark.parametrize("holds_tables", [False, True])
 @pytest.mark.parametrize("mode", ["before", "after"])
 def test_wherever_the_job_ends_the_next_one_finishes(
-    tmp_path: Path, mode: Mode, holds_tables: bool
+    tmp_path: Path, mode: Mode, holds_tables: bool, strides: Strides
 ) -> None:
-    """Every second file operation ends the job, and the next job gets no further messages. A job
+    """A file operation ends the job, and the next job gets no further messages. A job
     that dies after an operation leaves the same files as one that dies before the next.
     """
     resumed = 0
-    for operation in range(0, 1000, 2):
+    for operation in strides.operations(2):
         tables, runner = two_tables(tmp_path / str(operation))
         fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)

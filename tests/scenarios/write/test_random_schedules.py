@@ -32,14 +32,15 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.table.compact.failures import FAILURES_MAX
+from stream_app.table.compact.compaction_failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
+from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.files.overtaken_file_io import OvertakenFileIO
 from tests.support.jobs.table_writer import WorkingClock, read_rows
+from tests.support.suite.strides import Strides
 from tests.support.tables.small_table import CompactHere, small_table, write_changes
 from tests.support.tables.snapshot_chain import (
     check_chain,
@@ -48,7 +49,7 @@ from tests.support.tables.snapshot_chain import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-EXAMPLES, STEPS = 30, 30
+EXAMPLES, STEPS = 45, 30
 KEYS = st.integers(0, 11)
 CHANGES = st.lists(st.tuples(st.sampled_from(["+I", "+I", "-D"]), KEYS), max_size=8)
 HOWS = st.sampled_from(["at once", "half way", "after all"])
@@ -303,11 +304,11 @@ class Job(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_happens_to_compactions() -> None:
+def test_whatever_happens_to_compactions(strides: Strides) -> None:
     run_state_machine_as_test(
         Job,
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=EXAMPLES // strides.length,
             # Making a failure shorter would take minutes, and its steps are few.
             phases=[Phase.explicit, Phase.reuse, Phase.generate],
             stateful_step_count=STEPS,

@@ -31,6 +31,7 @@ from tests.support.jobs.table_writer import (
     read_rows,
 )
 from tests.support.jobs.two_table_job import TwoTables
+from tests.support.suite.strides import Strides
 from tests.support.tables.small_table import Change, small_table, write_changes
 from tests.support.tables.snapshot_chain import files_on_disk, files_that_snapshots_name
 from tests.support.tables.sound_table import findings_of
@@ -268,9 +269,11 @@ class Rival(Fault):
 
 
 @pytest.mark.parametrize("overlaps", [False, True])
-def test_a_running_job_follows_wherever_it_is(tmp_path: Path, overlaps: bool) -> None:
-    """A rescale precedes each file operation of the job in turn."""
-    for operation in range(0, 1000, 2):
+def test_a_running_job_follows_wherever_it_is(
+    tmp_path: Path, overlaps: bool, strides: Strides
+) -> None:
+    """A rescale precedes a file operation of the job."""
+    for operation in strides.operations(2):
         tables = TwoTables(tmp_path / str(operation), orders={"bucket": 2})
         table = tables.tables[0]
         for epoch in range(4):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 
 
 class Busy:

@@ -20,8 +20,8 @@ from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
 from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
+from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 from tests.support.tables.numbered_snapshots import a_snapshot
 from tests.tidy.project_files import text_of

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile, state_of

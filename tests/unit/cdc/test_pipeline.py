@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftKind, Sighting
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.source_table import SourceColumn, SourceTable

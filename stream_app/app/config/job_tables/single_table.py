@@ -10,7 +10,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_problems import excluding_options
 from stream_app.app.config.table_config import TableConfig, table_problems
-from stream_app.cdc.steps.expectations import Expectation
+from stream_app.cdc.pipeline_steps.expectations import Expectation
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.origin import Origin
 

@@ -22,7 +22,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING, DriftKind, DriftReaction
 from stream_app.cdc.json_records.json_options import TRUNCATE
-from stream_app.cdc.steps.expectations import Expectation
+from stream_app.cdc.pipeline_steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import RowType

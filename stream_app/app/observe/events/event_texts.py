@@ -10,8 +10,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
+from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
 
 _WAIT_WORTH_TELLING_S = 0.1

@@ -24,7 +24,7 @@ from stream_app.filestore.lookup.lookup_copies import (
     local_copies_folder,
 )
 from stream_app.table.commit.commit_callbacks import CallbackProblem
-from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"

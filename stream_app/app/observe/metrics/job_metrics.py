@@ -50,7 +50,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_report import CompactionReport
 
 TABLE_LABELS_MAX = 200
 """The maximum number of tables with a label of their own; each adds dozens of time series."""

@@ -32,7 +32,7 @@ from stream_app.app.ops.backfill.table_changes import (
 from stream_app.app.ops.check.omissions import Omissions
 from stream_app.app.ops.check.source_replay import own_messages, replay_source, table_end
 from stream_app.app.source.topic_messages import topic_messages
-from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UsageError
 from stream_app.local_disk import scratch_folder
 from stream_app.message_format_registry import format_named
@@ -42,7 +42,7 @@ from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.stream_commit.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "backfill-"

@@ -19,7 +19,7 @@ from stream_app.app.source.topic_messages import Ends
 from stream_app.app.table_setup.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.steps.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
@@ -27,7 +27,7 @@ from stream_app.spark.epoch.partial_changes import bad_records_of_refused, with_
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.steps.narrowed_columns import column_times
+from stream_app.table.row_steps.narrowed_columns import column_times
 
 CHUNK_ROWS = 200_000
 """The number of changes in memory that are written together to the buckets' sorted runs."""

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from stream_app.app.inspect.bucket_trees import LevelRow, NextCompactions
 from stream_app.app.text.listing import size_text
-from stream_app.table.compact.metrics import CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionUnderWay
 
 BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6

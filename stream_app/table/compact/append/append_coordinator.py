@@ -1,8 +1,9 @@
 """Coordinates the compactions of a table without keys and buckets, which join small files.
 
-`table.job.table_state` owns it, on the driver. Several tasks may run in one partition, each on its
-own files, and writes never wait for them. `append_rounds` plans tasks beside the job; the rest
-belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again, and when.
+`table.stream_commit.table_state` owns it, on the driver. Several tasks may run in one partition,
+each on its own files, and writes never wait for them. `append_rounds` plans tasks beside the job;
+the rest belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again,
+and when.
 
 Source: Paimon `append/AppendCompactCoordinator.java`,
 `flink/source/AppendBypassCoordinateOperator.java`.
@@ -30,16 +31,16 @@ from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.compact.append.planner_runs import PlannerRuns
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
-from stream_app.table.compact.compactions import FullBounds
-from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
-from stream_app.table.compact.metrics import (
+from stream_app.table.compact.compaction_failures import CompactionFailures, DroppedCompactions
+from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
     CompactionUnderWay,
     OpenCompaction,
     present_metrics,
     under_way,
 )
-from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.compact.compaction_report import FinishedCompaction
+from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)

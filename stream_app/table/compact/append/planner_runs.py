@@ -15,7 +15,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append.append_planner import AppendCompactPlanner, AppendPlan
-from stream_app.table.compact.failures import FAILURES_MAX
+from stream_app.table.compact.compaction_failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)

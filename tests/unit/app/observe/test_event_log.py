@@ -22,8 +22,8 @@ from stream_app.spark.epoch.decode_counts import (
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
+from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
 from tests.support.tables.small_table import SteppingClock, small_table
 

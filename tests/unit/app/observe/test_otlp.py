@@ -15,7 +15,7 @@ from stream_app.errors import StorageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_report import CompactionReport
 from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
 from tests.support.tables.small_table import StandingClock
 

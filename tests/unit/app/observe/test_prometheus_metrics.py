@@ -37,8 +37,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.compact.report import CompactionReport
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
+from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable, table_label
 from tests.support.jobs.ingest_process import a_free_port
 from tests.support.tables.small_table import StandingClock, small_table

@@ -16,7 +16,7 @@ from stream_app.app.ops.replay.record_replay import Replay, ReplayOutcome
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.cdc.steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
@@ -33,9 +33,9 @@ from stream_app.quarantine.quarantine_folder import (
 )
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import create_or_open
+from stream_app.table.stream_commit.single_append import SingleAppend
+from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.messages.debezium_messages import a_format, event, messages
 

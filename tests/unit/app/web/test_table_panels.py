@@ -21,7 +21,7 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.quarantine.quarantine_folder import open_quarantine
-from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

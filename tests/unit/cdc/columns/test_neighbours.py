@@ -22,6 +22,7 @@ from tests.support.messages.generated_values import (
 )
 from tests.support.messages.reference_decoder import BAD, meanings
 from tests.support.messages.reference_json import NoJsonError, parse
+from tests.support.suite.strides import Strides
 
 GOOD_NEIGHBOURS, AMONG_GOOD = 500, 1
 """Far more than the decoder samples (16), reads one by one (32) or halves (64)."""
@@ -159,9 +160,9 @@ def violations(source: Source, most: int, seed: int) -> Iterator[str]:
                 yield f"{shown}; expected: {repr(allowed)[:200]}"
 
 
-def check(sources: list[Source], seed: int) -> None:
+def check(sources: list[Source], seed: int, strides: Strides) -> None:
     # Each source has values of its own choice, so that many sources see all of them together.
-    most = max(TEXTS_MIN, TEXTS_TOGETHER // len(sources))
+    most = max(TEXTS_MIN, TEXTS_TOGETHER // len(sources)) // strides.length
     broken = [line for source in sources for line in violations(source, most, seed)]
     assert not broken, f"{len(broken)} in all\n" + "\n".join(broken)
 
@@ -179,11 +180,15 @@ BY_OPTIONS, BY_SCHEMA = grouped(sources_of_options()), grouped(sources_with_sche
 
 @pytest.mark.slow
 @pytest.mark.parametrize("root", BY_OPTIONS)
-def test_a_value_means_the_same_beside_any_neighbour(root: str, seed: int) -> None:
-    check(BY_OPTIONS[root], seed)
+def test_a_value_means_the_same_beside_any_neighbour(
+    root: str, seed: int, strides: Strides
+) -> None:
+    check(BY_OPTIONS[root], seed, strides)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("root", BY_SCHEMA)
-def test_a_value_means_what_the_schema_says_beside_any_neighbour(root: str, seed: int) -> None:
-    check(BY_SCHEMA[root], seed)
+def test_a_value_means_what_the_schema_says_beside_any_neighbour(
+    root: str, seed: int, strides: Strides
+) -> None:
+    check(BY_SCHEMA[root], seed, strides)

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.cdc.computed.change_filter import KnownColumns, filter_changes
 from stream_app.cdc.computed.column_functions import (
     FUNCTIONS,
     STRING,
@@ -25,6 +24,7 @@ from stream_app.cdc.computed.column_functions import (
 )
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.debezium.debezium_origins import change_times
+from stream_app.cdc.pipeline_steps.change_filter import KnownColumns, filter_changes
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import VARIANT, DataType, parse_data_type

@@ -39,8 +39,8 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.lookup.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.versions.deletion_vectors import index_changes
-from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
 
 
 def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:

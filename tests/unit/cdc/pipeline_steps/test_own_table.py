@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.steps.own_table import OwnTable, SourceChoice
+from stream_app.cdc.pipeline_steps.own_table import OwnTable, SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import message_format, origins_in

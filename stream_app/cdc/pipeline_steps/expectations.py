@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
 from stream_app.cdc.column_drift import Sighting
-from stream_app.cdc.computed.change_filter import passing_rows
+from stream_app.cdc.pipeline_steps.change_filter import passing_rows
 from stream_app.model.row_kind import RowKind
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import Compactions
-from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally
-from stream_app.table.compact.report import (
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionTally
+from stream_app.table.compact.compaction_report import (
     CompactionReport,
     FinishedCompaction,
     compaction_report,
     reports_as_property,
 )
+from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.write_constraints import LiveFileCounts
 

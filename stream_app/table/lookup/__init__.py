@@ -1,0 +1,1 @@
+"""Reads rows of a bucket by their keys."""

@@ -1,1 +1,0 @@
-"""Judges decoded records before the shuffle, in steps of a table's pipeline."""
