@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from stream_app.lean_imports import lean_imports
+from stream_app.process.lean_imports import lean_imports
 
 _INTERRUPTED = 130
 

@@ -1,33 +1,25 @@
 """Registers the CDC formats by their names; no other module knows them all.
 
 A new format is a module of `cdc` that declares a `FormatDeclaration`, and its name in a tuple below
-of which `FORMATS` is made. The function `message_format` adds the steps that any format may need.
+of which `FORMATS` is made. `app.table_setup.format_pipeline` adds the steps that a format needs.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
 from stream_app.cdc.canal.canal_json import CANAL_JSON
-from stream_app.cdc.change_batch import change_schema
-from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
 from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
-from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription, LowerCaseFormat
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat, SourceFacts
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
-from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
-from stream_app.cdc.pipeline_steps.column_aliases import ColumnAliases, with_names_of_source
-from stream_app.cdc.pipeline_steps.described_columns import DescribedColumns
 from stream_app.cdc.plain.cloud_events import CLOUD_EVENTS
 from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
@@ -83,47 +75,7 @@ def source_facts(name: str, options: Mapping[str, str]) -> SourceFacts:
     return format_named(name).facts(options)
 
 
-def message_format(name: str, setup: FormatSetup) -> Pipeline:
-    """Return the pipeline of a format, with the steps that its options demand.
-
-    Raises:
-        UsageError: unknown format or option, or a value that the option does not have.
-    """
-    declared = format_named(name)
-    options = dict(setup.options)
-    own_aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    renamed = {column: to for column, to in setup.renamed.items() if column not in own_aliases}
-    aliases = {**renamed, **own_aliases}
-    setup = replace(setup, options=options)
-    source_setup = with_names_of_source(setup, aliases) if aliases else setup
-    steps: dict[StepPlace, Step] = {}
-    if aliases:
-        schema = change_schema(setup.arrow_schema)
-        steps[StepPlace.COLUMN_ALIASES] = ColumnAliases(
-            aliases=aliases, schema=schema, exclusive=frozenset(renamed)
-        )
-    if not setup.traits.lowers_names and setup.mapping is None:
-        return Pipeline(declared.make(source_setup), steps)
-    describe: Describe = declared.facts(options).describe
-    decoder: MessageFormat
-    if setup.traits.lowers_names:
-        decoder = LowerCaseFormat(
-            make=functools.partial(_make, name),
-            describe=describe,
-            origins=functools.partial(origins_in, name, options),
-            setup=source_setup,
-        )
-        describe = LowerCaseDescription(describe)
-    else:
-        decoder = declared.make(source_setup)
-    if setup.mapping is not None:
-        steps[StepPlace.DESCRIBED_COLUMNS] = DescribedColumns(
-            describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases
-        )
-    return Pipeline(decoder, steps)
-
-
-def _make(name: str, setup: FormatSetup) -> MessageFormat:
+def make_format(name: str, setup: FormatSetup) -> MessageFormat:
     """Make a format by its name, so that a partial of this function can be pickled."""
     return format_named(name).make(setup)
 

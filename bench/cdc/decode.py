@@ -28,6 +28,7 @@ import pyarrow.json as pj
 from bench.cdc.dialect_messages import PARSED, dialect_values
 from bench.goal import Goal
 from bench.processor_profile import print_profile
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.json_records.decoder_choice import (
     ARRAYS,
@@ -38,7 +39,6 @@ from stream_app.cdc.json_records.decoder_choice import (
 )
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 
 COLUMNS = (

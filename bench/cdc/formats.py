@@ -26,10 +26,10 @@ import pyarrow.json as pj
 from bench.cdc.decode import messages_of
 from bench.goal import Goal
 from bench.processor_profile import print_profile
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.schema_registry_port import Registered
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.brokers.schema_registry import answer_of, encoded, schema_registry
 from tests.support.messages.registered_messages import protobuf_bytes

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bench.goal import Goal
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.messages.growing_messages import GROWING, Growing
 

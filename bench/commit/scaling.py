@@ -31,11 +31,11 @@ from bench.commit.commits import COLUMNS, made_file
 from bench.compact.compaction_simulation import FRESHNESS, simulated_bucket
 from bench.compact.loads import MB, Load
 from bench.goal import Goal
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.message_format_registry import message_format
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.compact_unit import CompactUnit

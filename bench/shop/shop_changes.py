@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from bench.shop.shop_orders import COLUMNS, Shop
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 

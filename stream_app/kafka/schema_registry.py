@@ -33,13 +33,13 @@ from stream_app.cdc.schema_registry_port import (
 )
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.http_request import LongAnswerError, answer_to
 from stream_app.kafka.registry_apis import (
     Get,
     RegistryRefusalError,
     number_of_guid,
     registered_at,
 )
+from stream_app.network.http_request import LongAnswerError, answer_to
 
 _TIMEOUT_S = 10
 _ANSWER_MAX = 16 << 20

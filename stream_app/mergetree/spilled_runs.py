@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.process.local_disk import scratch_folder
 
 RUNS_MAX = 8
 PIECE_ROWS_MAX = 65_536

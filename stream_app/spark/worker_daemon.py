@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.cdc.json_records.decoder_choice import compile_ahead
-from stream_app.lean_imports import lean_imports
+from stream_app.process.lean_imports import lean_imports
 
 PRELOADED = (
     "confluent_kafka",

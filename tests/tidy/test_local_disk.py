@@ -13,4 +13,4 @@ _NEW = re.compile(
 
 def test_no_other_module_asks_the_system_for_temporary_files() -> None:
     asking = [name for name in modules("stream_app") if _NEW.search(text_of(name))]
-    assert asking == ["stream_app/local_disk.py"]
+    assert asking == ["stream_app/process/local_disk.py"]

@@ -21,10 +21,10 @@ from urllib.parse import parse_qsl, urlsplit
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import STORE_LOCATIONS, is_local
 from stream_app.fileio.local_file_io import local_path
-from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.model.bracketed_text import split_outside_brackets
 from stream_app.model.options.option import parse_boolean, parse_retention_ms
 from stream_app.model.schema.data_type import RowType, parse_columns
+from stream_app.network.jdbc import SERVERS, parse_jdbc_url
 
 SET_BY_SPARK = {
     "bootstrap.servers": "use source.bootstrap-servers",

@@ -29,13 +29,13 @@ from stream_app.app.observe.watched_compaction import WatchedCompaction, watched
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.table_setup.single_table_setup import warn_of_ignored_options
 from stream_app.errors import CompactionError
-from stream_app.log_facts import logging_about
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import (
     COMPACTION_MAX_PARALLELISM,
     CONTINUOUS_DISCOVERY_INTERVAL,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.process.log_facts import logging_about
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.session import start_session
 from stream_app.spark.driver.stop_signals import stop_on_signals

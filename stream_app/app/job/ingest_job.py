@@ -1,8 +1,8 @@
 """Runs the ingest job in Spark's driver: checks, then the session, then the stream.
 
 ``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
-line. `_IngestJob.run` has the steps after the checks (`checks`). Each step gets only the values
-that it needs, which `submit.job_parts` takes from the configuration.
+line. `_IngestJob.run` has the steps after the checks (`start_checks`). Each step gets only the
+values that it needs, which `submit.job_parts` takes from the configuration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from stream_app.app.config.job_tables.single_table_or_database import SingleTabl
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
-from stream_app.app.job.checks import CheckedJob, JobChecks
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
@@ -33,7 +32,8 @@ from stream_app.app.job.source_reader import (
     pace_of,
     source_reader_of,
 )
-from stream_app.app.job.table_checks import CheckedTable
+from stream_app.app.job.start_checks import CheckedJob, JobChecks
+from stream_app.app.job.start_table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.load.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_app.app.job.checks import CheckedJob
 from stream_app.app.job.feeds import JobFeeds
-from stream_app.app.job.table_checks import CheckedTable, SampledDatabase
+from stream_app.app.job.start_checks import CheckedJob
+from stream_app.app.job.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.app.table_setup.source_statements import SourceStatements, statements_of

@@ -37,10 +37,10 @@ from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.checkpoint.load_plan import KeyValues, LoadPart
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
+from stream_app.network.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 from stream_app.planning.sync.assignment import TableLimit
 from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, decide_target
 from stream_app.table.file_store_table import FileStoreTable

@@ -30,8 +30,8 @@ from stream_app.app.source.sql_texts import (
     for_kinds,
     kind_name,
 )
-from stream_app.jdbc import POSTGRESQL, Driver
 from stream_app.model.schema.data_type import DataType, TypeRoot
+from stream_app.network.jdbc import POSTGRESQL, Driver
 from stream_app.spark.load.database_rows import RowQuery
 
 LOAD_FORMAT = "debezium-json"

@@ -28,8 +28,8 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
-from stream_app.local_disk import local_disk
 from stream_app.message_format_registry import format_named
+from stream_app.process.local_disk import local_disk
 from stream_app.quarantine.quarantine_folder import open_quarantine
 from stream_app.spark.task_errors import readable_error
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from stream_app.errors import SourceError
-from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
+from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 
 _POSTGRES_POSITIONS = (
     ("LSN", "select pg_current_wal_lsn()::text"),

@@ -17,10 +17,10 @@ from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_remarks
 from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import UsageError
-from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.source.mapping_options import MappingMode, MappingOptions
 from stream_app.model.source.source_table import SourceColumn, SourceTable
+from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 
 _TABLES_SHOWN = 10
 _POSTGRES_COLUMNS = """

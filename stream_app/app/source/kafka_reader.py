@@ -1,7 +1,7 @@
 """Decides whether the native reader or Spark's source reads the topics.
 
-`checks` calls it before there is a session, and the verb `ingest` before it adds jars of Spark's
-source. Everything else that reads messages (the first messages, `init`, `doctor`, `check`,
+`start_checks` calls it before there is a session, and the verb `ingest` before it adds jars of
+Spark's source. Everything else that reads messages (the first messages, `init`, `doctor`, `check`,
 `backfill`, replays) runs without Spark and uses the native reader.
 """
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.errors import WrongSourceError
-from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.source.origin import Origin
+from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 _SLOTS = """
     select slot_name, plugin from pg_replication_slots

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.cdc.source_types.type_text import parse_type_text
-from stream_app.jdbc import POSTGRESQL, Driver
 from stream_app.model.checksum.sum_conditions import MICROSECONDS
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
@@ -20,6 +19,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     TypeRoot,
 )
+from stream_app.network.jdbc import POSTGRESQL, Driver
 
 _PIECES_MAX = 50
 """PostgreSQL accepts at most 100 arguments in a call."""

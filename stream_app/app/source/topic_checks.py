@@ -1,7 +1,7 @@
 """Checks the topics before the job reads them, to report errors at once instead of waiting.
 
-`checks` calls it at start, and `job_site` for the lag. A recreated topic has other records at the
-offsets of an old checkpoint. The topic's unique id in Kafka reveals it.
+`start_checks` calls it at start, and `job_site` for the lag. A recreated topic has other records at
+the offsets of an old checkpoint. The topic's unique id in Kafka reveals it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, _: os._exit(128 + received))
 
-    from stream_app.lean_imports import lean_imports
+    from stream_app.process.lean_imports import lean_imports
 
     with lean_imports():
         from stream_app.app.submit.compact_main import main

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.app.table_setup.format_setup import (
     earlier_column_names,
     evolution_rules,
@@ -33,12 +34,7 @@ from stream_app.cdc.pipeline_steps.own_table import OwnTable, SourceChoice
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.message_format_registry import (
-    format_named,
-    message_format,
-    origins_in,
-    source_facts,
-)
+from stream_app.message_format_registry import format_named, origins_in, source_facts
 from stream_app.model.options.merge_options import HISTORY, IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate

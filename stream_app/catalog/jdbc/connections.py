@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from stream_app.errors import NoAccessError, StorageError
-from stream_app.jdbc import JdbcUrl
+from stream_app.network.jdbc import JdbcUrl
 
 Result = TypeVar("Result")
 _FIX = (

@@ -19,7 +19,7 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.clock import Clock
 from stream_app.errors import StorageError
-from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
+from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
 
 _LOG = logging.getLogger("stream_app")
 _AGE_S = {

@@ -30,7 +30,7 @@ from stream_app.errors import (
     UnsupportedTableError,
     UsageError,
 )
-from stream_app.http_request import LongAnswerError, answer_to
+from stream_app.network.http_request import LongAnswerError, answer_to
 
 _TIMEOUT_S = 60.0
 _ANSWER_MAX = 64 << 20

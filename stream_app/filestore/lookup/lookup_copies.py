@@ -31,8 +31,8 @@ from stream_app.filestore.lookup.lookup_copy import (
     TooLargeError,
     write_copy,
 )
-from stream_app.local_disk import kept_folder
 from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
+from stream_app.process.local_disk import kept_folder
 
 _LOG = logging.getLogger(__name__)
 HIT, MISS, MADE, EVICTED, DAMAGED = (

@@ -20,8 +20,8 @@ TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precis
 ARRAY                     `[VALUE,null,VALUE]`
 ========================  =========================================================
 
-MAP, ROW, VECTOR and VARIANT have no text. `app.ops.check.database_sums` makes the SQL for the same
-texts.
+MAP, ROW, VECTOR and VARIANT have no text. `app.ops.source_comparison.database_sums` makes the SQL
+for the same texts.
 """
 
 from __future__ import annotations

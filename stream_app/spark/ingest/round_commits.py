@@ -19,13 +19,13 @@ from typing import Generic
 from stream_app.clock import Clock
 from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.log_facts import logging_about
 from stream_app.model.snapshot import (
     PACE_PROPERTY,
     SECONDS_PROPERTY,
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
 )
+from stream_app.process.log_facts import logging_about
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan

@@ -19,7 +19,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import SourceError
-from stream_app.jdbc import POSTGRESQL, JdbcUrl
+from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 BATCH_ROWS = 16_384
 _ANSWER_S = 3600

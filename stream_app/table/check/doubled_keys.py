@@ -31,7 +31,6 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.errors import CorruptFileError
 from stream_app.format.bucket_hash import hash_columns
 from stream_app.format.hash_index import Hashes
-from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
@@ -41,6 +40,7 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
+from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import key_codes

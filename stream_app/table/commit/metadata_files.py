@@ -32,6 +32,7 @@ from stream_app.model.options.file_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import compacted_entries
+from stream_app.planning.commit.merged_manifests import full_merge, manifest_groups
 from stream_app.planning.commit.partition_statistics import (
     PartitionStatistics,
     partition_statistics,
@@ -43,50 +44,6 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ManifestList = tuple[str, int]
 """Name and size in bytes of a manifest list."""
-MergeGroup = tuple[ManifestFileMeta, ...]
-
-
-def manifest_groups(
-    metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
-) -> list[MergeGroup]:
-    """Divide consecutive manifests into groups, each of which the caller merges into one manifest.
-
-    Neighbours form a group when they reach `target_size` bytes. The remaining small manifests are a
-    group if there are at least `min_count`. The order is kept, because a DELETE must follow its
-    ADD.
-    """
-    groups: list[MergeGroup] = []
-    gathered: list[ManifestFileMeta] = []
-    size = 0
-    for meta in metas:
-        gathered.append(meta)
-        size += meta.file_size
-        if size >= target_size:
-            groups.append(tuple(gathered))
-            gathered, size = [], 0
-    # A manifest larger than all that follow stays alone, or every merge would rewrite it.
-    while len(gathered) > 1 and gathered[0].file_size > size - gathered[0].file_size:
-        size -= gathered[0].file_size
-        groups.append((gathered.pop(0),))
-    if len(gathered) >= min_count:
-        groups.append(tuple(gathered))
-    else:
-        groups += [(meta,) for meta in gathered]
-    return groups
-
-
-def full_merge(
-    metas: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
-) -> frozenset[str]:
-    """Return the names of the manifests that a full merge rewrites; empty if none is due.
-
-    It rewrites manifests with DELETEs and small ones, and is due when these have `threshold` bytes.
-    Other manifests are rewritten only if one of their files is deleted.
-    """
-    rewritten = [meta for meta in metas if meta.num_deleted_files or meta.file_size < target_size]
-    if len(metas) < 2 or sum(meta.file_size for meta in rewritten) < threshold:
-        return frozenset()
-    return frozenset(meta.file_name for meta in rewritten)
 
 
 @dataclass(frozen=True, slots=True)

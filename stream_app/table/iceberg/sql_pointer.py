@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.errors import StorageError
 from stream_app.filestore.iceberg_files import IcebergFiles
-from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE, parse_jdbc_url
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_SQL_CATALOG_NAME,
     METADATA_ICEBERG_SQL_URI,
 )
+from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE, parse_jdbc_url
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.pointer import PointedTable, PointedVersion, name_in_catalog
 

@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.local_disk import kept_folder
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.options.bucket_options import (
     CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM,
@@ -38,6 +37,7 @@ from stream_app.planning.key_index.layer_chain import (
     merged_from,
     newest_chain,
 )
+from stream_app.process.local_disk import kept_folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import IndexBuilding, version_of
 from stream_app.table.key_index.key_layer import (

@@ -28,7 +28,7 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
 from stream_app.planning.commit.index_changes import choose_rewrites, combine_index, index_conflict
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
-from stream_app.table.commit.metadata_files import full_merge, manifest_groups
+from stream_app.planning.commit.merged_manifests import full_merge, manifest_groups
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.suite.manifest_texts import PARTITION, entry_of, show
 from tests.support.tables.lsm_files import int_key_of

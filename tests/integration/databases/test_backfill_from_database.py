@@ -12,12 +12,12 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.ops.check.database_sums import summed_database
+from stream_app.app.ops.source_comparison.database_sums import summed_database
 from stream_app.app.table_setup.job_folder_access import open_folder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import SourceError
-from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
+from stream_app.network.jdbc import parse_jdbc_url
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import write_conf

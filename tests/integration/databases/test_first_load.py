@@ -19,8 +19,8 @@ from stream_app.app.source.jdbc_connection import open_database
 from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.load_plan import FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
+from stream_app.network.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
 from stream_app.spark.load.database_rows import DatabaseRows
 from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import IngestProcess, write_conf

@@ -15,8 +15,8 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.ops.check.comparison import Comparison
 from stream_app.app.ops.recorded_tables import recorded_splitter
+from stream_app.app.ops.source_comparison.comparison import Comparison
 from stream_app.spark.epoch.epoch_plan import MessagePart, MessageSplitter
 from stream_app.table.check.table_check import CheckReport
 from tests.support.brokers.kafka_broker import new_topic, produce

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import stream_app
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import StepPlace
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.table.opening import open_file_store_table

@@ -12,7 +12,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from stream_app.catalog.jdbc.connections import Connections
 from stream_app.clock import SystemClock
-from stream_app.jdbc import parse_jdbc_url
+from stream_app.network.jdbc import parse_jdbc_url
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.upkeep.orphan_files import delete_orphans, plan_orphans

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from stream_app.catalog.jdbc.connections import Connections
-from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.finding import FindingKind
 from stream_app.model.schema.data_type import STRING
+from stream_app.network.jdbc import parse_jdbc_url
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,7 +14,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.inspect.table_facts import table_facts
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.proof_watch import ProofWatch
-from stream_app.app.ops.check.compared_sums import compare_sums
+from stream_app.app.ops.source_comparison.compared_sums import compare_sums
 from stream_app.format.row_hash.key_groups import HashedRows
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from tests.support.tables.small_table import Change, SmallTable, StandingClock, small_table

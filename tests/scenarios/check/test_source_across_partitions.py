@@ -8,8 +8,8 @@ import pytest
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.omissions import Omissions
-from stream_app.app.ops.check.source_replay import replay_source
+from stream_app.app.ops.source_comparison.omissions import Omissions
+from stream_app.app.ops.source_comparison.source_replay import replay_source
 from stream_app.message_format_registry import format_named
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 

@@ -11,7 +11,7 @@ from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
 from stream_app.errors import CommitError
-from stream_app.jdbc import parse_jdbc_url
+from stream_app.network.jdbc import parse_jdbc_url
 from tests.support.tables.small_table import StandingClock
 
 ORDERS, RUNS = Identifier("shop", "orders"), Identifier("lab", "runs")

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from stream_app.jdbc import parse_jdbc_url
+from stream_app.network.jdbc import parse_jdbc_url
 
 PROCESSES, FILES = 6, 8
 

@@ -7,11 +7,11 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, change_schema
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.messages.debezium_messages import a_format, event, messages, reasons_of, rows_of
 

@@ -9,9 +9,9 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.messages.debezium_messages import a_format, messages
 from tests.support.messages.growing_messages import ENVELOPES, GROWING, ROWS, Growing, in_envelopes

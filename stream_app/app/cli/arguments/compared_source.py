@@ -7,7 +7,7 @@ import argparse
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.load.loaded_tables import LOAD_KEY, database_of
 from stream_app.errors import UsageError
-from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
+from stream_app.network.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
 
 
 def add_compared_source(parser: argparse.ArgumentParser) -> None:

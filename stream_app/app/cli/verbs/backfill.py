@@ -18,9 +18,9 @@ from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
-from stream_app.app.ops.check.database_sums import summed_database
-from stream_app.app.ops.check.job_sums import JobSums
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
+from stream_app.app.ops.source_comparison.database_sums import summed_database
+from stream_app.app.ops.source_comparison.job_sums import JobSums
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError

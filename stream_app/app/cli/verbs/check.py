@@ -23,10 +23,6 @@ from stream_app.app.cli.output.finding_output import (
     summary_of,
 )
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.ops.check.comparison import ComparedTable, Comparison
-from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, summed_database
-from stream_app.app.ops.check.job_sums import JobSums
-from stream_app.app.ops.check.sum_sides import JDBC, SumSides, database_sides, table_sides
 from stream_app.app.ops.recorded_tables import (
     choice_of,
     loaded_tables,
@@ -36,14 +32,27 @@ from stream_app.app.ops.recorded_tables import (
     state_of_job,
     warnings_of,
 )
+from stream_app.app.ops.source_comparison.comparison import ComparedTable, Comparison
+from stream_app.app.ops.source_comparison.database_sums import (
+    SummedDatabase,
+    SummedSource,
+    summed_database,
+)
+from stream_app.app.ops.source_comparison.job_sums import JobSums
+from stream_app.app.ops.source_comparison.sum_sides import (
+    JDBC,
+    SumSides,
+    database_sides,
+    table_sides,
+)
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
-from stream_app.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
-from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
+from stream_app.network.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
+from stream_app.process.local_disk import scratch_folder
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable

@@ -20,7 +20,6 @@ from stream_app.app.source.topic_checks import check_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.errors import UsageError, WrongSourceError
-from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.message_format_registry import DEFAULT_FORMAT, format_named, source_facts
 from stream_app.model.source.mapping_options import (
     InexactTimes,
@@ -30,6 +29,7 @@ from stream_app.model.source.mapping_options import (
 )
 from stream_app.model.source.source_table import SourceTable
 from stream_app.model.source.topic_name import cluster_and_name
+from stream_app.network.jdbc import SERVERS, parse_jdbc_url
 from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from stream_app.app.config.stream_config import LogFormat
 from stream_app.errors import FAILED, StreamAppError
-from stream_app.log_facts import current_facts
+from stream_app.process.log_facts import current_facts
 from stream_app.spark.task_errors import readable_error
 
 _LOG = logging.getLogger("stream_app")

@@ -39,8 +39,8 @@ from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
-from stream_app.log_facts import logging_about
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
+from stream_app.process.log_facts import logging_about
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
 from stream_app.spark.ingest.table_listener import EpochReport

@@ -34,19 +34,19 @@ from stream_app.app.ops.backfill.table_changes import (
     check_newest_row_decides,
 )
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
-from stream_app.app.ops.check.compared_sums import compare_sums
-from stream_app.app.ops.check.database_sums import (
+from stream_app.app.ops.source_comparison.compared_sums import compare_sums
+from stream_app.app.ops.source_comparison.database_sums import (
     DatabaseSums,
     SummedDatabase,
     SummedSource,
     database_sums,
 )
-from stream_app.app.ops.check.table_sums import TableSums, own_sums
+from stream_app.app.ops.source_comparison.table_sums import TableSums, own_sums
 from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
 from stream_app.format.row_hash.row_sums import row_hashes
-from stream_app.local_disk import scratch_folder
+from stream_app.process.local_disk import scratch_folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable

@@ -29,13 +29,17 @@ from stream_app.app.ops.backfill.table_changes import (
     all_keys,
     check_newest_row_decides,
 )
-from stream_app.app.ops.check.omissions import Omissions
-from stream_app.app.ops.check.source_replay import own_messages, replay_source, table_end
+from stream_app.app.ops.source_comparison.omissions import Omissions
+from stream_app.app.ops.source_comparison.source_replay import (
+    own_messages,
+    replay_source,
+    table_end,
+)
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UsageError
-from stream_app.local_disk import scratch_folder
 from stream_app.message_format_registry import format_named
+from stream_app.process.local_disk import scratch_folder
 from stream_app.quarantine.quarantine_folder import Quarantine
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.table.check.metadata_check import Progress

@@ -10,7 +10,11 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.source_replay import own_messages, replay_pipeline, table_end
+from stream_app.app.ops.source_comparison.source_replay import (
+    own_messages,
+    replay_pipeline,
+    table_end,
+)
 from stream_app.app.source.topic_checks import RECREATED_FIX, source_ends
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_table import SourceChoice

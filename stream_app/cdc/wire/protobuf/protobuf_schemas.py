@@ -19,7 +19,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
 from stream_app.cdc.wire.protobuf.protobuf_cursor import PATH_MAX
 from stream_app.errors import UsageError
-from stream_app.local_disk import scratch_folder
+from stream_app.process.local_disk import scratch_folder
 from stream_app.version import install_command
 
 _ROOT = "stream_app_registered.proto"

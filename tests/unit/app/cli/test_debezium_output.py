@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.follow.changelog_follow import ChangelogBatch

@@ -18,7 +18,7 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.errors import UsageError
-from stream_app.log_facts import logging_about
+from stream_app.process.log_facts import logging_about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_listener import EpochReport

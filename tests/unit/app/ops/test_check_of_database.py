@@ -10,15 +10,15 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
-from stream_app.app.ops.check.database_sums import SummedDatabase
-from stream_app.app.ops.check.job_sums import JobSums
+from stream_app.app.ops.source_comparison.database_sums import SummedDatabase
+from stream_app.app.ops.source_comparison.job_sums import JobSums
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import FAILED, NOT_COMPARED, UnsupportedTableError
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.jdbc import parse_jdbc_url
 from stream_app.model.source.origin import Origin
+from stream_app.network.jdbc import parse_jdbc_url
 from tests.support.tables.small_table import small_table
 
 CONFIGURATION = """

@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import UsageError
-from stream_app.jdbc import parse_jdbc_url
+from stream_app.network.jdbc import parse_jdbc_url
 
 COMMON = ["init", "--bootstrap-servers", "127.0.0.1:1"]
 

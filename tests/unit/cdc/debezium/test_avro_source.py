@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import avro_as_json
-from stream_app.message_format_registry import FORMATS, message_format, source_facts
+from stream_app.message_format_registry import FORMATS, source_facts
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.avro_events import (

@@ -8,12 +8,13 @@ from functools import partial
 
 import pytest
 
+from stream_app.app.table_setup.format_pipeline import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.pipeline_steps.own_table import OwnTable, SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_format_registry import message_format, origins_in
+from stream_app.message_format_registry import origins_in
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.drop_plan import drop_plan_lines
-from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
+from stream_app.app.cli.output.drop_plan import drop_plan_lines
+from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketChoice
 from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError

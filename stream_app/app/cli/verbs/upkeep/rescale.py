@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_steps import run_upkeep
+from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketChoice
 from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError

@@ -1,4 +1,4 @@
-"""Deletes rows in an OVERWRITE snapshot, for ``drop-partition`` and ``truncate``."""
+"""Says what an OVERWRITE snapshot drops, for ``drop-partition`` and ``truncate``."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import gc, sys
-from stream_app.lean_imports import lean_imports
+from stream_app.process.lean_imports import lean_imports
 
 with lean_imports():
     assert not gc.isenabled()

@@ -8,9 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
-from stream_app.app.ops.check.compared_sums import SumComparison, SummedSide, compare_sums
-from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource, database_sums
-from stream_app.app.ops.check.table_sums import TableSums, own_sums, table_sums
+from stream_app.app.ops.source_comparison.compared_sums import (
+    SumComparison,
+    SummedSide,
+    compare_sums,
+)
+from stream_app.app.ops.source_comparison.database_sums import (
+    SummedDatabase,
+    SummedSource,
+    database_sums,
+)
+from stream_app.app.ops.source_comparison.table_sums import TableSums, own_sums, table_sums
 from stream_app.format.row_hash.row_texts import readable_texts
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.omissions import Omissions
+from stream_app.app.ops.source_comparison.omissions import Omissions
 from stream_app.app.source.topic_messages import Ends
 from stream_app.app.table_setup.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.local_disk import kept_folder, local_disk, scratch_file, scratch_folder
+from stream_app.process.local_disk import kept_folder, local_disk, scratch_file, scratch_folder
 
 
 def test_it_is_where_the_variable_says_at_the_moment(

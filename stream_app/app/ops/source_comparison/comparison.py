@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.ops.check.omissions import Omissions
-from stream_app.app.ops.check.source_replay import CHUNK_ROWS, SourceReplay, table_end
+from stream_app.app.ops.source_comparison.omissions import Omissions
+from stream_app.app.ops.source_comparison.source_replay import CHUNK_ROWS, SourceReplay, table_end
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice

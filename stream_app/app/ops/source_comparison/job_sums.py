@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.ops.check.database_sums import SummedDatabase, SummedSource
+from stream_app.app.ops.source_comparison.database_sums import SummedDatabase, SummedSource
 from stream_app.app.source.relations import relation_origin, relations_of
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.checkpoint.job_state import JobState
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
-from stream_app.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.topic_name import cluster_and_name
+from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -23,11 +23,11 @@ from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
 from stream_app.app.source.sql_texts import SumDialect, SummedColumn, dialect_of
 from stream_app.errors import UsageError
 from stream_app.format.row_hash.key_groups import HashedRows
-from stream_app.jdbc import JdbcUrl
 from stream_app.model.checksum.row_sum import RowSum
 from stream_app.model.schema.data_type import DataField
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.network.jdbc import JdbcUrl
 
 _ANSWER_S = 6 * 3600
 """The timeout of a statement, which may read a whole table."""

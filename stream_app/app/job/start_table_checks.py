@@ -1,7 +1,7 @@
 """Opens a job's only table, or samples a database's messages, before the job's first record.
 
-`checks` calls it after it has checked the topics and opened the checkpoint. A few messages of each
-topic reveal early which records will fail.
+`start_checks` calls it after it has checked the topics and opened the checkpoint. A few messages of
+each topic reveal early which records will fail.
 """
 
 from __future__ import annotations

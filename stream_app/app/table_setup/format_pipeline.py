@@ -1,0 +1,58 @@
+"""Makes the pipeline of a format, with the steps that the format's options demand.
+
+`table_pipeline` calls it, and adds the steps that the table demands.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
+from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription, LowerCaseFormat
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
+from stream_app.cdc.pipeline_steps.column_aliases import ColumnAliases, with_names_of_source
+from stream_app.cdc.pipeline_steps.described_columns import DescribedColumns
+from stream_app.message_format_registry import format_named, make_format, origins_in
+
+
+def message_format(name: str, setup: FormatSetup) -> Pipeline:
+    """Return the pipeline of a format, with the steps that its options demand.
+
+    Raises:
+        UsageError: unknown format or option, or a value that the option does not have.
+    """
+    declared = format_named(name)
+    options = dict(setup.options)
+    own_aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
+    renamed = {column: to for column, to in setup.renamed.items() if column not in own_aliases}
+    aliases = {**renamed, **own_aliases}
+    setup = replace(setup, options=options)
+    source_setup = with_names_of_source(setup, aliases) if aliases else setup
+    steps: dict[StepPlace, Step] = {}
+    if aliases:
+        schema = change_schema(setup.arrow_schema)
+        steps[StepPlace.COLUMN_ALIASES] = ColumnAliases(
+            aliases=aliases, schema=schema, exclusive=frozenset(renamed)
+        )
+    if not setup.traits.lowers_names and setup.mapping is None:
+        return Pipeline(declared.make(source_setup), steps)
+    describe: Describe = declared.facts(options).describe
+    decoder: MessageFormat
+    if setup.traits.lowers_names:
+        decoder = LowerCaseFormat(
+            make=functools.partial(make_format, name),
+            describe=describe,
+            origins=functools.partial(origins_in, name, options),
+            setup=source_setup,
+        )
+        describe = LowerCaseDescription(describe)
+    else:
+        decoder = declared.make(source_setup)
+    if setup.mapping is not None:
+        steps[StepPlace.DESCRIBED_COLUMNS] = DescribedColumns(
+            describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases
+        )
+    return Pipeline(decoder, steps)

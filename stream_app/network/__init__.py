@@ -1,0 +1,1 @@
+"""Requests by HTTP, and connections to databases."""
