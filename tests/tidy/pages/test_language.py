@@ -151,3 +151,22 @@ def test_docstrings_that_begin_with_a_noun_are_seen() -> None:
         "  def m(self):\n    'Return the rows.'\n  def n(self):\n    'Whether it is.'"
     )
     assert list(noun_docstrings(tree)) == [1, 9]
+
+
+@pytest.mark.parametrize("name", modules("stream_app"))
+def test_the_docstring_of_a_generator_does_not_say_return(name: str) -> None:
+    for function in ast.walk(tree_of(name)):
+        if not isinstance(function, ast.FunctionDef) or function.returns is None:
+            continue
+        if ast.unparse(function.returns).startswith("Iterator") and _yields(function):
+            docstring = ast.get_docstring(function) or ""
+            assert not docstring.startswith("Return"), f"{function.name}: it yields"
+
+
+def _yields(function: ast.FunctionDef) -> bool:
+    inner = [node for node in ast.walk(function) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    nested = {id(node) for part in inner if part is not function for node in ast.walk(part)}
+    return any(
+        isinstance(node, ast.Yield | ast.YieldFrom) and id(node) not in nested
+        for node in ast.walk(function)
+    )
