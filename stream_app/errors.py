@@ -98,7 +98,7 @@ class SchemaMismatchError(StreamAppError, exit_code=OPERATOR_NEEDED):
 
 
 class UnsupportedTableError(StreamAppError, exit_code=OPERATOR_NEEDED):
-    """The table uses a feature of Paimon that a writer without it would corrupt."""
+    """The table has a feature of Paimon that stream_app lacks, so its writes would corrupt it."""
 
 
 class TableNotFoundError(StreamAppError, exit_code=OPERATOR_NEEDED):

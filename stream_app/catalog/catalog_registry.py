@@ -65,7 +65,8 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
         raise UsageError(
             "the catalog has no warehouse",
             where=section,
-            fix="set 'warehouse': the folder of all databases, or a REST catalog's name of it",
+            fix="set 'warehouse': the folder of all databases, "
+            "or the name by which a REST catalog knows the warehouse",
         )
     return _KINDS[METASTORE.read(options)](options, clock, file_options)
 

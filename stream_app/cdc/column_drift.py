@@ -5,7 +5,7 @@ A column that the table does not have is unknown, whichever image of a record ha
 column that an after-image lacks is missing. Null and an unchanged value that was not sent (TOAST)
 count as present. A before-image may have only the key, so no column counts as missing there.
 
-Used by the formats.
+The message formats call it.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class LowerCaseFormat:
     _formats: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             WrongSourceError: two columns of a message differ only in case.

@@ -105,7 +105,7 @@ class Pipeline:
         return EVERY_SOURCE if self.own_table is None else self.own_table.choice
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             StreamAppError: the decoder or a step stops the job.

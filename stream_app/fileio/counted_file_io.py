@@ -19,14 +19,14 @@ from stream_app.fileio.file_io import FileIO
 
 REQUEST_KINDS = ("get", "put", "list", "delete")
 ERRORS = "_errors"
-"""Ends the kind of requests that have failed; that a file is not there is no failure."""
+"""The suffix of the kind of failed requests. A request for a missing file has not failed."""
 _KIND_OF = {
     **dict.fromkeys(("open_input", "read_bytes", "exists", "size"), "get"),
     **dict.fromkeys(("open_output", "write_bytes", "create_if_absent", "overwrite"), "put"),
     **dict.fromkeys(("list_names", "list_status"), "list"),
     **dict.fromkeys(("delete", "delete_empty_folder"), "delete"),
 }
-"""Operations by kind; those that send no request, or one per run, are not counted."""
+"""The kind of each counted operation. The others send no request, or one in a run."""
 
 
 @dataclass(slots=True)
@@ -58,13 +58,13 @@ class CountedFileIO:
         return CountedFileIO, (self.files,)
 
     def __getattr__(self, operation: str) -> Any:
-        ask = getattr(self.files, operation)
+        call = getattr(self.files, operation)
         kind = _KIND_OF.get(operation)
-        return ask if kind is None else partial(self._count_request, kind, ask)
+        return call if kind is None else partial(self._count_request, kind, call)
 
-    def _count_request(self, kind: str, ask: Callable[..., Any], *args: Any) -> Any:
+    def _count_request(self, kind: str, call: Callable[..., Any], *args: Any) -> Any:
         try:
-            answer = ask(*args)
+            result = call(*args)
         except FileNotFoundError:
             self.requests.add({kind: 1})
             raise
@@ -72,7 +72,7 @@ class CountedFileIO:
             self.requests.add({kind: 1, kind + ERRORS: 1})
             raise
         self.requests.add({kind: 1})
-        return answer
+        return result
 
 
 def counting_file_io(files: FileIO, requests: StoreRequests) -> FileIO:

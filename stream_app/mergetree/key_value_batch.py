@@ -370,14 +370,14 @@ def rows_at(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
     return batch if indices is None else batch.take(pa.array(indices))
 
 
-def is_retract(batch: pa.RecordBatch) -> Mask:
+def retract_mask(batch: pa.RecordBatch) -> Mask:
     """Return the mask of rows of kind -U or -D: bool [n]."""
     if batch.schema.get_field_index(VALUE_KIND) < 0:
         return np.zeros(batch.num_rows, dtype=np.bool_)
-    return are_retracts(batch.column(VALUE_KIND).to_numpy())
+    return retract_kind_mask(batch.column(VALUE_KIND).to_numpy())
 
 
-def are_retracts(kinds: npt.NDArray[np.int8]) -> Mask:
+def retract_kind_mask(kinds: npt.NDArray[np.int8]) -> Mask:
     """Return the mask of the kinds -U and -D, whose numbers are odd: bool [n]."""
     retract: Mask = (kinds & 1) != 0
     return retract

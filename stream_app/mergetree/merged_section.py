@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section, runs_by_age
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask, rows_at
 from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import level_windows, merge_windows
@@ -91,7 +91,7 @@ def is_ordered_by_age(section: Section) -> bool:
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows of kind +I and +U."""
-    retract = is_retract(batch)
+    retract = retract_mask(batch)
     return rows_at(batch, np.flatnonzero(~retract)) if retract.any() else batch
 
 

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -78,7 +78,11 @@ def shared_count(sizes: Iterable[int]) -> int:
     return count
 
 
-QueuedCompaction = tuple[FileStoreTable, CompactRequest]
+class QueuedCompaction(NamedTuple):
+    """A request for a compaction, with its table."""
+
+    table: FileStoreTable
+    request: CompactRequest
 
 
 @dataclass(order=True, slots=True)
@@ -116,7 +120,8 @@ class SparkCompactionQueue:
 
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
-        waiting = _QueuedRequest(queue_rank(next(self._numbers), request.runs), (table, request))
+        rank = queue_rank(next(self._numbers), request.runs)
+        waiting = _QueuedRequest(rank, QueuedCompaction(table, request))
         with self._changed:
             if self._is_closed:
                 _drop(waiting)
@@ -194,7 +199,7 @@ class SparkCompactionQueue:
                     answers.append((change, Counter(table.store_requests()) - before))
             except BaseException:
                 for compaction, answer in zip(compactions, answers, strict=False):
-                    compaction[0].discard([answer[0]])
+                    compaction.table.discard([answer[0]])
                 raise
             return answers
 
@@ -227,7 +232,7 @@ def _read_bytes(compactions: Sequence[QueuedCompaction]) -> int:
 
 
 def _size(compaction: QueuedCompaction) -> int:
-    return compaction[1].unit.total_size
+    return compaction.request.unit.total_size
 
 
 def _description(compactions: Sequence[QueuedCompaction]) -> str:

@@ -55,29 +55,29 @@ class AppConfig:
     """The whole configuration. Its `repr` contains no secret.
 
     Attributes:
-        tables: the tables of ``[table]`` or ``[sync]``, with ``[source]``, ``[file-system]``,
+        job_tables: the tables of ``[table]`` or ``[sync]``, with ``[source]``, ``[file-system]``,
             ``[catalog]``.
         spark: settings of Spark.
         secrets: texts that no output may contain.
     """
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTableOrDatabase
     stream: StreamConfig
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
         """Return the whole configuration for logs, with secrets hidden."""
-        tables = self.tables
+        job_tables = self.job_tables
         sections = {
-            "catalog": self._without_secrets(tables.catalog),
-            "file-system": self._without_secrets(tables.file_system),
+            "catalog": self._without_secrets(job_tables.catalog),
+            "file-system": self._without_secrets(job_tables.file_system),
             "spark": self._without_secrets(self.spark),
         }
         for name, section in (
-            ("source", tables.source),
-            (tables.section_name, tables.section),
-            ("expectations", tables.expectations),
+            ("source", job_tables.source),
+            (job_tables.section_name, job_tables.section),
+            ("expectations", job_tables.expectations),
             ("stream", self.stream),
         ):
             sections[name] = {
@@ -90,7 +90,7 @@ class AppConfig:
     @property
     def source(self) -> SourceConfig:
         """The source of all messages."""
-        return self.tables.source
+        return self.job_tables.source
 
     def _without_secrets(self, settings: Mapping[str, object]) -> dict[str, object]:
         return {
@@ -147,7 +147,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     given_keys = set(settings) | _warehouse_of_catalog(values["catalog"], name, values[name])
     stream = StreamConfig(**with_bad_record_limit(values["stream"]))
     config = AppConfig(
-        tables=_tables(values, stream),
+        job_tables=_tables(values, stream),
         stream=stream,
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
@@ -252,13 +252,13 @@ def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
 
 def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for values that contradict each other."""
-    yield from source_section_problems(config.tables, given_keys)
-    yield from config.tables.problems(given_keys)
-    yield from config.tables.expectations.problems()
-    tables = config.tables
-    for problem in _file_system_problems(tables.file_system, tables.section.warehouse):
+    yield from source_section_problems(config.job_tables, given_keys)
+    yield from config.job_tables.problems(given_keys)
+    yield from config.job_tables.expectations.problems()
+    job_tables = config.job_tables
+    for problem in _file_system_problems(job_tables.file_system, job_tables.section.warehouse):
         yield "file-system", problem
-    yield from _catalog_problems(tables)
+    yield from _catalog_problems(job_tables)
     has_trigger = "stream.trigger" in given_keys and not config.stream.is_available_now
     if config.stream.freshness is not None and has_trigger:
         two_lengths = "decides how long epochs are, and stream.trigger does too: give one of them"
@@ -269,20 +269,20 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
         yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
     if config.stream.webhook_secret is not None and config.stream.webhook_url is None:
         yield "stream.webhook-secret", "needs stream.webhook-url"
-    fits = "stream.quarantine" in given_keys and tables.may_lack_keys
+    fits = "stream.quarantine" in given_keys and job_tables.may_lack_keys
     if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
         needs = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
 
 
-def _catalog_problems(tables: JobTables) -> Iterator[tuple[str, str]]:
-    options, section = tables.catalog, tables.section
+def _catalog_problems(job_tables: JobTables) -> Iterator[tuple[str, str]]:
+    options, section = job_tables.catalog, job_tables.section
     for key, problem in option_problems(options):
         yield f"catalog.{key}", problem
     warehouse = options.get("warehouse", section.warehouse)
     if options and warehouse != section.warehouse:
         yield (
-            f"{tables.section_name}.warehouse",
+            f"{job_tables.section_name}.warehouse",
             f"is another than catalog.warehouse, {warehouse!r}: give one",
         )
 

@@ -38,7 +38,7 @@ class ShownJob:
 def shown_job(config: AppConfig) -> ShownJob:
     """Return the part of the configuration that pages show or need."""
     return ShownJob(
-        tables=config.tables,
+        tables=config.job_tables,
         quarantine=config.stream.quarantine,
         max_staleness_s=config.stream.max_staleness // 1000,
         spark=config.spark,

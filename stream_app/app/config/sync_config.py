@@ -130,7 +130,7 @@ class SyncConfig:
     table_suffix: str = config_key(
         values.text,
         "",
-        meaning="A text behind the name of each table, unless `table-mapping` or "
+        meaning="A suffix of each table's name, unless `table-mapping` or "
         "`table-suffix-db` names it.",
     )
     table_prefix_db: Mapping[str, str] = config_key_family(

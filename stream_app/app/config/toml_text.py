@@ -18,7 +18,7 @@ def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
         name: dict(_lines(format_section, name, settings))
         for name, settings in config.masked().items()
     }
-    for key in config.tables.replaced_keys:
+    for key in config.job_tables.replaced_keys:
         sections["source"].pop(key, None)
     return {name: lines for name, lines in sections.items() if lines}
 

@@ -53,16 +53,16 @@ class DatabaseFacts:
         return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
 
 
-def database_facts(tables: JobTables, checkpoint: JobFolder) -> DatabaseFacts | None:
+def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFacts | None:
     """Return the database snapshots of a job, or None if it records none.
 
     Raises:
         CheckpointError, CorruptFileError: a file is damaged.
         StorageError: the warehouse cannot be accessed.
     """
-    if not tables.keeps_transactions:
+    if not job_tables.keeps_transactions:
         return None
-    snapshots = PaimonDatabase(tables.location.rstrip("/"), tables.file_system).snapshots()
+    snapshots = PaimonDatabase(job_tables.location.rstrip("/"), job_tables.file_system).snapshots()
     border = BorderLog(checkpoint).border(state_of(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.reason
     return DatabaseFacts(

@@ -107,38 +107,39 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
     )
 
 
-def overview_lines(table: Overview) -> list[str]:
+def overview_lines(overview: Overview) -> list[str]:
     """Return the page's lines."""
     pairs = {
-        "table": table.table,
-        "columns": f"{table.columns}  (schema {table.schema})",
-        "primary key": table.primary_keys or "none",
-        "partitioned by": table.partition_keys or "nothing",
-        "buckets": _buckets(table),
-        "changelog": table.changelog_producer,
-        "snapshots": table.snapshots or "none yet",
-        "shown": table.latest or "nothing yet",
-        "files": f"{table.files}, {size_text(table.bytes)}, {table.rows_in_files:,} rows"
-        + (f", {table.partitions} partitions" if table.partition_keys else ""),
+        "table": overview.table,
+        "columns": f"{overview.columns}  (schema {overview.schema})",
+        "primary key": overview.primary_keys or "none",
+        "partitioned by": overview.partition_keys or "nothing",
+        "buckets": _buckets(overview),
+        "changelog": overview.changelog_producer,
+        "snapshots": overview.snapshots or "none yet",
+        "shown": overview.latest or "nothing yet",
+        "files": f"{overview.files}, {size_text(overview.bytes)}, {overview.rows_in_files:,} rows"
+        + (f", {overview.partitions} partitions" if overview.partition_keys else ""),
     }
-    if table.primary_keys:
+    if overview.primary_keys:
         pairs["sorted runs"] = (
-            f"at most {table.runs_max} in a bucket; compaction begins at {table.compaction_trigger}"
+            f"at most {overview.runs_max} in a bucket; "
+            f"compaction begins at {overview.compaction_trigger}"
         )
-    if table.compaction_policy:
-        pairs["chosen rules"] = table.compaction_policy
-    if table.pace:
-        pairs["epochs"] = table.pace
-    if table.waiting_rows:
-        pairs["waiting"] = waiting_text(table.waiting_rows)
-    if table.iceberg:
-        pairs["iceberg"] = table.iceberg
-    if table.checksum:
-        pairs["checksum"] = table.checksum
-    if table.proof:
-        pairs["proven"] = table.proof
-    if table.bucket_advice:
-        pairs["advice"] = table.bucket_advice
+    if overview.compaction_policy:
+        pairs["chosen rules"] = overview.compaction_policy
+    if overview.pace:
+        pairs["epochs"] = overview.pace
+    if overview.waiting_rows:
+        pairs["waiting"] = waiting_text(overview.waiting_rows)
+    if overview.iceberg:
+        pairs["iceberg"] = overview.iceberg
+    if overview.checksum:
+        pairs["checksum"] = overview.checksum
+    if overview.proof:
+        pairs["proven"] = overview.proof
+    if overview.bucket_advice:
+        pairs["advice"] = overview.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]
 
 
@@ -215,11 +216,11 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
     )
 
 
-def _buckets(table: Overview) -> str:
-    if table.buckets == NOT_FIXED:
-        text = "as many as the keys need" + (", in each partition" * bool(table.partition_keys))
-        return "none: rows are in files as they came" if not table.primary_keys else text
-    return f"{table.buckets}{' in each partition' if table.partition_keys else ''}"
+def _buckets(overview: Overview) -> str:
+    if overview.buckets == NOT_FIXED:
+        text = "as many as the keys need" + (", in each partition" * bool(overview.partition_keys))
+        return "none: rows are in files as they came" if not overview.primary_keys else text
+    return f"{overview.buckets}{' in each partition' if overview.partition_keys else ''}"
 
 
 def _snapshot_text(snapshot: Snapshot) -> str:

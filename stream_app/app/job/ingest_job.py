@@ -135,7 +135,7 @@ class _IngestJob:
                 self.clock,
                 self._tasks,
             )
-            reading: SourceReader[Any] = source_reader_of(
+            source_reader: SourceReader[Any] = source_reader_of(
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
@@ -143,25 +143,31 @@ class _IngestJob:
                 driver_messages,
                 load,
             )
-            self._read(reading, prepared, feeds, load)
+            self._read(source_reader, prepared, feeds, load)
 
     def _read(
         self,
-        reading: SourceReader[Messages],
+        source_reader: SourceReader[Messages],
         prepared: PreparedRounds,
         feeds: JobFeeds,
         load: JobLoad | None,
     ) -> None:
         """Bring the source's epochs into the tables, and judge the outcome."""
-        epoch_log = EpochLog(self.checked.checkpoint, can_reread=reading.can_reread)
+        epoch_log = EpochLog(self.checked.checkpoint, can_reread=source_reader.can_reread)
         rounds = job_rounds(
-            prepared, feeds, reading.runner, epoch_log, self._epoch_settings(), self.clock, load
+            prepared,
+            feeds,
+            source_reader.runner,
+            epoch_log,
+            self._epoch_settings(),
+            self.clock,
+            load,
         )
         if load is not None:
-            newest = rounds.tables
-            self.watched.metrics.read_load_from(lambda: load.progress(newest.epoch + 1))
+            epoch_tables = rounds.tables
+            self.watched.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
         committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
-        self._run_stream(committer, feeds, reading)
+        self._run_stream(committer, feeds, source_reader)
         check_none_held(committer.tables.held.by_name)
         check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
 
@@ -213,7 +219,7 @@ class _IngestJob:
         self,
         committer: EpochCommitter[Messages],
         feeds: JobFeeds,
-        reading: SourceReader[Messages],
+        source_reader: SourceReader[Messages],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events
@@ -242,13 +248,13 @@ class _IngestJob:
             clock=self.clock,
         )
         stop_on_signals(self.spark, self.stop_requested)
-        events.watch_source(lambda: committer.position)
+        events.watch_source(lambda: committer.reached_offsets)
         events.report_start(job_tables.location, str(checkpoint))
         self.signs.watch(lambda: _activity_of(committer))
         with ExitStack() as stack:
-            stack.callback(reading.runner.close)
-            stack.enter_context(warming_up(self.spark, lambda: reading.runner.warm_up(plan)))
-            running.run(reading.stream(settings, running))
+            stack.callback(source_reader.runner.close)
+            stack.enter_context(warming_up(self.spark, lambda: source_reader.runner.warm_up(plan)))
+            running.run(source_reader.stream(settings, running))
         events.report_end()
 
     def _note_problems(self, feeds: JobFeeds) -> None:

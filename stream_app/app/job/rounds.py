@@ -93,8 +93,8 @@ def job_rounds(
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
-        prepared: the return value of `prepare_rounds`.
-        settings: without what the tables decide.
+        prepared: the job's tables, from `prepare_rounds`.
+        settings: the settings of epochs that are the same for all tables.
         load: a first load, whose epochs run before those of the topics.
 
     Raises:

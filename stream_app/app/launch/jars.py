@@ -260,7 +260,7 @@ def _ivy_jar() -> Path:
     jars = list((_pyspark_folder() / "jars").glob("ivy-*.jar"))
     if not jars:
         raise UsageError(
-            "PySpark's jars/ivy-*.jar is not installed, which resolves the other jars",
+            "PySpark lacks jars/ivy-*.jar, the library that resolves the other jars",
             fix="install pyspark in this environment (./run.sh setup)",
         )
     return jars[0]

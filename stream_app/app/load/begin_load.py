@@ -124,9 +124,9 @@ class JobLoad:
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
         with open_database(url) as connection:
-            reading = LoadedDatabase(connection, url, self.job_tables)
+            loaded_database = LoadedDatabase(connection, url, self.job_tables)
             relations = {
-                name: reading.relation(table.name, table.schema, reading.read(name))
+                name: loaded_database.relation(table.name, table.schema, loaded_database.read(name))
                 for name, table in tables.items()
             }
         queries = {name: relation.row_query(now_ms) for name, relation in relations.items()}
@@ -212,17 +212,17 @@ class _Planning:
         with open_database(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _end_offsets(source, self.reader)
-            reading = LoadedDatabase(connection, url, self.job_tables)
-            chosen_tables = reading.choose_tables(followed_database(connection, url))
+            loaded_database = LoadedDatabase(connection, url, self.job_tables)
+            chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {
                 name: self.prepared.schema_for(name, described)
                 for name, described in sources.items()
             }
-            relations = reading.relations(chosen_tables, schemas)
+            relations = loaded_database.relations(chosen_tables, schemas)
             tables = self._open_tables(sources)
             parts = [
-                reading.parts(name, tables[name], relation, source.snapshot_rows)
+                loaded_database.parts(name, tables[name], relation, source.snapshot_rows)
                 for name, table_relations in relations.items()
                 for relation in table_relations
             ]

@@ -97,9 +97,9 @@ class LoadedDatabase:
             UnsupportedTableError: no connector sends the table of a job of one table.
         """
         tables = self.tables
-        if tables.own_relation is None:
+        if tables.loaded_source_table is None:
             return self._choose_by_rules(followed)
-        only = self.read(tables.own_relation)
+        only = self.read(tables.loaded_source_table)
         if reason := followed.why_not_sent((only.schema, only.name)):
             raise _refusal(tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
         return ChosenTables(of_tables={tables.name: [only]}, unsent={})

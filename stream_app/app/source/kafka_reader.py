@@ -105,20 +105,20 @@ def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[s
 
 def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, list[str]]:
     """Return librdkafka's options for a cluster, and the reasons why they cannot be used."""
-    judged = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
+    client = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
     problems = [
-        f"{cluster.section}.kafka.{key}: {reason}" for key, reason in judged.problems.items()
+        f"{cluster.section}.kafka.{key}: {reason}" for key, reason in client.problems.items()
     ]
-    for key, reason in judged.ignored.items():
+    for key, reason in client.ignored.items():
         _LOG.debug(
             "%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, reason
         )
     if not problems:
         try:
-            functions.conf_destroy(functions.configured(judged.options))
+            functions.conf_destroy(functions.configured(client.options))
         except UsageError as error:
             problems.append(error.problem)
-    return tuple(sorted(judged.options.items())), problems
+    return tuple(sorted(client.options.items())), problems
 
 
 def source_offsets(source: SourceConfig, reader: ReaderSettings) -> ClusterOffsets | JoinedOffsets:

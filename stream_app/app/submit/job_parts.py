@@ -39,7 +39,7 @@ class JobParts:
 
 def job_parts(config: AppConfig, events_file: Path | None = None) -> JobParts:
     """Split the configuration into its parts."""
-    job_tables = config.tables
+    job_tables = config.job_tables
     return JobParts(
         job_tables=job_tables,
         stream=config.stream,

@@ -30,7 +30,7 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
     renamed = {column: to for column, to in setup.renamed.items() if column not in own_aliases}
     aliases = {**renamed, **own_aliases}
     setup = replace(setup, options=options)
-    reading = with_names_of_source(setup, aliases) if aliases else setup
+    source_setup = with_names_of_source(setup, aliases) if aliases else setup
     steps: dict[StepPlace, Step] = {}
     if aliases:
         schema = change_schema(setup.arrow_schema)
@@ -38,7 +38,7 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
             aliases=aliases, schema=schema, exclusive=frozenset(renamed)
         )
     if not setup.traits.lowers_names and setup.mapping is None:
-        return Pipeline(declared.make(reading), steps)
+        return Pipeline(declared.make(source_setup), steps)
     describe: Describe = declared.facts(options).describe
     decoder: MessageFormat
     if setup.traits.lowers_names:
@@ -46,11 +46,11 @@ def message_format(name: str, setup: FormatSetup) -> Pipeline:
             make=functools.partial(make_format, name),
             describe=describe,
             origins=functools.partial(origins_in, name, options),
-            setup=reading,
+            setup=source_setup,
         )
         describe = LowerCaseDescription(describe)
     else:
-        decoder = declared.make(reading)
+        decoder = declared.make(source_setup)
     if setup.mapping is not None:
         steps[StepPlace.DESCRIBED_COLUMNS] = DescribedColumns(
             describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases

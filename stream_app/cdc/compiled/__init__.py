@@ -1,5 +1,6 @@
-"""Decodes JSON by machine code that Numba makes of Python; the extra `compiled` brings Numba.
+"""Decodes JSON and Avro by machine code that Numba makes of Python.
 
-Start with `image_columns`. It declines messages that it cannot parse: the caller reads those with
-NumPy and Arrow, as without the extra. Only the formats load it, and only when chosen.
+Start with `image_columns`. The extra `compiled` brings Numba. The code declines messages that it
+cannot parse: the caller reads those with NumPy and Arrow, as without the extra. Only the formats
+load it, and only when chosen.
 """

@@ -1,6 +1,6 @@
 """The functions of computed columns: argument types, result types and computation.
 
-Start here to add a function: a line in `FUNCTIONS` is enough.
+`computed_columns` looks functions up in `FUNCTIONS`. Each function is an entry there.
 
 Source: Paimon `flink/action/cdc/Expression.java`.
 """
@@ -128,7 +128,7 @@ def applied_function(
 def _time(
     field: str, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
-    _count(literals, 0, 1)
+    _check_argument_count(literals, 0, 1)
     precision = _precision(argument, literals)
     return AppliedFunction(
         _INT, partial(time_field, field=field, precision=precision), _no_time(precision)
@@ -136,7 +136,7 @@ def _time(
 
 
 def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
-    _count(literals, 1, 2)
+    _check_argument_count(literals, 1, 2)
     precision = _precision(argument, literals[1:])
     try:
         parts = parse_pattern(literals[0])
@@ -171,7 +171,7 @@ def _no_time(precision: int | None) -> str:
 
 
 def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
-    _count(literals, 1, 2)
+    _check_argument_count(literals, 1, 2)
     if argument.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
     begin = _whole_number(literals[0], "the begin", 0)
@@ -183,7 +183,7 @@ def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) ->
 
 
 def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
-    _count(literals, 1, 1)
+    _check_argument_count(literals, 1, 1)
     width = _whole_number(literals[0], "the width", 1, WIDTH_MAX)
     if argument.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
@@ -242,7 +242,7 @@ def _repeat(moments: pa.Array, constant: pa.Array) -> Casted:
 
 
 def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> AppliedFunction:
-    _count(literals, 0, 0)
+    _check_argument_count(literals, 0, 0)
     return AppliedFunction(_MOMENT, _as_it_is)
 
 
@@ -253,7 +253,7 @@ def _as_it_is(moments: pa.Array) -> Casted:
 def _case(
     change: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
-    _count(literals, 0, 0)
+    _check_argument_count(literals, 0, 0)
     if argument.root not in STRING_ROOTS:
         raise DefinitionError(f"takes a text, not a column of type {argument}")
     return AppliedFunction(STRING, change)
@@ -283,7 +283,7 @@ def _written_type(text: str) -> DataType:
         raise DefinitionError(error.problem) from None
 
 
-def _count(literals: tuple[str, ...], least: int, most: int) -> None:
+def _check_argument_count(literals: tuple[str, ...], least: int, most: int) -> None:
     if not least <= len(literals) <= most:
         words = ("no argument", "one argument", "two arguments")
         expected = words[least] if least == most else f"{words[least]} or {_FEW[most]}"

@@ -1,1 +1,1 @@
-"""Debezium's JSON messages. Start with `debezium_json`."""
+"""Debezium's messages in JSON, Avro and BSON. Start with `debezium_json`."""

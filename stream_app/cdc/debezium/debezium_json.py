@@ -90,7 +90,7 @@ class DebeziumJson:
                 schema=change_schema(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
-                why_base64=f", as {DECIMAL_MODE} = precise has it",
+                base64_reason=f": {DECIMAL_MODE} = precise writes decimals as base64",
                 cut_reaction=policy.cut,
             ),
             policy=policy,
@@ -105,7 +105,7 @@ class DebeziumJson:
         self._groups: dict[bytes, FramedGroup] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             WrongSourceError: a TRUNCATE, where ``truncate = error``,
@@ -170,7 +170,7 @@ class DebeziumJson:
             self._groups[prefix] = FramedGroup(
                 readings,
                 fingerprint=fingerprint,
-                compiled=None if layouts is None else LayoutChoice(layouts.images),
+                layout_choice=None if layouts is None else LayoutChoice(layouts.images),
             )
         return self._groups[prefix]
 

@@ -53,12 +53,12 @@ class FramedGroup(Group):
     """Messages of one schema, with their most recent frames.
 
     Attributes:
-        compiled: the machine-code decoder, or None if machine code does not run.
+        layout_choice: the machine-code decoder, or None if machine code does not run.
     """
 
     fingerprint: str = ""
     frames: KnownFrames = field(default_factory=KnownFrames)
-    compiled: LayoutChoice | None = None
+    layout_choice: LayoutChoice | None = None
 
     def shape_at(self, values: pa.Array, positions: Int64s, policy: ColumnPolicy) -> RecordShape:
         """Return the shape, and learn a missing one from the first value at these positions."""
@@ -89,8 +89,8 @@ def decode_by_images(
 ) -> DecodedPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
-    if group.compiled is not None:
-        part = _decode_by_machine_code(values, group, group.compiled, settings)
+    if group.layout_choice is not None:
+        part = _decode_by_machine_code(values, group, group.layout_choice, settings)
     return part or _decode_by_frames(values, group, settings)
 
 

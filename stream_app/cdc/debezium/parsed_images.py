@@ -1,10 +1,10 @@
-"""Images of Debezium's records that are parsed → rows, and questions to the Kafka keys.
+"""Turns parsed images of Debezium's records into rows, and into questions to the Kafka keys.
 
 `decode_by_images`, `decode_in_columns` and Debezium's Avro share these steps:
 
 1. Put back unchanged TOAST values from the before-images.
 2. Make rows of the images (`images`).
-3. List the questions to the Kafka keys of the others.
+3. List the questions to the Kafka keys of records whose row the images do not prove.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def decode_images(
         has_old_values=has_old_values,
     )
     decoded = rows_of(images, readings, settings.row_rules)  # step 2
-    return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
+    questions = _questions(parsed, decoded.suspects, settings.key_rules)  # step 3
+    return images, decoded, questions
 
 
 def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:

@@ -71,7 +71,7 @@ class OwnTable:
     choice: SourceChoice
 
     def decoded(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             WrongSourceError: see `decode`, for an accepted record.

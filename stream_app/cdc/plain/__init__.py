@@ -1,1 +1,1 @@
-"""Plain rows of JSON. Start with `plain_json`."""
+"""Plain rows in JSON, Avro, Protobuf and CloudEvents. Start with `plain_json`."""

@@ -47,14 +47,14 @@ class RowRules:
         schema: the schema of the rows, `change_batch.change_schema`.
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
-        why_base64: text that follows "is not base64": why the column's decimals are read as base64.
+        base64_reason: text after "is not base64": the setting by which decimals are base64.
         cut_reaction: the reaction to records with a time that has more digits than its column.
     """
 
     schema: pa.Schema
     keep_update_before: bool
     before_has_key_only: bool = False
-    why_base64: str = ""
+    base64_reason: str = ""
     cut_reaction: DriftReaction = DriftReaction.WARN
 
 

@@ -263,5 +263,5 @@ def _why_no_decimal(reading: ColumnReading, wire: Any, rules: RowRules) -> str:
     try:
         value = base64.b64decode(text, validate=True)
     except ValueError:
-        return f"is not base64{rules.why_base64}"
+        return f"is not base64{rules.base64_reason}"
     return why_no_decimal(value, scale, reading.arrow_type)

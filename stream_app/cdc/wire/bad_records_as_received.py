@@ -17,8 +17,8 @@ def with_received_bytes(bad: pa.RecordBatch, messages: pa.RecordBatch) -> pa.Rec
     if not bad.num_rows:
         return bad
     rows = pc.index_in(_places(bad), _places(messages)).to_pylist()
-    came = dict(zip(rows, bad.column("reason").to_pylist(), strict=True))
-    return bad_records(messages, came).sort_by(BAD_RECORD_ORDER)
+    reasons = dict(zip(rows, bad.column("reason").to_pylist(), strict=True))
+    return bad_records(messages, reasons).sort_by(BAD_RECORD_ORDER)
 
 
 def mask_of_bad(messages: pa.RecordBatch, bad: pa.RecordBatch) -> Bools:

@@ -86,7 +86,7 @@ def _unwrap(
     """Return the messages within events, and why events cannot be read, by position.
 
     Args:
-        alone: whether each event is read for itself.
+        alone: whether each event is read independently.
     """
     values, present = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
@@ -216,7 +216,7 @@ class EventFormat:
         return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
 
     def decode_alone(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode each event for itself, as step 2 does; bad records have the data's bytes."""
+        """Decode each event independently, as step 2 does; bad records have the data's bytes."""
         return self._decode_unwrapped(messages, alone=True)
 
     def _decode_unwrapped(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:

@@ -64,7 +64,7 @@ class HeadedJson:
             SourceError: the schema registry does not answer.
             WrongSourceError: what the formats raise; or the registry refuses the login.
         """
-        came = messages
+        received = messages
         if self.text_keys and "key" in messages.schema.names:
             column_index = messages.schema.get_field_index("key")
             texts = text_objects(_keys_of(messages), self.text_keys)
@@ -83,7 +83,7 @@ class HeadedJson:
             skipped=messages.num_rows - len(rows) - len(ends),
         )
         joined = functools.reduce(join_results, parts, none)
-        return replace(joined, bad=with_received_bytes(joined.bad, came))
+        return replace(joined, bad=with_received_bytes(joined.bad, received))
 
     def _decode_parts(
         self,

@@ -257,4 +257,4 @@ def _read_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
     # The digest is hexadecimal, because PyPaimon decodes all metadata as text.
     actual = digest.hexdigest().encode()
     if meta.get(_DIGEST, actual) != actual:
-        raise ValueError("it is not what was written: its digest is another")
+        raise ValueError("its content has changed since it was written: the digest differs")

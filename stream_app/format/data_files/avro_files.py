@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.format.avro.avro_container import AvroContainer, record_blocks
 from stream_app.format.column_stats import GatheredStats
 from stream_app.format.data_files.damaged_files import damaged_file_error, printable_error
-from stream_app.format.data_files.data_file_format import DataFileRead, Source
+from stream_app.format.data_files.data_file_format import DataFileRead, FileStream
 from stream_app.format.data_files.file_batches import batch_pieces
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION
@@ -38,7 +38,7 @@ _ROWS = 8_192
 class AvroSink:
     """Implements `DataFileSink`."""
 
-    def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
+    def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         avro_schema = fastavro.parse_schema(_record(schema, _RECORD))
         self._container = AvroContainer(avro_schema, _CODECS[options[FILE_COMPRESSION].lower()])
         self._sink, self._stats = sink, GatheredStats(schema)
@@ -158,12 +158,12 @@ def _to_avro(value: Any, data_type: pa.DataType) -> Any:
 class AvroFiles:
     """Implements `DataFileFormat`."""
 
-    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> AvroSink:
+    def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> AvroSink:
         """See `DataFileFormat.open_sink`."""
         return AvroSink(sink, schema, options)
 
     def numbered_batches(
-        self, source: Source, request: DataFileRead
+        self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
         rows_read, fields = 0, request.fields

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.data_files.damaged_files import damaged_file_error
-from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, Source
+from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, FileStream
 from stream_app.format.data_files.file_batches import BATCH_BYTES
 from stream_app.model.options.core_options import CoreOptions
 
@@ -69,7 +69,7 @@ class BlobIndex:
         """Return the bytes that each row takes in the file: int64 [n]."""
         return np.maximum(self.lengths, 0)
 
-    def values(self, source: Source, rows: Rows) -> pa.Array:
+    def values(self, source: FileStream, rows: Rows) -> pa.Array:
         """Return the values of ascending rows, binary [k].
 
         Raises:
@@ -98,7 +98,7 @@ class BlobIndex:
         part_numbers = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
         return parts.take(pa.array(part_numbers, mask=lengths < 0))
 
-    def _bytes_of(self, source: Source, present: Rows, sizes: Rows) -> bytes:
+    def _bytes_of(self, source: FileStream, present: Rows, sizes: Rows) -> bytes:
         """Return the records of rows; adjacent records take one request."""
         begins = self.starts[present]
         ends = begins + sizes
@@ -131,7 +131,7 @@ def _check_records(data: bytes, begins: Rows, sizes: Rows) -> None:
         raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
 
 
-def read_blob_index(source: Source, row_count: int) -> BlobIndex:
+def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
     """Read the records of a file of BLOBs.
 
     Raises:
@@ -206,7 +206,7 @@ class BlobFiles:
 
     def open_sink(
         self,
-        sink: Source,  # noqa: ARG002 - the port's
+        sink: FileStream,  # noqa: ARG002 - the port's
         schema: pa.Schema,  # noqa: ARG002 - the port's
         options: CoreOptions,  # noqa: ARG002 - the port's
     ) -> DataFileSink:
@@ -217,7 +217,7 @@ class BlobFiles:
         )
 
     def numbered_batches(
-        self, source: Source, request: DataFileRead
+        self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
         if len(request.fields) != 1:

@@ -14,7 +14,7 @@ from stream_app.format.file_parts import PartChoice
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import DataField
 
-Source: TypeAlias = BinaryIO | pa.NativeFile
+FileStream: TypeAlias = BinaryIO | pa.NativeFile
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class DataFileSink(Protocol):
 class DataFileFormat(Protocol):
     """A reader and writer of one format's data files."""
 
-    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> DataFileSink:
+    def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> DataFileSink:
         """Begin a file.
 
         Raises:
@@ -74,7 +74,7 @@ class DataFileFormat(Protocol):
         ...
 
     def numbered_batches(
-        self, source: Source, request: DataFileRead
+        self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a file's columns, and the position of each batch's first row.
 

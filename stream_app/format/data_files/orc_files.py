@@ -24,7 +24,7 @@ from stream_app.format.data_files.damaged_files import (
     damaged_file_error,
     printable_error,
 )
-from stream_app.format.data_files.data_file_format import DataFileRead, Source
+from stream_app.format.data_files.data_file_format import DataFileRead, FileStream
 from stream_app.format.data_files.file_batches import batch_pieces
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import FILE_COMPRESSION
@@ -52,7 +52,7 @@ _FIX = "store such times as Parquet: stream-app alter TABLE --set file.format=pa
 class OrcSink:
     """Implements `DataFileSink`."""
 
-    def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
+    def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         self._to_stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
         self._stats = GatheredStats(schema)
         self._writer = orc.ORCWriter(
@@ -87,12 +87,12 @@ class OrcSink:
 class OrcFiles:
     """Implements `DataFileFormat`."""
 
-    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> OrcSink:
+    def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> OrcSink:
         """See `DataFileFormat.open_sink`."""
         return OrcSink(sink, schema, options)
 
     def numbered_batches(
-        self, source: Source, request: DataFileRead
+        self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
         rows_read = 0

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from stream_app.format.casting.nested_arrays import without_hidden_nulls
 from stream_app.format.column_stats import FooterStats
-from stream_app.format.data_files.data_file_format import DataFileRead, Source
+from stream_app.format.data_files.data_file_format import DataFileRead, FileStream
 from stream_app.format.data_files.parquet_reader import check_footer, numbered_batches
 from stream_app.format.data_files.parquet_writer import parquet_writer
 from stream_app.format.data_files.variant_columns import with_whole_variants
@@ -22,7 +22,7 @@ from stream_app.model.options.core_options import CoreOptions
 class ParquetSink:
     """Implements `DataFileSink`."""
 
-    def __init__(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> None:
+    def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         self._writer = parquet_writer(sink, schema, options)
 
     def write(self, rows: pa.Table) -> None:
@@ -41,12 +41,12 @@ class ParquetSink:
 class ParquetFiles:
     """Implements `DataFileFormat`."""
 
-    def open_sink(self, sink: Source, schema: pa.Schema, options: CoreOptions) -> ParquetSink:
+    def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> ParquetSink:
         """See `DataFileFormat.open_sink`."""
         return ParquetSink(sink, schema, options)
 
     def numbered_batches(
-        self, source: Source, request: DataFileRead
+        self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
         fields = request.fields

@@ -231,7 +231,7 @@ class LookupChangelog(BeforeRows):
             level-0 file without overlaps are already merged.
         deletes_older: whether rows above are marked as deleted, and no level above 0 may have
             deletes.
-        asks_for_keys: whether only the keys of rows above are looked up, to delete the rows; they
+        needs_keys_only: whether only the keys of rows above are looked up, to delete the rows; they
             are not merged.
     """
 
@@ -240,7 +240,7 @@ class LookupChangelog(BeforeRows):
     rows_above: RowsAbove
     keeps_newest: bool
     deletes_older: bool = False
-    asks_for_keys: bool = False
+    needs_keys_only: bool = False
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Write a changelog for level 0, for which rows above may have to be merged."""
@@ -266,11 +266,11 @@ class LookupChangelog(BeforeRows):
         window = level_window.select(is_new)
         if not has_older.all():
             unknown = rows_at(batch, order[level_window.starts[~has_older]])
-            if self.asks_for_keys:
+            if self.needs_keys_only:
                 keys = self.rows_above.layout
                 unknown = unknown.select(list(keys.key_names)).cast(keys.schema)
             older, _ = self.rows_above.rows_of(unknown)
-            if older and not self.asks_for_keys:
+            if older and not self.needs_keys_only:
                 before += older
                 rows = pa.concat_batches([rows_at(batch, window.order), *older])
                 window = sorted_window(rows, self.layout)

@@ -1,6 +1,6 @@
 """Merges sections of overlapping files into new files at a level.
 
-compact_task calls it on an executor. It streams, with one batch in memory for each run of a
+`compact_task` calls it on an executor. It streams, with one batch in memory for each run of a
 section.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`.
@@ -17,7 +17,7 @@ import pyarrow as pa
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask, rows_at
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merged_section import FAN_IN, merged_section
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
@@ -68,7 +68,7 @@ class CompactRewriter:
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop deletes and expired rows, which is safe if they hide no older row."""
-        stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
+        stale = retract_mask(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
             stale = stale | self.expire.is_expired(batch)
         return rows_at(batch, np.flatnonzero(~stale)) if stale.any() else batch

@@ -120,25 +120,26 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
 def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
     """Return how many runs to take, so that at most `runs_max` remain above level 0, at least cost.
 
-    All level-0 files together are the unit. If a unit may be written `w` times, `r` runs have space
-    for C(r + w, w) units. The smallest `w` with space for all units gives each run its size:
+    All level-0 files together are a flush. If a flush may be written `w` times, `r` runs have space
+    for C(r + w, w) flushes. The smallest `w` with space for all flushes gives each run its size:
     C(r + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
     """
     fresh = sum(1 for run in runs if run.level == 0)
-    unit = sum(run.size for run in runs[:fresh])
+    flush_bytes = sum(run.size for run in runs[:fresh])
     count, size = len(runs), sum(run.size for run in runs)
     while count > fresh and runs_max > 1:
         oldest = runs[count - 1].size
-        if oldest * 100 < _oldest_units(size // max(1, unit), runs_max) * unit * _FULL_PERCENT:
+        flushes = _oldest_flushes(size // max(1, flush_bytes), runs_max)
+        if oldest * 100 < flushes * flush_bytes * _FULL_PERCENT:
             break
         count, size, runs_max = count - 1, size - oldest, runs_max - 1
     return max(1, count)
 
 
-def _oldest_units(units: int, runs_max: int) -> int:
-    """Return the size of the oldest of `runs_max` runs that contain `units` units."""
+def _oldest_flushes(flushes: int, runs_max: int) -> int:
+    """Return the flushes in the oldest of `runs_max` runs that contain `flushes` flushes."""
     writes = 1
-    while comb(runs_max + writes, runs_max) <= units:
+    while comb(runs_max + writes, runs_max) <= flushes:
         writes += 1
     return comb(runs_max + writes - 1, runs_max)
 

@@ -27,8 +27,8 @@ from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     Mask,
     integer_view,
-    is_retract,
     key_order,
+    retract_mask,
     rows_at,
 )
 from stream_app.mergetree.lookup.lookup_plan import Tier, keys_between, keys_in, lookup_tiers
@@ -129,7 +129,7 @@ class KeyLookup:
             if not len(unmatched):
                 break
             key_indices, rows = self._newest_in_tier(tier, wanted_keys)  # step 2
-            alive = ~is_retract(rows)  # step 3
+            alive = ~retract_mask(rows)  # step 3
             indices.append(unmatched[key_indices[alive]])
             parts.append(rows if alive.all() else rows_at(rows, np.flatnonzero(alive)))
             missing = np.ones(len(unmatched), np.bool_)
@@ -159,7 +159,7 @@ class KeyLookup:
                 key_indices, rows = key_matches(part, batch, self.layout.key_names)
                 key_indices = key_indices + near.start
                 matched = rows_at(batch, rows)
-                if self.ignores_deletes and (retract := is_retract(matched)).any():
+                if self.ignores_deletes and (retract := retract_mask(matched)).any():
                     matched = rows_at(matched, np.flatnonzero(~retract))
                     key_indices = key_indices[~retract]
                 if len(key_indices):

@@ -16,8 +16,8 @@ import pyarrow as pa
 from stream_app.mergetree.key_value_batch import (
     Indices,
     KeyValueLayout,
-    is_retract,
     key_order,
+    retract_mask,
     rows_at,
 )
 from stream_app.mergetree.lookup.key_lookup import (
@@ -74,5 +74,5 @@ class VersionLookup:
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
         order, last = key_order(rows, self.layout)
         newest = order[last]
-        alive = newest[~is_retract(rows_at(rows, newest))]
+        alive = newest[~retract_mask(rows_at(rows, newest))]
         return RowsOfKeys(key_indices[alive], rows_at(rows, alive))

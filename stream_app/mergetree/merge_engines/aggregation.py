@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, are_retracts
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_kind_mask
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp
 from stream_app.mergetree.merge_engines.key_segments import key_segments
@@ -39,7 +39,7 @@ class Aggregation:
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        ops = np.where(are_retracts(kinds), np.int8(ChangeOp.TAKE_BACK), np.int8(ChangeOp.ADD))
+        ops = np.where(retract_kind_mask(kinds), np.int8(ChangeOp.TAKE_BACK), np.int8(ChangeOp.ADD))
         is_delete = np.zeros(len(kinds), np.bool_)
         if self.rules.removes_on_delete:
             is_delete = kinds == RowKind.DELETE

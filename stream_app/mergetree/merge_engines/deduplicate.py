@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract
+from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, retract_mask
 from stream_app.mergetree.merge_window import MergeWindow
 
 
@@ -40,7 +40,7 @@ class Deduplicate:
 
 def without_retracts(window: MergeWindow) -> MergeWindow:
     """Drop the rows of kind -U and -D."""
-    retract: Mask = is_retract(window.batch)
+    retract: Mask = retract_mask(window.batch)
     if not retract.any():
         return window
     adds, order = ~retract, window.order

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask
 from stream_app.mergetree.merge_engines.deduplicate import without_retracts
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.refused_rows import OF_FIRST_ROW
@@ -42,7 +42,7 @@ class FirstRow:
         order, last = window.order, window.last_rows(layout)
         if last.all():
             return layout.rows_at(window.batch, order)
-        if not self.ignore_delete and is_retract(window.batch).any():
+        if not self.ignore_delete and retract_mask(window.batch).any():
             raise MergeError(OF_FIRST_ROW.problem, fix=OF_FIRST_ROW.fix)
         first = window.key_starts(layout)
         return layout.rows_at(window.batch, first if order is None else order[first])

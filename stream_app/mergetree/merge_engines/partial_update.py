@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, are_retracts
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, retract_kind_mask
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
@@ -157,7 +157,7 @@ def grouped_changes(
         kinds: int8 [m], the row kinds of `keys.rows`.
     """
     changes, kinds, begins = _with_first_deletes(keys, kinds)
-    retracts = are_retracts(kinds)
+    retracts = retract_kind_mask(kinds)
     ranks = {
         group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[changes.rows]
         for group in rules.groups
@@ -192,7 +192,7 @@ def _with_first_deletes(
         The changes; their kinds, int8 [changes]; and the mask of the first change of each such
         delete, bool [changes].
     """
-    is_doubled = are_retracts(kinds[keys.starts]) & keys.is_merged
+    is_doubled = retract_kind_mask(kinds[keys.starts]) & keys.is_merged
     if not is_doubled.any():
         return keys.plain, kinds, np.zeros(len(kinds), np.bool_)
     times = np.ones(len(kinds), np.int64)
@@ -282,7 +282,7 @@ class PartialUpdate:
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        retracts = are_retracts(kinds)
+        retracts = retract_kind_mask(kinds)
         retracts[keys.unmerged_starts] = False
         if retracts.any() and not self.rules.takes_retracts:
             raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
@@ -322,11 +322,11 @@ class PartialUpdate:
         self, keys: KeySegments, kinds: npt.NDArray[np.int8]
     ) -> tuple[SegmentChanges, Mask]:
         ends = keys.plain.ends
-        if not are_retracts(kinds).any():
+        if not retract_kind_mask(kinds).any():
             return keys.plain, np.zeros(len(ends), np.bool_)
-        ops = np.where(are_retracts(kinds), np.int8(ChangeOp.SKIP), np.int8(ChangeOp.ADD))
+        ops = np.where(retract_kind_mask(kinds), np.int8(ChangeOp.SKIP), np.int8(ChangeOp.ADD))
         # Paimon begins a row with the values of its first delete, whatever follows.
-        first = keys.starts[are_retracts(kinds[keys.starts])]
+        first = keys.starts[retract_kind_mask(kinds[keys.starts])]
         ops[first] = ChangeOp.SET
         is_removed = np.zeros(len(ends), np.bool_)
         if self.rules.removes_on_delete:

@@ -14,7 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, is_retract, rows_at
+from stream_app.mergetree.key_value_batch import (
+    Indices,
+    KeyValueLayout,
+    Mask,
+    retract_mask,
+    rows_at,
+)
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -178,7 +184,7 @@ class _Before:
             lacking=lacking,
             starts=starts[lacking],
             sources=sources,
-            are_deleted=is_retract(rows)[sources] & (sources >= 0),
+            are_deleted=retract_mask(rows)[sources] & (sources >= 0),
         )
 
     @property

@@ -33,9 +33,9 @@ from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     Mask,
     integer_view,
-    is_retract,
     last_of_key,
     numbered,
+    retract_mask,
     rows_at,
     slices_of_whole_keys,
 )
@@ -222,7 +222,7 @@ def _are_confirmed(hidden: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRul
     is_covered &= moment < ends[version]
     values = row_codes([value_codes(rows.column(name)) for name in rule.tracked], len(key_indices))
     is_same = values[version] == values[count:]
-    are_confirmed: Mask = np.where(is_retract(hidden.rows), ~is_covered, is_covered & is_same)
+    are_confirmed: Mask = np.where(retract_mask(hidden.rows), ~is_covered, is_covered & is_same)
     return are_confirmed
 
 
@@ -261,7 +261,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     columns = rule.columns
     is_newest = last_of_key(rows, None, rule.layout)
     states = rows_at(rows, np.flatnonzero(is_newest))
-    is_value = ~is_retract(states)
+    is_value = ~retract_mask(states)
     follows = np.zeros(states.num_rows, np.bool_)
     follows[1:] = ~last_of_key(states, None, rule.source_layout)[:-1]
     values = row_codes([value_codes(states.column(name)) for name in rule.tracked], len(is_value))

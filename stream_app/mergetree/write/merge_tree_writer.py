@@ -21,7 +21,7 @@ from stream_app.mergetree.file_access import (
     OldRows,
     WrittenFiles,
 )
-from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask, rows_at
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.write.fill_unchanged import (
@@ -179,7 +179,7 @@ class MergeTreeWriter:
             yield from restored_windows(drained, self.layout, find)
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        if not is_retract(rows).any():
+        if not retract_mask(rows).any():
             return rows
         kinds = rows.column(VALUE_KIND).to_numpy()
         is_taken = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import valid_of
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Mask, equal_values, is_retract
+from stream_app.mergetree.key_value_batch import Mask, equal_values, retract_mask
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -26,7 +26,7 @@ def check_mergeable(
     Raises:
         MergeError: a row cannot be merged; the error names its key.
     """
-    if not is_retract(rows).any():
+    if not retract_mask(rows).any():
         return
     for rule in refused:
         wrong = np.flatnonzero(_refused_mask(rule, rows, key_names))

@@ -1,1 +1,4 @@
-"""Decides conflicts, retries and manifests of a commit. Start with `conflict_detection`."""
+"""Decides conflicts and retries of a commit, and what its snapshot records.
+
+Start with `conflict_detection`.
+"""

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from stream_app.model.job_epoch import Offsets
 
 
-def read_again(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, int]]:
+def offsets_already_committed(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, int]]:
     """Return the end offsets of records that the table already has and the job would read.
 
     Args:

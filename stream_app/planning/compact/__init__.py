@@ -1,1 +1,1 @@
-"""Decides which files of an append table are compacted together."""
+"""Decides from sizes and counts: compactions of append tables, the policy, and the cores."""

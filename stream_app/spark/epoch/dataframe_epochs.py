@@ -55,7 +55,7 @@ class DataFrameEpochs:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: decode, route, write")
             rows = write_blocks(blocks, plan).collect()
-            return output_of((table, kind, payload) for table, kind, payload in rows)
+            return output_of(TaskResult(*row) for row in rows)
 
         return RoutedEpoch(0, write)
 

@@ -36,11 +36,17 @@ from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
 
-TaskResult = tuple[int, int, bytes]
-"""Table, kind and payload of a bucket's change or of a block that passes through.
 
-The payload of the kind ``CHANGES`` is a pickled `BucketChange`, else the block itself.
-"""
+class TaskResult(NamedTuple):
+    """A bucket's change, or a block that passes through.
+
+    Attributes:
+        payload: a pickled `BucketChange` if the kind is ``CHANGES``, else the block itself.
+    """
+
+    table: int
+    kind: int
+    payload: bytes
 
 
 class TaskBlock(NamedTuple):
@@ -75,7 +81,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
 
 
 def _pass_on(block: TaskBlock) -> TaskResult:
-    return block.table, block.kind, block.data.to_pybytes()
+    return TaskResult(block.table, block.kind, block.data.to_pybytes())
 
 
 class _TableWriting:
@@ -139,21 +145,24 @@ class _TableWriting:
             yield from self._report_failure(error)
             return
         for change in changes:
-            yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
+            yield self._result(BlockKind.CHANGES, pickle.dumps(change))
         yield from self._report_requests()
         if self._restores or self._write.late_changes:
             counts = DecodeCounts(restored=self._restores, late_changes=self._write.late_changes)
-            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
+            yield self._result(BlockKind.COUNTS, counts.to_bytes())
         if self._write.refused:
             bad = bad_records_of_refused(self._write.refused)
             counts = counts_of_refused(self._write.refused)
-            yield self._index, int(BlockKind.BAD_RECORDS), bad.serialize().to_pybytes()
-            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
+            yield self._result(BlockKind.BAD_RECORDS, bad.serialize().to_pybytes())
+            yield self._result(BlockKind.COUNTS, counts.to_bytes())
+
+    def _result(self, kind: BlockKind, payload: bytes) -> TaskResult:
+        return TaskResult(self._index, int(kind), payload)
 
     def _report_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:
             counts = DecodeCounts(requests=requests)
-            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
+            yield self._result(BlockKind.COUNTS, counts.to_bytes())
 
     def _open(self) -> TableWrite:
         if self._write is None:
@@ -173,5 +182,5 @@ class _TableWriting:
         with contextlib.suppress(Exception):  # a file that cannot be deleted becomes an orphan
             self._stack.__exit__(type(error), error, error.__traceback__)
         self._stack = ExitStack()
-        yield self._index, int(BlockKind.FAILURE), failure_bytes(error)
+        yield self._result(BlockKind.FAILURE, failure_bytes(error))
         yield from self._report_requests()

@@ -120,7 +120,7 @@ class EpochCommitter(Generic[Messages]):
             raise self.failure or error
 
     @property
-    def position(self) -> JobOffsets | None:
+    def reached_offsets(self) -> JobOffsets | None:
         """The offsets that this run has reached; None before an epoch, or without offsets."""
         begun, committed = self._begun_offsets, self._committed
         if begun is None or committed is None:

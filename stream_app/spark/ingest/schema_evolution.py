@@ -105,7 +105,7 @@ class SchemaEvolution:
     full_key: Callable[[str], str] = str
     renames: RenameRules | None = None
     _warned_of: set[str] = field(init=False, default_factory=set)
-    _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
+    _followed: tuple[int, SourceTable] | None = field(init=False, default=None)
 
     def follow(
         self, table: FileStoreTable, description: SourceTable | None
@@ -160,8 +160,8 @@ class SchemaEvolution:
         Raises:
             WrongSourceError: a column cannot follow its source, and the rules require an error.
         """
-        judged = (table.schema.schema_id, description)
-        if self._judged == judged:
+        versions = (table.schema.schema_id, description)
+        if self._followed == versions:
             return []
         evolved = evolve(table, description, self.rules)
         for change in evolved.changes:
@@ -173,7 +173,7 @@ class SchemaEvolution:
                 where=table.location,
                 fix=f"{_ALTER}, or choose warn or ignore for narrowed-columns",
             )
-        self._judged = judged if not evolved.changes else None
+        self._followed = versions if not evolved.changes else None
         fix = f"{_ALTER}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
         lagging = [text for text in evolved.kept_columns if text not in self._warned_of]
         self._warned_of.update(lagging)

@@ -51,17 +51,17 @@ class RowQuery:
         """Return the query of a part's messages, and its parameters."""
         conditions, values = [], list[int | str](self.parameters)
         if part.after is not None:
-            condition, after_values = self._key_is_greater(part.after)
+            condition, after_values = self._greater_key_condition(part.after)
             conditions.append(condition)
             values += after_values
         if part.until is not None:
-            condition, until_values = self._key_is_greater(part.until)
+            condition, until_values = self._greater_key_condition(part.until)
             conditions.append(f"not {condition}")
             values += until_values
         where = f" where {' and '.join(conditions)}" if conditions else ""
         return f"select {self.message} from {self.relation}{where}", values
 
-    def _key_is_greater(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
+    def _greater_key_condition(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
         """Return the condition that a row's key is greater: in the first column, or in the next
         ones.
 
@@ -149,8 +149,8 @@ def _copy_texts(connection: Any, query: str, parameters: Sequence[object]) -> It
         for setting in settings:
             cursor.execute(f"set {setting}")
         with cursor.copy(statement, parameters) as lines:
-            chunk = iter(lines)
-            while texts := list(itertools.islice(chunk, BATCH_ROWS)):
+            remaining_lines = iter(lines)
+            while texts := list(itertools.islice(remaining_lines, BATCH_ROWS)):
                 yield _split_lines(b"".join(texts), len(texts))
 
 

@@ -1,1 +1,4 @@
-"""Computes statistics of columns, as Spark's ANALYZE does for Paimon. Start with `analysis`."""
+"""Computes and records facts about a table's rows: column statistics, the checksum and the proof.
+
+Start with `analysis`.
+"""

@@ -191,7 +191,7 @@ class PaimonTable(ChangeableTable):
     ) -> Generator[ChangelogBatch, None, None]:
         """Stream the changes of each snapshot with their row kinds.
 
-        The stream ends behind `end`. Without an end it follows until the caller closes it.
+        The stream ends after `end`. Without an end it follows until the caller closes it.
 
         Args:
             start: a `StartMode` such as ``latest-full``. Without it, the stream starts from
@@ -353,6 +353,6 @@ def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:
 
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
-    """Yield at least one batch, perhaps empty: Polars rejects a reader without batches."""
+    """Return a reader of at least one batch, perhaps empty: Polars rejects one without batches."""
     first = next(batches, pa.RecordBatch.from_pylist([], schema))
     return pa.RecordBatchReader.from_batches(schema, itertools.chain([first], batches))

@@ -20,14 +20,14 @@ from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
-from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
+from stream_app.mergetree.key_value_batch import keys_not_after, retract_mask
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.files.row_group import holds_blobs
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
-from stream_app.table.conditions.row_filter import hashes_like_current
+from stream_app.table.conditions.row_filter import key_types_check
 from stream_app.table.file_store_table import FileStoreTable
 
 _RESTORE = (
@@ -109,13 +109,13 @@ class FileFacts:
     sequence: tuple[int, int] | None = None
     last_row: pa.RecordBatch | None = None
     columns: list[_ColumnCounts] = field(default_factory=list)
-    hashes_alike: bool = True
+    has_current_key_types: bool = True
 
     def __post_init__(self) -> None:
         schema = self.table.schema
         schema_of = self.table.known_schemas()
         listed_stats = FileStats(schema.fields, schema_of).of_all_columns(self.entry.file)
-        self.hashes_alike = hashes_like_current(schema, schema_of)(self.entry.file.schema_id)
+        self.has_current_key_types = key_types_check(schema, schema_of)(self.entry.file.schema_id)
         self.columns = [
             _ColumnCounts.of_stats(column, listed_stats.get(column.name, UNKNOWN_STATS))
             for column in schema.fields
@@ -136,7 +136,7 @@ class FileFacts:
     def _add_keys(self, batch: pa.RecordBatch) -> None:
         """Count deletes and unordered keys, and extend the ranges of keys and sequence numbers."""
         schema, layout = self.table.schema, self.table.layout()
-        self.deletes += int(np.count_nonzero(is_retract(batch)))
+        self.deletes += int(np.count_nonzero(retract_mask(batch)))
         bounds = pc.min_max(batch.column(SEQUENCE_NUMBER)).as_py()
         low, high = bounds["min"], bounds["max"]
         if self.sequence is not None:
@@ -154,7 +154,7 @@ class FileFacts:
 
     def _stray_buckets(self, batch: pa.RecordBatch) -> int:
         schema, total = self.table.schema, self.entry.total_buckets
-        are_comparable = self.hashes_alike and schema.core_options.hashes_by_default
+        are_comparable = self.has_current_key_types and schema.core_options.hashes_by_default
         if total < 1 or not schema.bucket_keys or not are_comparable:
             return 0
         keys = [batch.column(name) for name in schema.bucket_keys]

@@ -1,6 +1,6 @@
 """Decides whether a snapshot inherits the statistics of its predecessor.
 
-Used by file_store_commit. Statistics remain valid as long as the schema stays the same.
+Statistics remain valid as long as the schema stays the same.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`.
 """

@@ -1,6 +1,6 @@
 """Computes the changes of one snapshot as manifest entries that are ready to write.
 
-Used by file_store_commit. An append or a compaction knows its changes beforehand. The deletes of an
+An append or a compaction knows its changes beforehand. The deletes of an
 overwrite depend on the snapshot on which it is based.
 
 Source: Paimon `operation/commit/ManifestEntryChanges.java`,
@@ -23,7 +23,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-RecordAbove = Callable[[SumRecord], SumRecord]
+NextSumRecord = Callable[[SumRecord], SumRecord]
 """Makes the record of the checksum of all rows from that of the snapshot below."""
 
 
@@ -50,7 +50,7 @@ class CommitChanges:
     look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
-    row_sums: RecordAbove | None = None
+    row_sums: NextSumRecord | None = None
 
     @property
     def record_count(self) -> int:

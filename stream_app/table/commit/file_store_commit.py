@@ -36,7 +36,7 @@ from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import (
     CommitChanges,
-    RecordAbove,
+    NextSumRecord,
     changes_of_buckets,
     changes_of_overwrite,
 )
@@ -204,7 +204,7 @@ class FileStoreCommit:
         committable: ManifestCommittable,
         *,
         statistics: str | None = None,
-        row_sums: RecordAbove | None = None,
+        row_sums: NextSumRecord | None = None,
     ) -> Snapshot:
         """Publish the results of an analysis in an ANALYZE snapshot, which changes no row.
 

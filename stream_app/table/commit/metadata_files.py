@@ -1,6 +1,6 @@
 """Writes the metadata files of one commit, reuses them in retries, and cleans up after a failure.
 
-Used by file_store_commit. Until a snapshot names them they are orphans. Every commit adds a small
+Until a snapshot names these files, they are orphans. Every commit adds a small
 manifest. Merging manifests in groups keeps a table's base list short, however many commits follow.
 A group does not remove a deleted file whose ADD and DELETE are in different large manifests; a
 `full_merge` removes all of them.

@@ -1,6 +1,6 @@
 """Computes a snapshot's checksum of rows from the previous snapshot's and the commit's files.
 
-Used by file_store_commit. Another engine's snapshot has no checksum, so our next snapshot starts a
+Another engine's snapshot has no checksum, so our next snapshot starts a
 new one. `planning.commit.carried_sums` has the rules.
 """
 

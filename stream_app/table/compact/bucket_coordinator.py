@@ -1,4 +1,4 @@
-"""Coordinates the compactions of all buckets to which a job writes: levels, triggers, results.
+"""Coordinates the compactions of a table's buckets in a job: levels, triggers, results.
 
 `table.stream_commit.table_state` owns it, on the driver. Each bucket has a `CompactManager`. The
 coordinator restores it from the table when an epoch first writes to the bucket. Then commits keep
@@ -44,7 +44,7 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactMan
 
 @dataclass(slots=True)
 class BucketCoordinator:
-    """The managers of the job's buckets, one for each. Implements `Compactions`.
+    """The managers of a table's buckets, one for each. Implements `Compactions`.
 
     Attributes:
         manager_of: makes the manager of a bucket with the given files.

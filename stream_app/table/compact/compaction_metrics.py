@@ -1,4 +1,4 @@
-"""Counts a job's open and finished compactions, and their cost.
+"""Counts a table's open and finished compactions in a job, and their cost.
 
 `BucketCoordinator.metrics` gives the current work, and `CompactionTally` sums the committed work.
 Counts begin with the process.
@@ -166,7 +166,7 @@ def present_metrics(
 
 @dataclass(slots=True)
 class CompactionTally:
-    """The sums of a job's committed compactions, and the seconds that writes waited for them."""
+    """The sums of a table's committed compactions, and the seconds that writes waited for them."""
 
     flushed_bytes: int = 0
     completed: int = 0

@@ -1,4 +1,4 @@
-"""The port of a job's compactions, which each kind of table implements.
+"""The port of a table's compactions, which each kind of table implements.
 
 Callers consult `FailedCompactions` before they wait for retries, and `BackPressure` before writes.
 """
@@ -20,7 +20,7 @@ from stream_app.table.compact.compaction_report import FinishedCompaction
 
 
 class FailedCompactions(Protocol):
-    """The failed compactions of a job."""
+    """The failed compactions of a table."""
 
     def to_be_retried(self) -> set[BucketId]:
         """Return the buckets whose last compaction failed and has attempts left."""
@@ -49,7 +49,7 @@ class FullBounds:
 
 
 class Compactions(Protocol):
-    """The compactions of one job. Not thread safe; an executor runs the compactions."""
+    """The compactions of one table in a job. Not thread safe; an executor runs the compactions."""
 
     @property
     def failures(self) -> FailedCompactions:

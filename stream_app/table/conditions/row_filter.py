@@ -99,22 +99,22 @@ class BucketPruning:
         return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
 
 
-def hashes_like_current(
+def key_types_check(
     schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> Callable[[int], bool]:
     """Return a check whether a schema's files have their keys in the buckets of the current types.
 
     It is False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
     """
-    todays = schema.bucket_key_types
+    current_types = schema.bucket_key_types
 
-    def hashes(schema_id: int) -> bool:
+    def has_current_key_types(schema_id: int) -> bool:
         try:
-            return schema_of(schema_id).bucket_key_types == todays
+            return schema_of(schema_id).bucket_key_types == current_types
         except (FileNotFoundError, StreamAppError):
             return False  # the read of the file reports the error
 
-    return hashes
+    return has_current_key_types
 
 
 def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:

@@ -18,7 +18,7 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import RowType
-from stream_app.table.conditions.row_filter import BucketPruning, RowFilter, hashes_like_current
+from stream_app.table.conditions.row_filter import BucketPruning, RowFilter, key_types_check
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -28,14 +28,14 @@ class ScanPruning:
 
     Attributes:
         condition: the condition on partitions; None if it uses no partition column.
-        hashes_like_current: returns whether a schema gives bucket keys their current types. If not,
-            the buckets of its files prove nothing.
+        has_current_key_types: returns whether a schema gives bucket keys their current types. If
+            not, the buckets of its files prove nothing.
     """
 
     condition: StatsFilter | None
     partition_type: RowType
     buckets: BucketPruning | None
-    hashes_like_current: Callable[[int], bool]
+    has_current_key_types: Callable[[int], bool]
     _may_match: dict[bytes, bool] = field(init=False, default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
@@ -51,7 +51,7 @@ class ScanPruning:
             if self._may_hold(entry.partition) and (
                 self.buckets is None
                 or self.buckets.may_hold(entry)
-                or not self.hashes_like_current(entry.file.schema_id)
+                or not self.has_current_key_types(entry.file.schema_id)
             ):
                 yield entry
 
@@ -83,5 +83,5 @@ def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPru
         condition = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
     if condition is None and row_filter.buckets is None:
         return None
-    as_today = hashes_like_current(schema, table.known_schemas())
-    return ScanPruning(condition, schema.partition_type, row_filter.buckets, as_today)
+    has_current_key_types = key_types_check(schema, table.known_schemas())
+    return ScanPruning(condition, schema.partition_type, row_filter.buckets, has_current_key_types)

@@ -174,7 +174,7 @@ class TableJob:
     def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
         """See `BucketState.is_current`. It follows other writers if the table has an index."""
         buckets = self.committer.buckets
-        if not buckets.is_needed:
+        if not buckets.has_index_to_read:
             return True
         return buckets.is_current(basis, changes, self.committer.state.follow())
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
-from stream_app.mergetree.key_value_batch import are_retracts
+from stream_app.mergetree.key_value_batch import retract_kind_mask
 from stream_app.mergetree.write.fill_unchanged import REASON
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
 from stream_app.model.merge_engine import OlderRowRule
@@ -186,7 +186,7 @@ class _PlacedRows:
         changes = KeyChanges(
             key=codes.astype(np.int64),
             partition=self._named_partitions(),
-            adds=~are_retracts(kinds),
+            adds=~retract_kind_mask(kinds),
             ends=self._ends(kinds),
             before=before,
         )
@@ -195,7 +195,7 @@ class _PlacedRows:
 
     def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
         if self.rule.older_row_rule is OlderRowRule.MOVES:
-            return are_retracts(kinds)
+            return retract_kind_mask(kinds)
         return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_end)
 
     def _partition_number(self, partition: bytes) -> int:

@@ -20,7 +20,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import hash_columns, share_of
-from stream_app.mergetree.key_value_batch import are_retracts
+from stream_app.mergetree.key_value_batch import retract_kind_mask
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
@@ -97,7 +97,7 @@ class TableKeys:
             count = rows.num_rows
             lives = np.ones(count, np.bool_)
             if self.rule.deletes_end:
-                lives = ~are_retracts(rows.column(VALUE_KIND).to_numpy())
+                lives = ~retract_kind_mask(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),
                 pa.array(np.full(count, file.bucket_code, np.int32)),

@@ -22,7 +22,7 @@ from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.part_filter import PartsOfCondition
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.key_value_batch import are_retracts, rows_at
+from stream_app.mergetree.key_value_batch import retract_kind_mask, rows_at
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
@@ -58,7 +58,7 @@ class IncrementalRead(RowChoice):
     def streams(
         self, version_range: SnapshotRange | SnapshotPair | None, mode: ScanMode
     ) -> list[BatchStream]:
-        """Yield independent streams for `interleaved`, each of which reads one file or bucket.
+        """Return independent streams for `interleaved`, each of which reads one file or bucket.
 
         Raises:
             UsageError: the table lacks the changelog that the mode reads, or a snapshot has
@@ -208,7 +208,9 @@ class IncrementalRead(RowChoice):
         """Yield the requested rows and columns of a batch, unless no row matches."""
         if VALUE_KIND in batch.schema.names and not self.shows_row_kinds:
             kinds = batch.column(VALUE_KIND).to_numpy()
-            batch = rows_at(batch, np.flatnonzero(~are_retracts(kinds))) if kinds.any() else batch
+            batch = (
+                rows_at(batch, np.flatnonzero(~retract_kind_mask(kinds))) if kinds.any() else batch
+            )
         matching_rows = self.select(batch)
         if matching_rows.num_rows:
             yield matching_rows

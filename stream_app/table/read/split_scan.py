@@ -94,7 +94,7 @@ class SplitScan:
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
-        """Group a bucket's files that are read together, by steps 2 to 4."""
+        """Return groups of a bucket's files that are read together; steps 2 to 4."""
         options, file_stats = self.table.options, self._file_stats()
         rules = SplitRules(
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
-from stream_app.mergetree.key_value_batch import are_retracts
+from stream_app.mergetree.key_value_batch import retract_kind_mask
 from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.schema.paimon_problems import index_problems
@@ -42,7 +42,7 @@ class NamedPartitions:
         for name in self.required:
             column = rows.column(name)
             if column.null_count:
-                stays = ~are_retracts(rows.column(ROW_KIND).to_numpy())
+                stays = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
                 lacking = decoded.changes.message_index[stays & ~valid_of(column)]
                 reasons |= dict.fromkeys(lacking.tolist(), f"NOT NULL column {name!r} is null")
         return decoded.quarantining(messages, reasons)

@@ -47,7 +47,7 @@ class BucketState(Protocol):
         ...
 
     @property
-    def is_needed(self) -> bool:
+    def has_index_to_read(self) -> bool:
         """Whether the table has an index that must be read."""
         return True
 
@@ -102,8 +102,8 @@ class NoIndexState(BucketState):
         return NO_BASIS
 
     @property
-    def is_needed(self) -> bool:
-        """See `BucketState.is_needed`."""
+    def has_index_to_read(self) -> bool:
+        """See `BucketState.has_index_to_read`."""
         return False
 
     def is_current(
@@ -143,7 +143,7 @@ class BucketCountState(BucketState):
         return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
 
     @property
-    def is_needed(self) -> bool:
+    def has_index_to_read(self) -> bool:
         """Return False, because `constraints` has the numbers and no manifest must be read."""
         return False
 
@@ -170,7 +170,8 @@ class BucketCountState(BucketState):
         if (moved := self._rescaled_partition(basis, changes, latest)) is not None:
             partition, count = moved
             raise OutdatedRowsError(
-                f"the partition has got {count} buckets while its rows were written",
+                f"another writer changed the partition to {count} buckets while its "
+                "rows were written",
                 where=self.table.paths.partition_folder(partition),
                 fix="write the rows again: a running job does so by itself",
             )
@@ -237,7 +238,8 @@ class KeyIndexState(BucketState):
         """See `BucketState.check`."""
         if (mover := self._commit_of_changes(basis, latest)) is not None:
             raise CommitConflictError(
-                f"{mover} has come while the epoch was written: a key could be in two partitions",
+                f"{mover} was committed while the job wrote the epoch: a key could "
+                "be in two partitions",
                 where=self.table.location,
                 fix="start the job again: it writes the epoch's rows anew. Let only one job write "
                 "a table whose keys lack partition columns",

@@ -15,7 +15,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
-from stream_app.planning.commit.repeated_records import read_again, resume_offsets
+from stream_app.planning.commit.repeated_records import offsets_already_committed, resume_offsets
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit.table_state import TableState
@@ -91,7 +91,7 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
     """
     epochs = newest_epochs(table.snapshots).values()
     ends = [offsets_of_end(epoch.source_end) for epoch in epochs]
-    repeated = read_again(begin, ends)
+    repeated = offsets_already_committed(begin, ends)
     schema = table.schema
     if not repeated or traits_of(schema.core_options.merge_engine).keeps_first:
         return

@@ -1,6 +1,6 @@
 """Publishes finished compactions as COMPACT snapshots; a conflict drops only them, not an epoch.
 
-Used by `stream_table_commit`. See docs/adr/0006.
+See docs/adr/0006.
 """
 
 from __future__ import annotations
@@ -83,9 +83,13 @@ class CompactionPublisher:
             self.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
-        at_fault = [result for result in finished if not outcome.files.isdisjoint(_files(result))]
+        at_fault = [
+            compaction
+            for compaction in finished
+            if not outcome.files.isdisjoint(_files(compaction))
+        ]
         self.compactions.discard(at_fault or finished, latest, outcome.conflict)
-        others = [result for result in finished if result not in at_fault]
+        others = [compaction for compaction in finished if compaction not in at_fault]
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:

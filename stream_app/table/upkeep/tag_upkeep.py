@@ -199,7 +199,7 @@ class TagUpkeep:
         return [] if tag is None else [tag]
 
     def _snapshots(self, begin: int) -> Sequence[Snapshot]:
-        """Yield the existing snapshots from a number on, ascending."""
+        """Return the existing snapshots from a number on, ascending."""
         snapshots = self.table.snapshots
         newest_first = list(snapshots.backwards(down_to=begin))
         return newest_first[::-1]

@@ -16,7 +16,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
 from stream_app.mergetree.file_access import WrittenFiles
-from stream_app.mergetree.key_value_batch import is_retract, rows_at
+from stream_app.mergetree.key_value_batch import retract_mask, rows_at
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -42,7 +42,7 @@ class AppendOnlyWriter:
         Raises:
             UnsupportedTableError: a row retracts another, which append files cannot express.
         """
-        if is_retract(rows).any():
+        if retract_mask(rows).any():
             rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
@@ -73,7 +73,7 @@ class AppendOnlyWriter:
         kinds = rows.column(VALUE_KIND).to_numpy()
         is_accepted = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
         rows = rows if is_accepted.all() else rows_at(rows, np.flatnonzero(is_accepted))
-        if is_retract(rows).any():
+        if retract_mask(rows).any():
             raise UnsupportedTableError(
                 "a table without a primary key cannot take a row back, and a -U or -D row came",
                 where=self.files.folder,

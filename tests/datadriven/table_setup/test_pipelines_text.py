@@ -50,7 +50,7 @@ def test_pipelines_text(tmp_path: Path) -> None:
         text = _REST.format(folder=tmp_path, shards=shards, number=number, table=case.input)
         file.write_text(text)
         config = load_config(file, [], {})
-        only = config.tables
+        only = config.job_tables
         assert isinstance(only, SingleTable)
         table = open_or_create_table(
             only, configured_schema(only.table, SystemClock()), SystemClock()
@@ -63,12 +63,14 @@ def test_pipelines_text(tmp_path: Path) -> None:
 def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
     choice = None if config.source.merge_shards else EVERY_SOURCE
     return {
-        "job": _step_names(job_pipeline(config.tables, table, choice=choice, restores=True)),
-        "replay": _step_names(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_REPLAY)),
-        "later": _step_names(
-            job_pipeline(config.tables, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)
+        "job": _step_names(job_pipeline(config.job_tables, table, choice=choice, restores=True)),
+        "replay": _step_names(
+            job_pipeline(config.job_tables, table, leaves_out=LEFT_OUT_BY_REPLAY)
         ),
-        "check": _step_names(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_CHECK)),
+        "later": _step_names(
+            job_pipeline(config.job_tables, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)
+        ),
+        "check": _step_names(job_pipeline(config.job_tables, table, leaves_out=LEFT_OUT_BY_CHECK)),
     }
 
 

@@ -72,7 +72,7 @@ def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
     config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
     comparison = Comparison(str(folder), lambda *_: None, chunk_rows=7)
     compared = [comparison.add(table, config.source, TableConfig()) for table in tables]
-    splitter = Recorded(recorded_splitter(config.tables, *tables))
+    splitter = Recorded(recorded_splitter(config.job_tables, *tables))
     comparison.read(splitter)
     assert [finding for table in compared for finding in table.findings(CheckReport())] == []
     return sorted(splitter.offsets)

@@ -87,13 +87,13 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
 def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path), EpochHere()
     committer = tables.started(runner, ends_at=(1, None))
-    positions = [committer.position]
+    positions = [committer.reached_offsets]
     run(committer, tables, 0)
-    positions.append(committer.position)
+    positions.append(committer.reached_offsets)
     tables.send([{"k": 3, "v": "second"}], [{"day": "day 0", "n": 100}])
     with pytest.raises(EndedError):
         run(committer, tables, 1)
-    before, between, after = *positions, committer.position
+    before, between, after = *positions, committer.reached_offsets
     assert before is None
     assert between is not None
     assert between.behind({"a": {"0": 25}}) == {("a", "0"): 5, ("b", "0"): 0}

@@ -74,7 +74,7 @@ class DatabaseJob:
             sync=self.sync,
             expectations=ExpectationsConfig(settings=expectations),
         )
-        self.config = AppConfig(tables=database, stream=stream)
+        self.config = AppConfig(job_tables=database, stream=stream)
         self.clock = StandingClock()
         self.checkpoint = JobFolder(self.config.stream.checkpoint, LocalFileIO())
         self.time_ms: int | None = None  # of all messages
@@ -87,7 +87,7 @@ class DatabaseJob:
     def start(self, **sync: Any) -> None:
         """The job begins again, perhaps with other settings."""
         self.sync = replace(self.sync, **sync)
-        self.config = replace(self.config, tables=replace(self.database, sync=self.sync))
+        self.config = replace(self.config, job_tables=replace(self.database, sync=self.sync))
         self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             tables=self.database, state_file=state, clock=self.clock,
@@ -116,8 +116,8 @@ class DatabaseJob:
     @property
     def database(self) -> WholeDatabase:
         """The tables of the job."""
-        assert isinstance(self.config.tables, WholeDatabase)
-        return self.config.tables
+        assert isinstance(self.config.job_tables, WholeDatabase)
+        return self.config.job_tables
 
     def run(self, *messages: Message) -> None:
         """An epoch with these messages."""

@@ -9,5 +9,5 @@ from stream_app.clock import Clock
 
 def examination_of(config: AppConfig, clock: Clock, broker_s: float = 10) -> Examination:
     return Examination(
-        config.tables, config.stream.quarantine, config.spark, clock, broker_s=broker_s
+        config.job_tables, config.stream.quarantine, config.spark, clock, broker_s=broker_s
     )

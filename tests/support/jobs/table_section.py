@@ -9,5 +9,5 @@ from stream_app.app.config.table_config import TableConfig
 
 def table_section(config: AppConfig) -> TableConfig:
     """The section ``[table]`` of a configuration that has it."""
-    assert isinstance(config.tables, SingleTable)
-    return config.tables.table
+    assert isinstance(config.job_tables, SingleTable)
+    return config.job_tables.table

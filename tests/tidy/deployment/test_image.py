@@ -98,7 +98,7 @@ def test_the_parts_of_compose_know_each_other() -> None:
     assert connector["database.dbname"] == SERVICES["database"]["environment"]["POSTGRES_DB"]
     environ = {name: "x" for name in SERVICES["app"]["environment"]}
     job = load_config(DOCKER / "shop.toml", [], environ)
-    assert job.tables.separates_tables
+    assert job.job_tables.separates_tables
     pattern = job.source.topic_pattern
     assert pattern is not None
     topics = [f"{connector['topic.prefix']}.public.{name}" for name in tables]

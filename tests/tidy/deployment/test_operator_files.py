@@ -24,7 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
     text = (ROOT / "conf" / "orders.toml").read_text()
-    assert load_config(ROOT / "conf" / "orders.toml", [], {}).tables.location == (
+    assert load_config(ROOT / "conf" / "orders.toml", [], {}).job_tables.location == (
         "./warehouse/shop.db/orders"
     )
     # What is commented out must be right as well.
@@ -51,7 +51,7 @@ def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
 
 def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) -> None:
     text = (ROOT / "conf" / "shop-database.toml").read_text()
-    assert load_config(ROOT / "conf" / "shop-database.toml", [], {}).tables.separates_tables
+    assert load_config(ROOT / "conf" / "shop-database.toml", [], {}).job_tables.separates_tables
     everything = re.sub(r'^# (?=["\w][\w."-]* = |\[)', "", text, flags=re.MULTILINE)
     (tmp_path / "all.toml").write_text(everything)
     load_config(tmp_path / "all.toml", [], {})

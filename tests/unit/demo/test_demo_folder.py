@@ -62,12 +62,12 @@ def test_what_the_readme_and_the_example_write_is_not_the_demos(tmp_path: Path) 
     """Users try the examples next to the demo, in the same folder."""
     demo = DemoFolder(tmp_path)
     of_demo = load_config(CONF, [], {})
-    assert tmp_path / of_demo.tables.path("orders") == demo.database / "orders"
+    assert tmp_path / of_demo.job_tables.path("orders") == demo.database / "orders"
     assert (tmp_path / of_demo.stream.checkpoint).is_relative_to(demo.work)
     (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     (tmp_path / "readme.toml").write_text(example)
     for path in (tmp_path / "readme.toml", ROOT / "conf" / "orders.toml"):
         config = load_config(path, [], {})
-        table = config.tables.path("orders")
-        assert Path(table).parent != Path(of_demo.tables.path("orders")).parent
+        table = config.job_tables.path("orders")
+        assert Path(table).parent != Path(of_demo.job_tables.path("orders")).parent
         assert config.stream.checkpoint != of_demo.stream.checkpoint

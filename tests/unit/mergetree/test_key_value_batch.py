@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from stream_app.mergetree.key_value_batch import (
     PACKED_BITS_MAX,
     KeyValueLayout,
-    is_retract,
     key_order,
+    retract_mask,
     rows_at,
 )
 from tests.support.tables.lsm_files import a_layout
@@ -68,7 +68,7 @@ def test_order_of_two_columns(keys: list[tuple[int, ...]], data: st.DataObject) 
 def test_retracts_are_update_before_and_delete() -> None:
     columns = [pa.array([1, 2, 3, 4]), pa.array([0, 1, 2, 3], pa.int8()), pa.array([1, 2, 3, 4])]
     batch = pa.RecordBatch.from_arrays(columns, schema=ONE.schema)
-    assert is_retract(batch).tolist() == [False, True, False, True]
+    assert retract_mask(batch).tolist() == [False, True, False, True]
 
 
 FLOATS = st.one_of(

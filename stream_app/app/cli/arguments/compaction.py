@@ -120,7 +120,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     if config is None:
         table = named_table(args.table)
     else:
-        table = open_named_job_table(args.table, config.tables, str(args.conf))
+        table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark = {**config.spark, **spark}
     table = with_configuration(open_for_altering(table), {**options, "write-only": "false"})
     choice = CompactionChoice(

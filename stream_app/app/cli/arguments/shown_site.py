@@ -45,7 +45,9 @@ def site_of(args: argparse.Namespace) -> Site:
     """
     if args.conf is not None:
         config = load_config(args.conf, args.set, os.environ)
-        checkpoint = checkpoint_of(config.tables, fix="show the warehouse instead, by --warehouse")
+        checkpoint = checkpoint_of(
+            config.job_tables, fix="show the warehouse instead, by --warehouse"
+        )
         return JobSite(shown_job(config), checkpoint, SystemClock())
     options = file_io_options(os.environ)
     warehouse, files = file_io_of(args.warehouse or WAREHOUSE, options)

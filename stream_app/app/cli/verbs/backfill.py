@@ -96,14 +96,14 @@ def run(args: argparse.Namespace) -> int:
     if args.begin != _EARLIEST:
         since = ms_since_1970(timestamp_argument(args.begin))
     config = configuration_of(args.conf, args.set)
-    tables = None if config is None else config.tables
+    job_tables = None if config is None else config.job_tables
     folder = None if config is None else config.stream.quarantine
     table = (
         named_table(args.table)
-        if tables is None
-        else open_named_job_table(args.table, tables, str(args.conf))
+        if job_tables is None
+        else open_named_job_table(args.table, job_tables, str(args.conf))
     )
-    source, rules = compared_topics(args, table, tables, option="--from-topic")
+    source, rules = compared_topics(args, table, job_tables, option="--from-topic")
     if source is None:
         raise UsageError(
             "no topic is named",
@@ -111,12 +111,12 @@ def run(args: argparse.Namespace) -> int:
         )
     scope = scope_of(args.keys, table)
     if args.source is not None:
-        if tables is None or since is not None or args.source_kafka is not None:
+        if job_tables is None or since is not None or args.source_kafka is not None:
             raise UsageError(
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
             )
-        return _backfill_from_database(args, table, tables, source, scope)
+        return _backfill_from_database(args, table, job_tables, source, scope)
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
@@ -124,10 +124,10 @@ def run(args: argparse.Namespace) -> int:
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=recorded_splitter(tables, table),
-        choice=choice_of(tables),
+        splitter=recorded_splitter(job_tables, table),
+        choice=choice_of(job_tables),
         # A backfill of some keys does not finish a record.
-        quarantines=[] if args.keys else _open_quarantines(tables, folder, table.location),
+        quarantines=[] if args.keys else _open_quarantines(job_tables, folder, table.location),
         scope=scope,
     )
     outcome = backfill.run(dry_run=args.dry_run)
@@ -145,25 +145,25 @@ def run(args: argparse.Namespace) -> int:
 def _backfill_from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
-    tables: JobTables,
+    job_tables: JobTables,
     topics: SourceConfig,
     scope: Scope,
 ) -> int:
-    state = state_of_job(tables)
-    with summed_database(named_database(args, tables)) as database:
-        job = JobSums(tables=tables, state=state, database=database)
+    state = state_of_job(job_tables)
+    with summed_database(named_database(args, job_tables)) as database:
+        job = JobSums(tables=job_tables, state=state, database=database)
         backfill = DatabaseBackfill(
             table=table,
-            tables=tables,
+            tables=job_tables,
             database=database,
             source=job.own_source_of(table, args.source_table),
             messages=WaitingMessages(
                 table=table,
                 source=topics,
-                rules=tables.table_config(table.name, table.schema.fields),
-                topics=state.source_tables_of(tables.state_key(table.name)),
-                splitter=recorded_splitter(tables, table),
-                choice=choice_of(tables),
+                rules=job_tables.table_config(table.name, table.schema.fields),
+                topics=state.source_tables_of(job_tables.state_key(table.name)),
+                splitter=recorded_splitter(job_tables, table),
+                choice=choice_of(job_tables),
             ),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
@@ -185,15 +185,15 @@ def _backfill_from_database(
 
 
 def _open_quarantines(
-    tables: JobTables | None, folder: str | None, location: str
+    job_tables: JobTables | None, folder: str | None, location: str
 ) -> Sequence[Quarantine]:
     """Return the folders with waiting records of the table that this process can access."""
-    if tables is None or folder is None:
+    if job_tables is None or folder is None:
         return []
-    table_quarantine = tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
+    table_quarantine = job_tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
         return [
-            open_quarantine(path, tables.file_system)
+            open_quarantine(path, job_tables.file_system)
             for path in dict.fromkeys((table_quarantine, folder))
         ]
     return []

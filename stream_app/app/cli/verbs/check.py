@@ -128,44 +128,44 @@ def run(args: argparse.Namespace) -> int:
     if args.source is not None:
         return _check_source(args, progress)
     config = configuration_of(args.conf, args.set)
-    tables = None if config is None else config.tables
+    job_tables = None if config is None else config.job_tables
     if args.table is not None:
-        if tables is None:
+        if job_tables is None:
             table = named_table(args.table)
         else:
-            table = open_named_job_table(args.table, tables, str(args.conf))
+            table = open_named_job_table(args.table, job_tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = compared_topics(args, table, tables)
+        source, rules = compared_topics(args, table, job_tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
-            comparison = Comparison(folder, progress, loaded_tables(tables))
-            compared = comparison.add(table, source, rules, choice_of(tables))
-            comparison.read(recorded_splitter(tables, table))
+            comparison = Comparison(folder, progress, loaded_tables(job_tables))
+            compared = comparison.add(table, source, rules, choice_of(job_tables))
+            comparison.read(recorded_splitter(job_tables, table))
             code = _check_one(args, table, compared, progress)
-        if tables is not None:
-            _print_warnings(args, warnings_of(tables), table.label)
+        if job_tables is not None:
+            _print_warnings(args, warnings_of(job_tables), table.label)
         return code
-    if tables is None:
+    if job_tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with scratch_folder("check") as folder:
-        comparison = Comparison(folder, progress, loaded_tables(tables))
-        return exit_code(_check_all(args, tables, comparison, progress))
+        comparison = Comparison(folder, progress, loaded_tables(job_tables))
+        return exit_code(_check_all(args, job_tables, comparison, progress))
 
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
     config = configuration_of(args.conf, args.set)
-    tables = None if config is None else config.tables
-    if (args.table is None and tables is None) or args.source_kafka or args.quick:
+    job_tables = None if config is None else config.job_tables
+    if (args.table is None and job_tables is None) or args.source_kafka or args.quick:
         raise UsageError(
             "--source compares rows by checksums alone",
             fix="name the table, or its job's configuration for all of them (--conf), and leave "
             "out --source-kafka and --quick",
         )
     wait_s = duration_argument("--wait", args.wait) / 1000
-    if tables is not None:
-        with summed_database(_database_to_compare(args, tables)) as database:
-            return exit_code(_compare_job(args, tables, database, wait_s, progress))
+    if job_tables is not None:
+        with summed_database(_database_to_compare(args, job_tables)) as database:
+            return exit_code(_compare_job(args, job_tables, database, wait_s, progress))
     table = named_table(args.table)
     check_readable(table, merges=True)
     if not args.source.startswith(JDBC):
@@ -177,7 +177,7 @@ def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
         return exit_code(_compare(args, table, sides, progress))
 
 
-def _database_to_compare(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
+def _database_to_compare(args: argparse.Namespace, job_tables: JobTables) -> JdbcUrl:
     """Return the database that the command line names, or else that of the configuration."""
     if args.source and not args.source.startswith(JDBC):
         raise UsageError(
@@ -188,7 +188,7 @@ def _database_to_compare(args: argparse.Namespace, tables: JobTables) -> JdbcUrl
         raise UsageError(
             "--source-table is of one table, and all are compared", fix="name the table"
         )
-    return named_database(args, tables)
+    return named_database(args, job_tables)
 
 
 def _compare(
@@ -212,7 +212,7 @@ def _compare(
 
 def _compare_job(
     args: argparse.Namespace,
-    tables: JobTables,
+    job_tables: JobTables,
     database: SummedDatabase,
     wait_s: float,
     progress: ProgressLine,
@@ -220,20 +220,20 @@ def _compare_job(
     """Compare the tables of a job, or the named one. A table that cannot be compared does not stop
     the others.
     """
-    job = JobSums(tables=tables, state=state_of_job(tables), database=database)
+    job = JobSums(tables=job_tables, state=state_of_job(job_tables), database=database)
     if args.table is not None:
-        table = open_named_job_table(args.table, tables, str(args.conf))
+        table = open_named_job_table(args.table, job_tables, str(args.conf))
         own_source = job.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
         sides = database_sides(table, database, own_source, wait_s)
         return set(_compare(args, table, sides, progress))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     of_other_databases: list[str] = []
-    refused = refused_sources(tables)
-    for path in paths_of(tables, needs_one=not refused):
+    refused = refused_sources(job_tables)
+    for path in paths_of(job_tables, needs_one=not refused):
         name = path.rpartition("/")[2]
         try:
-            table = open_job_table(tables, path)
+            table = open_job_table(job_tables, path)
             check_readable(table, merges=True)
             source = job.source_of(table)
             if source is None:
@@ -252,7 +252,7 @@ def _compare_job(
         print(summary_of(kinds_by_table))
         if of_other_databases:
             print(f"their rows come from another database: {', '.join(of_other_databases)}")
-    _print_warnings(args, warnings_of(tables))
+    _print_warnings(args, warnings_of(job_tables))
     return set(missing).union(*kinds_by_table.values())
 
 
@@ -271,21 +271,21 @@ def _print_refused(
 
 
 def _check_all(
-    args: argparse.Namespace, tables: JobTables, comparison: Comparison, progress: ProgressLine
+    args: argparse.Namespace, job_tables: JobTables, comparison: Comparison, progress: ProgressLine
 ) -> set[FindingKind]:
     """Check each table of a job. A table that cannot be opened or compared does not stop the
     others.
     """
-    refused = refused_sources(tables)
-    choice = choice_of(tables)
-    check_is_kafka(args, tables.source)
+    refused = refused_sources(job_tables)
+    choice = choice_of(job_tables)
+    check_is_kafka(args, job_tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
-    for path in paths_of(tables, needs_one=not refused):
+    for path in paths_of(job_tables, needs_one=not refused):
         table = None
         try:
-            table = open_job_table(tables, path)
+            table = open_job_table(job_tables, path)
             check_versions_known(table)
-            source, rules = compared_topics(args, table, tables)
+            source, rules = compared_topics(args, table, job_tables)
             assert source is not None, "the configuration names it"
             comparisons.append((path, table, comparison.add(table, source, rules, choice)))
         except StreamAppError as error:
@@ -295,7 +295,7 @@ def _check_all(
         for _, table, outcome in comparisons
         if table and not isinstance(outcome, StreamAppError)
     ]
-    comparison.read(recorded_splitter(tables, *compared_tables))
+    comparison.read(recorded_splitter(job_tables, *compared_tables))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     details: list[str] = []
     for path, table, compared in comparisons:
@@ -312,7 +312,7 @@ def _check_all(
     if args.format == "text":
         for line in (summary_of(kinds_by_table), *details):
             print(line)
-    _print_warnings(args, warnings_of(tables))
+    _print_warnings(args, warnings_of(job_tables))
     return set().union(*kinds_by_table.values())
 
 

@@ -40,7 +40,9 @@ def run(args: argparse.Namespace) -> int:
     """
     config = load_config(args.conf, args.set, os.environ)
     worst = Severity.OK
-    examination = Examination(config.tables, config.stream.quarantine, config.spark, SystemClock())
+    examination = Examination(
+        config.job_tables, config.stream.quarantine, config.spark, SystemClock()
+    )
     for observation in examination.observations():
         for line in observation.lines():
             print(config.secrets.hide(line), flush=True)

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
         print(shlex.join(command))
         return 0
     become_spark(
-        command, f"ingest-{config.tables.name}", absolute_location(config.stream.checkpoint)
+        command, f"ingest-{config.job_tables.name}", absolute_location(config.stream.checkpoint)
     )
 
 

@@ -43,7 +43,7 @@ list    how many records wait, by table, kind of reason, topic and partition
 show    the records themselves, with reason, key and value
 replay  decodes records again, by the configuration and the table of today, and writes the rows
         of those that are good now; once, and never over a newer change of the same row.
-        The topics must still have the messages behind the records. Stop the job, or expect to
+        The topics must still have the messages after the records. Stop the job, or expect to
         try again: a replay gives way to the job
 drop    removes records for good
 
@@ -132,11 +132,11 @@ def run(args: argparse.Namespace) -> int:
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
     config = configuration_of(args.conf, args.set)
-    tables = None if config is None else config.tables
+    job_tables = None if config is None else config.job_tables
     folder = args.folder if config is None else config.stream.quarantine
     records = _Records(
-        job_quarantine=_quarantine(args, tables, folder),
-        tables=tables,
+        job_quarantine=_quarantine(args, job_tables, folder),
+        tables=job_tables,
         name=args.table,
         choice=_record_choice(args),
     )
@@ -163,16 +163,16 @@ def _record_choice(args: argparse.Namespace) -> RecordChoice:
 
 
 def _quarantine(
-    args: argparse.Namespace, tables: JobTables | None, folder: str | None
+    args: argparse.Namespace, job_tables: JobTables | None, folder: str | None
 ) -> Quarantine:
     """Return the quarantine of the job."""
     quarantine = (
         _quarantine_of_folder(args.folder)
-        if tables is None
-        else _quarantine_of_job(args, tables, folder)
+        if job_tables is None
+        else _quarantine_of_job(args, job_tables, folder)
     )
     if args.table is not None:
-        names = {*quarantine.tables(), *(() if tables is None else names_of_job(tables))}
+        names = {*quarantine.tables(), *(() if job_tables is None else names_of_job(job_tables))}
         check_table_name(args.table, names, str(args.conf or args.folder))
     return quarantine
 
@@ -189,15 +189,15 @@ def _quarantine_of_folder(folder: str) -> Quarantine:
 
 
 def _quarantine_of_job(
-    args: argparse.Namespace, tables: JobTables, folder: str | None
+    args: argparse.Namespace, job_tables: JobTables, folder: str | None
 ) -> Quarantine:
     if folder is None:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
-    if args.table is not None and not tables.separates_tables:
+    if args.table is not None and not job_tables.separates_tables:
         raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
-    return open_quarantine(folder, tables.file_system)
+    return open_quarantine(folder, job_tables.file_system)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,14 +356,14 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
 
 
 def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    tables = records.tables
-    if tables is None:
+    job_tables = records.tables
+    if job_tables is None:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    by_table = job_replays(tables, records.job_quarantine, args.table)
+    by_table = job_replays(job_tables, records.job_quarantine, args.table)
     for name, replay in by_table.items():
-        if args.table is None and tables.separates_tables:
+        if args.table is None and job_tables.separates_tables:
             yield f"{name}:"
         outcome = replay.run(records.choice, dry_run=args.dry_run)
         yield from replay_lines(outcome, dry_run=args.dry_run)

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = checkpoint_of(
-        config.tables, fix="start the job again once the cause is fixed: it tries every table anew"
+        config.job_tables,
+        fix="start the job again once the cause is fixed: it tries every table anew",
     )
     for line in resume_tables(
         checkpoint, config.stream.checkpoint, args.tables, SystemClock().now_ms()

@@ -78,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = checkpoint_of(config.tables, fix="see the job's metrics instead")
+    checkpoint = checkpoint_of(config.job_tables, fix="see the job's metrics instead")
     status = JobStatus(
-        job_tables=config.tables,
+        job_tables=config.job_tables,
         checkpoint=checkpoint,
         ends=source_ends(
             config.source, lambda why: print(f"the lag is unknown: {why}", file=sys.stderr)
@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
     shortened = Listing(TableStatus, [shorten_reason(row) for row in rows])
     for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
-    if config.tables.share is not None and not args.json:
-        print(f"{config.tables.name}: tables of other shares are other jobs'")
+    if config.job_tables.share is not None and not args.json:
+        print(f"{config.job_tables.name}: tables of other shares are other jobs'")
     for line in listing.json_lines() if args.json else shortened.lines():
         print(line)
     _print_facts_of_job(status, as_json=args.json)

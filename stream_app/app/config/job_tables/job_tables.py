@@ -103,7 +103,7 @@ class JobTables(ABC):
         return not self.rules.case_sensitive
 
     @property
-    def own_relation(self) -> str | None:
+    def loaded_source_table(self) -> str | None:
         """The source table that a first load reads, or None if the rules choose source tables."""
         return None
 

@@ -85,8 +85,8 @@ class SingleTable(JobTables):
         return self.source
 
     @property
-    def own_relation(self) -> str:
-        """See `JobTables.own_relation`."""
+    def loaded_source_table(self) -> str:
+        """See `JobTables.loaded_source_table`."""
         return self.source.snapshot_table or self.table.name
 
     @property

@@ -119,8 +119,8 @@ class DatabaseBackfill:
         with scratch_folder("backfill") as folder:
             source_state = SourceCheck(self.table, folder, append.basis)
             self._check_buckets(source_state)
-            reading = _DifferingRows(self, table_side, source_side, compared.source_rows)
-            unchanged = reading.add_to(source_state)  # step 3
+            differing_rows = _DifferingRows(self, table_side, source_side, compared.source_rows)
+            unchanged = differing_rows.add_to(source_state)  # step 3
             keys = unchanged - self.messages.key_texts(table_side.keys) if unchanged else set()
             changes = TableChanges(
                 table=self.table,
@@ -141,7 +141,7 @@ class DatabaseBackfill:
             differing=len(compared.source_rows) + compared.moving,
             pending=len(compared.source_rows) - len(keys) + compared.moving,
             is_whole=differing == compared_count,
-            bad=reading.bad,
+            bad=differing_rows.bad,
             written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
@@ -206,12 +206,12 @@ class _DifferingRows:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         table, database = self.backfill.table, self.backfill.database
-        reading = LoadedDatabase(database.connection, database.url, self.backfill.tables)
+        loaded_database = LoadedDatabase(database.connection, database.url, self.backfill.tables)
         digests = [hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.wanted]
         for source, digest in zip(
             self.source_side.relations, self.source_side.key_digests, strict=True
         ):
-            relation = reading.relation(table.name, table.schema, source)
+            relation = loaded_database.relation(table.name, table.schema, source)
             name, now_ms = str(relation), table.clock.now_ms()
             part = LoadPart(
                 name=table.name, table=table.location, relation=name, after=None, until=None

@@ -17,7 +17,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.key_differences import Differences, differences
-from stream_app.mergetree.key_value_batch import is_retract
+from stream_app.mergetree.key_value_batch import retract_mask
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
@@ -152,7 +152,7 @@ class TableChanges:
 
     def _as_changes(self, differing: Differences) -> pa.RecordBatch:
         """Return the differences as changes in key order: +I, -D, and -U before its +U."""
-        is_end = is_retract(differing.batch)[differing.order]
+        is_end = retract_mask(differing.batch)[differing.order]
         ends = is_end[differing.newer]
         differ = ~differing.same_values() & ~ends
         old, new = differing.older[differ], differing.newer[differ]

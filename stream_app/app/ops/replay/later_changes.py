@@ -96,7 +96,7 @@ class LaterChanges:
         if decoded.bad.num_rows:
             topic, partition = kafka_partition
             raise UsageError(
-                "a message behind the record cannot be decoded "
+                "a message after the record cannot be decoded "
                 f"({decoded.bad.column('reason')[0]}), so it is not certain which rows have newer "
                 "changes",
                 where=f"topic {topic}, partition {partition}, offset "

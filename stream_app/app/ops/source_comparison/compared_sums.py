@@ -3,7 +3,7 @@
 1. Each side computes the sums of 4,096 groups of keys. Equal totals end the comparison.
 2. Each side hashes the rows of groups that differ, for as many groups as `ROWS_MAX` allows.
 3. The source may be ahead of the table. So differing rows are compared again until they agree or
-   the time is up. Rows that the source changes meanwhile are not judged.
+   the time is up. Rows that the source changes meanwhile count as moving, not as different.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROWS_MAX = 200_000
 """The maximum number of rows in differing groups that are hashed one by one."""
 _RETRY_INTERVAL_S = 2.0
 
-Versions = Mapping[bytes, HashedRows]
+HashedRowsByKey = Mapping[bytes, HashedRows]
 """The rows of each key."""
 
 
@@ -65,14 +65,14 @@ class SumComparison:
     unexpected: tuple[bytes, ...] = ()
     moving: int = 0
     groups: tuple[int, int] = (0, 0)
-    source_rows: Versions = field(default_factory=dict)
+    source_rows: HashedRowsByKey = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
         """Whether all rows were compared, none differ, and none changed meanwhile."""
         differing, compared = self.groups
-        judged = self.missing or self.wrong or self.unexpected
-        return not (judged or self.moving) and differing == compared
+        differs = self.missing or self.wrong or self.unexpected
+        return not (differs or self.moving) and differing == compared
 
 
 def compare_sums(
@@ -143,7 +143,7 @@ def _groups_up_to(groups: Sequence[int], size: Callable[[int], int]) -> list[int
     return first_groups
 
 
-def _differing_keys(table_rows: Versions, source_rows: Versions) -> set[bytes]:
+def _differing_keys(table_rows: HashedRowsByKey, source_rows: HashedRowsByKey) -> set[bytes]:
     return {
         key for key in {*table_rows, *source_rows} if table_rows.get(key) != source_rows.get(key)
     }

@@ -158,8 +158,8 @@ class JobSums:
         if tables.source.snapshot_table is not None:
             return [tables.source.snapshot_table]
         origin_names = sorted({replace(origin, cluster="") for origin in origins if origin.table})
-        if not origin_names and tables.own_relation is not None:
-            return [tables.own_relation]
+        if not origin_names and tables.loaded_source_table is not None:
+            return [tables.loaded_source_table]
         return self._relations_in_database(table, origin_names)
 
     def _relations_in_database(

@@ -99,7 +99,7 @@ class DebeziumAvro(DebeziumJson):
         self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             SourceError: the schema registry does not answer.

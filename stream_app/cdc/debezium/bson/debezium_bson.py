@@ -98,7 +98,7 @@ class DebeziumBson(DebeziumJson):
             self._compiled = CompiledDocuments(layouts.documents, self._typed)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             WrongSourceError: see `DebeziumJson.decode`.

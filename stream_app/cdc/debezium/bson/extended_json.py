@@ -27,7 +27,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
 _WHOLE_MAX = 2**63 - 1
 _UUID = 4
 _OLD_UUID = 3
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+UNIX_START = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _PLAIN_MAX, _PLAIN_MIN = 7, -3
 """Between these powers of ten Java prints a double without an exponent."""
@@ -69,7 +69,7 @@ def converted(value: Any) -> Any:
 
 def _none_of_its_kind(value: Any) -> UnreadableRecordError:
     return UnreadableRecordError(
-        f"has the value {json_text(value)[:80]}, which is none of its kind"
+        f"has the value {json_text(value)[:80]}, which does not fit its type"
     )
 
 
@@ -121,7 +121,7 @@ def _date(value: Any) -> JsonNumber:
     moment = datetime.datetime.fromisoformat(_text(value))
     if moment.tzinfo is None:
         raise ValueError
-    return JsonNumber((moment - EPOCH) // _MILLISECOND)
+    return JsonNumber((moment - UNIX_START) // _MILLISECOND)
 
 
 def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:

@@ -30,7 +30,7 @@ from stream_app.arrow_buffers import Bools, bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
-    EPOCH,
+    UNIX_START,
     MongoKind,
     converted,
     milliseconds,
@@ -210,7 +210,7 @@ def _moment(value: Any, column: TypedColumn) -> Any:
     if column.encoding is Encoding.EPOCH_MILLIS:
         return JsonNumber(count)
     try:
-        moment = EPOCH + datetime.timedelta(milliseconds=count)
+        moment = UNIX_START + datetime.timedelta(milliseconds=count)
     except OverflowError:
         raise _misfit(value, column, "is outside what the column can hold") from None
     if column.data_type.root is not TypeRoot.DATE:

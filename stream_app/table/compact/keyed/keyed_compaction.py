@@ -107,7 +107,7 @@ def _rows_above(
 ) -> RowsAbove:
     """Return the access to rows of higher levels, or only to their keys if these suffice."""
     columns, system = table.schema.fields, SYSTEM_COLUMNS
-    if _asks_for_keys(table):
+    if _needs_keys_only(table):
         columns, system = table.schema.key_type, frozenset()
     bucket = request.partition, request.bucket
     new = [file for file in request.unit.files if file.level == 0]
@@ -125,7 +125,7 @@ def _rows_above(
     return RowsAbove(layout, reader, request.above, table.key_of)
 
 
-def _asks_for_keys(table: FileStoreTable) -> bool:
+def _needs_keys_only(table: FileStoreTable) -> bool:
     """Return whether a compaction uses only the keys of rows in higher levels, not their values."""
     options, traits = table.options, traits_of(table.options.merge_engine)
     is_replaced = (
@@ -156,7 +156,7 @@ def _before_rows(
             rows_above,
             keeps_newest=keeps_newest and not table.schema.sequence_fields,
             deletes_older=table.merges_by_vectors,
-            asks_for_keys=_asks_for_keys(table),
+            needs_keys_only=_needs_keys_only(table),
         )
     return None
 

@@ -41,7 +41,7 @@ def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:
 
 
 def watched(config: AppConfig, clock: Clock) -> AbstractContextManager[WatchedJob]:
-    return watched_job(config.tables, config.stream, config.secrets, clock)
+    return watched_job(config.job_tables, config.stream, config.secrets, clock)
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def test_events_are_appended_to_their_file_without_secrets(
 ) -> None:
     config, file = a_config(tmp_path, receiver), tmp_path / "events.jsonl"
     file.write_text("{}\n")
-    tables, stream, secrets = config.tables, config.stream, Secrets(["very-secret"])
+    tables, stream, secrets = config.job_tables, config.stream, Secrets(["very-secret"])
     with watched_job(tables, stream, secrets, StandingClock(5), file) as job:
         assert file.read_text() == "{}\n", "the job's checks come first"
         with job.writing_events():

@@ -97,7 +97,7 @@ def test_a_database_is_not_taken_for_that_of_another_cluster(
 ) -> None:
     url = parse_jdbc_url("jdbc:postgresql://127.0.0.1/shop", "--source")
     job = JobSums(
-        tables=load_config(conf, [], {}).tables,
+        tables=load_config(conf, [], {}).job_tables,
         state=JobState(
             origins={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
         ),

@@ -251,7 +251,7 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     seen = job.seen("table")
     assert [observation.level for observation in seen] == [Severity.OK, Severity.PROBLEM]
     assert seen[1].text.startswith(f"a file is missing ({data})")
-    assert list(database_observations(job.config().tables, {"t": table.path})) == seen[1:]
+    assert list(database_observations(job.config().job_tables, {"t": table.path})) == seen[1:]
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
     assert [observation.level for observation in job.seen("table")] == [Severity.PROBLEM]
 

@@ -311,7 +311,7 @@ def test_a_message_behind_that_cannot_be_read_stops_the_replay(tmp_path: Path) -
         values = pa.array([b"no json"] * 2, pa.binary())
         yield whole.set_column(whole.schema.get_field_index("value"), "value", values).slice(1)
 
-    with pytest.raises(UsageError, match="a message behind the record cannot be decoded"):
+    with pytest.raises(UsageError, match="a message after the record cannot be decoded"):
         replace(bench.a_replay(), read=read).run(EVERYTHING, dry_run=False)
 
 

@@ -49,7 +49,7 @@ def conf(folder: Path, warehouse: str, *settings: str) -> AppConfig:
 
 def table_of(config: AppConfig) -> FileStoreTable:
     clock = SystemClock()
-    only = config.tables
+    only = config.job_tables
     assert isinstance(only, SingleTable)
     return open_or_create_table(only, configured_schema(only.table, clock), clock)
 
@@ -58,7 +58,7 @@ def test_a_table_without_a_chosen_number_of_buckets_has_what_its_keys_need(tmp_p
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
     assert table_of(left_open).kind is DYNAMIC_KEYED
-    assert "bucket" not in open_file_store_table(left_open.tables.location).schema.options
+    assert "bucket" not in open_file_store_table(left_open.job_tables.location).schema.options
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
     assert table_of(chosen).options.bucket == 7
     again = conf(tmp_path, warehouse + "2")

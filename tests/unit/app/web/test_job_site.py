@@ -342,7 +342,7 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
     options = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
     spark = {"spark.master": "local[2]", "spark.ssl.keyPassword": "very-secret"}
     config: AppConfig = replace(
-        job.config, tables=replace(job.config.tables, file_system=options), spark=spark
+        job.config, job_tables=replace(job.config.job_tables, file_system=options), spark=spark
     )
     words, further = JobSite(shown_job(config), job.checkpoint, job.clock).compact_command(
         "ods.orders"
@@ -351,7 +351,7 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
     assert file_io_options(further) == options
     assert further == file_io_variables(options)
     catalog = {"metastore": "rest", "uri": "http://c", "token.provider": "bear", "token": "t"}
-    of_catalog = replace(config, tables=replace(config.tables, catalog=catalog))
+    of_catalog = replace(config, job_tables=replace(config.job_tables, catalog=catalog))
     words, further = JobSite(shown_job(of_catalog), job.checkpoint, job.clock).compact_command(
         "ods.orders"
     )

@@ -20,7 +20,7 @@ Columns and options stay. Stop the table's writers first. A streaming job detect
 its next start, and needs a new checkpoint, because its own is of a later time.
 
 Consumers that have read further would wait for reused numbers and miss their snapshots. So the
-command refuses to roll back behind a living consumer, unless --force resets it to the target.
+command refuses to roll back before a living consumer, unless --force resets it to the target.
 
 examples:
   stream-app rollback-to warehouse/shop.db/orders --snapshot 41 --dry-run
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "milliseconds since 1970",
     )
     parser.add_argument(
-        "--force", action="store_true", help="roll back also behind consumers, and reset them too"
+        "--force", action="store_true", help="roll back also before consumers, and reset them too"
     )
 
 
