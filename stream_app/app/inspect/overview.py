@@ -12,10 +12,9 @@ from stream_app.app.inspect.table_facts import sorted_runs_max
 from stream_app.app.inspect.table_listings import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
-from stream_app.model.bucket_id import NOT_FIXED, BucketId
+from stream_app.model.bucket_id import NOT_FIXED
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
-from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
 from stream_app.model.files.row_group import row_total
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
@@ -189,9 +188,6 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
     """Return the advice about the number of buckets as text, or None without advice."""
     if not table.kind.has_buckets:
         return None
-    buckets: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in entries:
-        buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     rules = DynamicBucketRules.of_options(table.options)
     advice = bucket_advice(
         [
@@ -200,7 +196,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
                 rows=sum(file.row_count for file in files),
                 bytes=sum(file.file_size for file in files),
             )
-            for (partition, _), files in buckets.items()
+            for (partition, _), files in files_of_buckets(entries).items()
         ],
         buckets=table.options.bucket,
         width=rules.width,

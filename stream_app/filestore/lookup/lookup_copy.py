@@ -66,7 +66,7 @@ class LookupCopy:
     def rows_of(
         self, hashes: MurmurHashes, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """Return the rows whose key has one of the hashes, in the file's order, and their
+        """Yield the rows whose key has one of the hashes, in the file's order, and their
         positions in it.
 
         Three rows, of which the second has the only wanted hash::

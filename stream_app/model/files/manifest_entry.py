@@ -7,8 +7,10 @@ Source: Paimon `manifest/ManifestEntry.java`, `manifest/ManifestFileMeta.java`,
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta, SimpleStats
 
 
@@ -83,3 +85,11 @@ class ManifestFileMeta:
     min_row_id: int | None = None
     max_row_id: int | None = None
     unknown_fields: tuple[str, ...] = ()
+
+
+def files_of_buckets(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:
+    """Return the files of each bucket, in the order in which buckets appear."""
+    files: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in entries:
+        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return files

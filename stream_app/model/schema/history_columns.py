@@ -102,7 +102,7 @@ def history_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> Iterator[str]:
-    """Return the reasons why a table cannot keep an exact history.
+    """Yield the reasons why a table cannot keep an exact history.
 
     Args:
         primary_keys: the table's keys, which end with the start of a version.

@@ -79,11 +79,11 @@ def chain_findings(
     Args:
         latest, earliest: the numbers in the hints; None if absent or unreadable.
     """
-    for left, right, s, missing in number_gaps(numbers):
-        newer_count = sum(number >= right for number in numbers)
+    for gap in number_gaps(numbers):
+        newer_count = sum(number >= gap.right for number in numbers)
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
-            problem=f"snapshot{s} {missing} missing between {left} and {right}",
+            problem=f"{gap.text('snapshot')} missing between {gap.left} and {gap.right}",
             where=where,
             fix="restore it from a backup; or expire the snapshots before the gap: "
             f"stream-app expire-snapshots --retain-max {newer_count}",
@@ -91,13 +91,28 @@ def chain_findings(
     yield from hint_findings("snapshot", numbers, (latest, earliest), where)
 
 
-def number_gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
-    """Yield gaps: two neighbours, ``s`` for a plural, and the missing numbers with their verb."""
-    for left, right in pairwise(numbers):
-        if right > left + 2:
-            yield left, right, "s", f"{left + 1} to {right - 1} are"
-        elif right > left + 1:
-            yield left, right, "", f"{left + 1} is"
+@dataclass(frozen=True, slots=True)
+class NumberGap:
+    """Two neighbours in a sequence of numbers, between which others are missing."""
+
+    left: int
+    right: int
+
+    @property
+    def plural(self) -> str:
+        """The plural's ending of a noun for the missing numbers."""
+        return "s" if self.right > self.left + 2 else ""
+
+    def text(self, noun: str) -> str:
+        """Return the missing numbers after their noun, and before ``missing``."""
+        if self.plural:
+            return f"{noun}s {self.left + 1} to {self.right - 1} are"
+        return f"{noun} {self.left + 1} is"
+
+
+def number_gaps(numbers: Sequence[int]) -> list[NumberGap]:
+    """Return the gaps in ascending numbers."""
+    return [NumberGap(left, right) for left, right in pairwise(numbers) if right > left + 1]
 
 
 def hint_findings(

@@ -18,8 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
 from stream_app.model.options.core_options import CoreOptions
 
 UNCOUNTED_S = 10.0
@@ -88,10 +87,10 @@ def waiting_buckets(
     """
     if rule is Visibility.ANY_LEVEL:
         return {}
-    files: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in live:
-        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    counts = {bucket: waiting_rows(members, rule, num_levels) for bucket, members in files.items()}
+    counts = {
+        bucket: waiting_rows(files, rule, num_levels)
+        for bucket, files in files_of_buckets(live).items()
+    }
     return {bucket: count for bucket, count in counts.items() if count}
 
 

@@ -22,6 +22,7 @@ from stream_app.spark.epoch.epoch_plan import MessagePart
 SAMPLE_MESSAGES = 50
 """Messages of a new table that are passed on from one batch, at most."""
 _LEFT_OUT = -4
+"""Marks messages that go nowhere; differs from the negative indexes of `blocks`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ class _TableWriting:
                 yield from self._report_failure(error)
 
     def finish(self) -> Iterator[TaskResult]:
-        """Return the changes of the buckets, once their files are durable."""
+        """Yield the changes of the buckets, once their files are durable."""
         if self._write is None:
             return
         try:
@@ -175,7 +175,7 @@ class _TableWriting:
         return self._write
 
     def _report_failure(self, error: Exception) -> Iterator[TaskResult]:
-        """Delete the table's files, and return its error instead of its changes."""
+        """Delete the table's files, and yield its error instead of its changes."""
         if not self._holds_tables:
             raise error
         self._write = None

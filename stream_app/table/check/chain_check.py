@@ -41,13 +41,13 @@ def changelog_findings(
     numbers = list(changelogs)
     if numbers and earliest_snapshot is not None and earliest_snapshot > numbers[-1]:
         numbers.append(earliest_snapshot)
-    for _, right, s, missing in number_gaps(numbers):
+    for gap in number_gaps(numbers):
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
-            problem=f"the changelog{s} of snapshot{s} {missing} missing",
+            problem=f"the changelog{gap.plural} of {gap.text('snapshot')} missing",
             where=where,
             fix="restore it from a backup; else a follower from before it must begin again: "
-            f"with {right} at the earliest, or with all rows (latest-full)",
+            f"with {gap.right} at the earliest, or with all rows (latest-full)",
         )
     yield from hint_findings("changelog", changelogs, hints, where)
 
@@ -109,7 +109,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
 
 
 def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]:
-    """Return the findings about consumers that have not expired for inactivity."""
+    """Yield the findings about consumers that have not expired for inactivity."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:

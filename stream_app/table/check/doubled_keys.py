@@ -35,6 +35,7 @@ from stream_app.mergetree.interval_partition import Section, partition_into_sect
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
@@ -47,7 +48,6 @@ from stream_app.table.key_index.key_layer import key_codes
 from stream_app.table.key_index.share_files import CodedBuckets
 from stream_app.table.key_index.table_keys import BUCKET_CODE, LIVES, KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
@@ -189,7 +189,7 @@ class DoubledKeySearch:
         if not (self.table.merges_by_vectors or (self.table.kind.merges_by_key and by_engine)):
             return
         live = FileStoreScan(self.table).live(self.snapshot)
-        for bucket, files in by_bucket(e for e in live if e.file.level > 0).items():
+        for bucket, files in files_of_buckets(e for e in live if e.file.level > 0).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
             count, example = self._count_doubled(bucket, overlapping)

@@ -57,7 +57,7 @@ def file_index_findings(
 def _indexes(
     table: FileStoreTable, bucket: BucketId, file: DataFileMeta
 ) -> Iterator[tuple[str, bytes]]:
-    """Return a data file's indexes and their paths; another check reports a missing file."""
+    """Yield a data file's indexes and their paths; another check reports a missing file."""
     if file.embedded_index is not None:
         yield f"{table.paths.bucket(*bucket)}/{file.file_name}", file.embedded_index
     for path in table.paths.extra_files(*bucket, file):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, files_of_buckets
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.merge_options import (
@@ -24,7 +24,6 @@ from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
@@ -167,7 +166,7 @@ class TableReplay:
         """
         least = least_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
-        return by_bucket(
+        return files_of_buckets(
             entry for entry in live if entry.file.level >= least and entry.bucket != POSTPONED
         )
 
@@ -177,7 +176,7 @@ class TableReplay:
         going_back: set[BucketId] = set()
         for snapshot in self.changes:
             added = [entry for entry in self._entries(snapshot) if entry.kind is FileKind.ADD]
-            for bucket, files in by_bucket(added).items():
+            for bucket, files in files_of_buckets(added).items():
                 before = changed.setdefault(bucket, [])
                 newest = max((file.max_sequence_number for file in before), default=-1)
                 if min(file.min_sequence_number for file in files) <= newest:

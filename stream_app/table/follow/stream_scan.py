@@ -23,7 +23,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, StreamContent, StreamSplit
-from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions
@@ -54,7 +54,7 @@ from stream_app.table.follow.followed_snapshot import (
     followed_snapshot,
 )
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.split_scan import SplitScan, by_bucket
+from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_changes_readable
 from stream_app.table.versions.time_travel import ms_since_1970
@@ -214,7 +214,7 @@ class StreamScan:
 
     def _raw_splits(self, entries: list[ManifestEntry], snapshot: Snapshot) -> list[StreamSplit]:
         splits = []
-        for (partition, bucket), files in by_bucket(entries).items():
+        for (partition, bucket), files in files_of_buckets(entries).items():
             for group in self._groups(replay_order(files) if bucket == POSTPONED else files):
                 split = DataSplit(
                     snapshot_id=snapshot.snapshot_id,

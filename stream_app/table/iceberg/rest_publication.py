@@ -237,7 +237,7 @@ def _least_numbers(published: TableMetadata, current: IcebergSnapshot) -> LeastN
 def _updates(
     published: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
-    """Return the updates from the catalog's state to a version."""
+    """Yield the updates from the catalog's state to a version."""
     documents = {
         snapshot["snapshot-id"]: snapshot
         for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
@@ -276,7 +276,7 @@ def _updates(
 
 
 def _schema_updates(published: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
-    """Return updates that add new schemas and make the newest snapshot's schema current."""
+    """Yield updates that add new schemas and make the newest snapshot's schema current."""
     numbers = _schema_numbers(published, metadata)
     existing_numbers = {schema.schema_id for schema in published.schemas}
     for schema, number in numbers.values():
@@ -309,7 +309,7 @@ def _snapshot_updates(
     documents: Mapping[int, Mapping[str, Any]],
     same: set[int],
 ) -> Iterator[TableUpdate]:
-    """Return updates that add missing snapshots, and set the branch and tags."""
+    """Yield updates that add missing snapshots, and set the branch and tags."""
     numbers = _schema_numbers(published, metadata)
     for snapshot in metadata.snapshots:
         if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):

@@ -25,7 +25,7 @@ from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.key_value_batch import retract_kind_mask, rows_at
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, files_of_buckets
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.conditions.scan_pruning import ScanPruning, scan_pruning
@@ -34,7 +34,6 @@ from stream_app.table.read.diff_read import BucketVersion, DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
 from stream_app.table.read.interleaved import BatchStream
 from stream_app.table.read.row_choice import RowChoice
-from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_changes_readable, check_readable
@@ -193,7 +192,7 @@ class IncrementalRead(RowChoice):
             vectors = deletion_vectors(self.table, snapshot)
         return {
             bucket: BucketVersion(files=files, vectors=vectors.get(bucket, {}))
-            for bucket, files in by_bucket(live).items()
+            for bucket, files in files_of_buckets(live).items()
         }
 
     def _bucket(

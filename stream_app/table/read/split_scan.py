@@ -15,7 +15,7 @@ Source: Paimon `table/source/snapshot/SnapshotReaderImpl.java`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.filestore.data.file_stats import FileStats
@@ -26,7 +26,7 @@ from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, SplitGroup
 from stream_app.model.files.index_file_meta import IndexManifestEntry
-from stream_app.model.files.manifest_entry import ManifestEntry
+from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.files.row_group import RowGroup, row_groups
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
@@ -87,7 +87,7 @@ class SplitScan:
         warn_of_unknown_parts(self.table, "fields of its manifests", sorted(unknown_fields))
         vectors = self._index_files(snapshot)
         splits = []
-        for bucket, files in by_bucket(live).items():
+        for bucket, files in files_of_buckets(live).items():
             bucket_vectors = vectors.get(bucket, [])
             for group in self.groups(files):
                 splits.append(self._split(snapshot, bucket, group, bucket_vectors))
@@ -188,11 +188,3 @@ class SplitScan:
                 if entry.holds_deletion_vectors:
                     files_by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
         return files_by_bucket
-
-
-def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:
-    """Return the files of each bucket, in the order in which buckets appear."""
-    buckets: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in entries:
-        buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    return buckets

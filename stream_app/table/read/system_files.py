@@ -22,10 +22,9 @@ from stream_app.filestore.data.file_stats import value_stats
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
-from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.index_file_meta import IndexManifestEntry
-from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
+from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta, files_of_buckets
 from stream_app.model.options.file_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
@@ -68,19 +67,17 @@ class FilesSummary:
 
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """Return summaries by partition and bucket, in the order of the partitions' folder names."""
-    by_bucket: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in FileStoreScan(table).live(snapshot):
-        by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    order = sorted(by_bucket, key=lambda bucket: (table.paths.partition(bucket[0]), bucket[1]))
+    files_of = files_of_buckets(FileStoreScan(table).live(snapshot))
+    order = sorted(files_of, key=lambda bucket: (table.paths.partition(bucket[0]), bucket[1]))
     return [
         FilesSummary(
             partition=bucket[0],
             bucket=bucket[1],
             buckets=1,
-            rows=sum(file.row_count for file in by_bucket[bucket]),
-            bytes=sum(file.file_size for file in by_bucket[bucket]),
-            files=len(by_bucket[bucket]),
-            updated_ms=_newest_time(file.creation_time_ms for file in by_bucket[bucket]),
+            rows=sum(file.row_count for file in files_of[bucket]),
+            bytes=sum(file.file_size for file in files_of[bucket]),
+            files=len(files_of[bucket]),
+            updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket]),
         )
         for bucket in order
     ]

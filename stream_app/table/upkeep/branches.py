@@ -47,7 +47,7 @@ class BranchFacts:
 
 
 def branch_facts(table: FileStoreTable) -> Iterator[BranchFacts]:
-    """Return the branches of a table, by name."""
+    """Yield the branches of a table, by name."""
     for name in branch_names(table.file_io, table.location):
         snapshots = replace(table, branch=name).snapshots
         numbers = snapshots.ids()

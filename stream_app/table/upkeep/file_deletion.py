@@ -69,7 +69,7 @@ class ProtectedVersions:
         return frozenset(name for name in lists if name is not None)
 
     def others_snapshots(self) -> Iterator[Snapshot]:
-        """Return all versions of other branches."""
+        """Yield all versions of other branches."""
         for branch in self.others:
             yield from map(_snapshot_of, branch)
 

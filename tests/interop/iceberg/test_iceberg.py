@@ -33,7 +33,7 @@ from tests.support.tables.small_table import SmallTable, small_table
 pytestmark = pytest.mark.usefixtures("unsynced")
 
 
-def a_table(
+def a_hadoop_table(
     folder: Path, columns: str, keys: Sequence[str] = (), partitions: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> SmallTable:  # fmt: skip
@@ -61,7 +61,7 @@ def assert_same(rows: pa.Table, table: SmallTable) -> None:
 def test_an_append_table_is_an_iceberg_table_after_each_commit(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, "id INT NOT NULL, name STRING")
+    table = a_hadoop_table(tmp_path, "id INT NOT NULL, name STRING")
     table.commit(("+I", {"id": 1, "name": "a"}), ("+I", {"id": 2, "name": None}))
     assert_same(iceberg.read(metadata_of(table)), table)
     table.commit(("+I", {"id": 3, "name": "c"}))
@@ -72,7 +72,9 @@ def test_an_append_table_is_an_iceberg_table_after_each_commit(
 def test_a_hadoop_catalog_has_the_metadata_of_all_tables_below_the_warehouse(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, "id INT", options={"metadata.iceberg.storage": "hadoop-catalog"})
+    table = a_hadoop_table(
+        tmp_path, "id INT", options={"metadata.iceberg.storage": "hadoop-catalog"}
+    )
     table.commit(("+I", {"id": 1}))
     folder = tmp_path / "wh" / "iceberg" / "shop" / "orders" / "metadata"
     assert_same(iceberg.read(folder), table)
@@ -82,7 +84,7 @@ def test_a_hadoop_catalog_has_the_metadata_of_all_tables_below_the_warehouse(
 def test_with_deletion_vectors_a_keyed_table_is_seen_at_each_commit(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, "id INT, v INT", ["id"], options=VECTORS)
+    table = a_hadoop_table(tmp_path, "id INT, v INT", ["id"], options=VECTORS)
     table.commit(*(("+I", {"id": key, "v": key * key}) for key in range(5000)))
     table.compact()
     table.commit(("+U", {"id": 3, "v": 30}), ("-D", {"id": 4, "v": 4}))
@@ -95,7 +97,7 @@ def test_with_deletion_vectors_a_keyed_table_is_seen_at_each_commit(
 def test_without_vectors_the_overview_shows_the_rows_that_readers_lack(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, "id INT, v INT", ["id"], options={"num-levels": "3"})
+    table = a_hadoop_table(tmp_path, "id INT, v INT", ["id"], options={"num-levels": "3"})
 
     def lack() -> str | None:
         return overview(table.table, table.table.snapshots.latest()).iceberg
@@ -118,7 +120,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
     columns = "id INT NOT NULL, dt DATE NOT NULL, total DECIMAL(10, 2), at TIMESTAMP(3)"
-    table = a_table(tmp_path, columns, ["id", "dt"], ["dt"], VECTORS)
+    table = a_hadoop_table(tmp_path, columns, ["id", "dt"], ["dt"], VECTORS)
     day, time = dt.date(2024, 1, 2), dt.datetime.fromisoformat("2024-01-02T03:04:05.678")
     row = {"id": 1, "dt": day, "total": Decimal("1.25"), "at": time}
     table.commit(("+I", row), ("+I", {**row, "id": 2, "dt": dt.date(2024, 1, 3)}))
@@ -147,7 +149,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
 def test_the_next_commit_publishes_the_snapshots_that_iceberg_missed(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, "id INT NOT NULL, name STRING")
+    table = a_hadoop_table(tmp_path, "id INT NOT NULL, name STRING")
     for number in range(3):
         table.commit(("+I", {"id": number, "name": "a"}))
         if number == 1:  # a crash between the table's commit and Iceberg's
@@ -160,7 +162,7 @@ def test_publishing_continues_from_a_version_without_hint(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
     """The writer died before the hint, or a rollback raised the numbers and the hint was lost."""
-    table = a_table(tmp_path, "id INT NOT NULL")
+    table = a_hadoop_table(tmp_path, "id INT NOT NULL")
     table.commit(("+I", {"id": 1}))
     table.commit(("+I", {"id": 2}))
     hint = metadata_of(table) / "version-hint.text"
@@ -176,7 +178,7 @@ def test_publishing_continues_from_a_version_without_hint(
 
 
 def test_an_error_of_iceberg_s_side_fails_no_commit(tmp_path: Path, iceberg: IcebergReader) -> None:
-    table = a_table(tmp_path, "id INT NOT NULL")
+    table = a_hadoop_table(tmp_path, "id INT NOT NULL")
     metadata_of(table).write_text("a file where the folder should be")
     table.commit(("+I", {"id": 1}))
     metadata_of(table).unlink()
@@ -186,16 +188,16 @@ def test_an_error_of_iceberg_s_side_fails_no_commit(tmp_path: Path, iceberg: Ice
 
 def test_columns_that_iceberg_cannot_hold_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="column 'at' is TIME"):
-        a_table(tmp_path, "id INT, at TIME(3)")
+        a_hadoop_table(tmp_path, "id INT, at TIME(3)")
     with pytest.raises(UsageError, match=r"column 'at' is TIMESTAMP.*format-version = 3"):
-        a_table(tmp_path, "id INT, at TIMESTAMP(9)")
-    a_table(tmp_path, "id INT, at TIMESTAMP(9)", options=VECTORS)
+        a_hadoop_table(tmp_path, "id INT, at TIMESTAMP(9)")
+    a_hadoop_table(tmp_path, "id INT, at TIMESTAMP(9)", options=VECTORS)
 
 
 def test_after_a_rollback_iceberg_s_readers_see_the_rows_that_followed_it(
     tmp_path: Path, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, "id INT NOT NULL")
+    table = a_hadoop_table(tmp_path, "id INT NOT NULL")
     for number in range(3):
         table.commit(("+I", {"id": number}))
     plan = plan_rollback(table.table, table.table.snapshots.snapshot(1))
@@ -220,7 +222,7 @@ def test_random_epochs_are_seen_as_paimon_s(
         "snapshot.num-retained.max": "4",
         **options,
     }
-    small = a_table(tmp_path, "id BIGINT, v STRING, w DOUBLE", ["id"], options=chosen)
+    small = a_hadoop_table(tmp_path, "id BIGINT, v STRING, w DOUBLE", ["id"], options=chosen)
     writer = TableWriter(small.table)
     changes = RandomChanges(small.table.schema, rng, key_count=200)
     upkeep = TableMaintenance(small.table)
@@ -240,7 +242,7 @@ def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: Ice
         "home ROW<street STRING, lines ARRAY<ROW<n INT, s STRING>>>, "
         "deep ARRAY<MAP<INT, ARRAY<INT>>>"
     )
-    table = a_table(tmp_path, columns, ["id"], options=VECTORS)
+    table = a_hadoop_table(tmp_path, columns, ["id"], options=VECTORS)
     home = {"street": "Main", "lines": [{"n": 1, "s": "a"}, {"n": 2, "s": None}]}
     row = {
         "id": 1, "tags": ["a", None], "prices": [("x", Decimal("1.25"))], "home": home,
@@ -264,7 +266,7 @@ def test_columns_of_each_type_are_read(tmp_path: Path, iceberg: IcebergReader, s
         "h DECIMAL(18, 3), i DECIMAL(38, 10), j CHAR(3), k VARCHAR(5), l BINARY(3), m BYTES, "
         "n DATE, o TIMESTAMP(3), p TIMESTAMP(6), q TIMESTAMP(6) WITH LOCAL TIME ZONE"
     )
-    table = a_table(tmp_path, columns, ["id"], options=VECTORS)
+    table = a_hadoop_table(tmp_path, columns, ["id"], options=VECTORS)
     changes = RandomChanges(table.table.schema, random.Random(seed), key_count=100)
     table.commit(*changes.epoch(200))
     table.compact()

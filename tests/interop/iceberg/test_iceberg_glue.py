@@ -58,13 +58,15 @@ def catalog(s3: S3Server) -> Catalog:
     )  # fmt: skip
 
 
-def a_table(folder: Path, columns: str, options: Mapping[str, str] | None = None) -> SmallTable:
+def a_glue_table(
+    folder: Path, columns: str, options: Mapping[str, str] | None = None
+) -> SmallTable:
     chosen = {"metadata.iceberg.storage": "hive-catalog", **(options or {})}
     return SmallTable(catalog_table(folder, columns, (), chosen).table.with_options(CLIENT))
 
 
 def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog: Catalog) -> None:
-    table = a_table(tmp_path, "a INT, id INT, at TIMESTAMP_LTZ(6)")
+    table = a_glue_table(tmp_path, "a INT, id INT, at TIMESTAMP_LTZ(6)")
     for number in range(3):
         table.commit(("+I", {"a": 0, "id": number, "at": None}))
         assert_same(catalog, table)
@@ -92,16 +94,16 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    theirs = a_table(tmp_path / "theirs", "id INT")
+    theirs = a_glue_table(tmp_path / "theirs", "id INT")
     theirs.commit(("+I", {"id": 7}))
     names = {"metadata.iceberg.database": name_in_catalog(theirs.table)[0]}
-    a_table(tmp_path, "id INT", names).commit(("+I", {"id": 1}))
+    a_glue_table(tmp_path, "id INT", names).commit(("+I", {"id": 1}))
     assert "the Iceberg catalog has another table of this name" in caplog.text
     assert rows_in(catalog, theirs).to_pylist() == [{"id": 7}]
 
 
 def test_a_late_writer_does_not_take_the_pointer_back(tmp_path: Path, catalog: Catalog) -> None:
-    table = a_table(tmp_path, "id INT")
+    table = a_glue_table(tmp_path, "id INT")
     assert_a_late_writer_fails(table, open_catalog_table)
     assert_same(catalog, table)
 
@@ -109,7 +111,7 @@ def test_a_late_writer_does_not_take_the_pointer_back(tmp_path: Path, catalog: C
 def test_a_glue_that_was_away_catches_up(
     tmp_path: Path, catalog: Catalog, s3: S3Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, "id INT")
+    table = a_glue_table(tmp_path, "id INT")
     table.commit(("+I", {"id": 1}))
     s3.error = (400, "AccessDeniedException")
     table.commit(("+I", {"id": 2}))
@@ -123,7 +125,7 @@ def test_a_glue_that_was_away_catches_up(
 def test_killed_between_our_version_and_glue_s_pointer(
     tmp_path: Path, catalog: Catalog, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = a_table(tmp_path, "id INT")
+    table = a_glue_table(tmp_path, "id INT")
     table.commit(("+I", {"id": 0}))
     name = ".".join(name_in_catalog(table.table))
     version = Path(catalog.load_table(name).metadata_location)
@@ -146,7 +148,7 @@ def test_without_a_region_the_log_says_so(
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    table = a_table(tmp_path, "id INT")
+    table = a_glue_table(tmp_path, "id INT")
     table.commit(("+I", {"id": 1}))
     assert "give the driver a region (AWS_REGION)" in caplog.text
 
@@ -156,7 +158,7 @@ def test_a_glue_that_never_answers_holds_no_commit(
 ) -> None:
     with silent_port() as port:
         monkeypatch.setenv("AWS_ENDPOINT_URL_GLUE", f"http://127.0.0.1:{port}")
-        table = a_table(tmp_path, "id INT")
+        table = a_glue_table(tmp_path, "id INT")
         assert commits_within(table, seconds=90)
     assert "Read timeout" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]

@@ -80,7 +80,7 @@ def catalog(metastore: HiveMetastore) -> Reader:
     return Reader(metastore)
 
 
-def a_table(
+def a_hive_table(
     folder: Path, uri: str, columns: str, keys: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> SmallTable:  # fmt: skip
@@ -113,7 +113,7 @@ def metadata_files(table: SmallTable) -> list[str]:
 def test_each_commit_moves_the_pointer(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader
 ) -> None:
-    table = a_table(tmp_path, metastore.uri, "id INT, name STRING")
+    table = a_hive_table(tmp_path, metastore.uri, "id INT, name STRING")
     for number in range(3):
         table.commit(("+I", {"id": number, "name": None}), ("+I", {"id": number, "name": "b"}))
         assert_same(catalog, table)
@@ -130,7 +130,7 @@ def test_each_commit_moves_the_pointer(
 @pytest.mark.spark
 @pytest.mark.skipif(bool(why_no_iceberg_in_spark()), reason=why_no_iceberg_in_spark() or "")
 def test_spark_finds_the_table_by_its_name(tmp_path: Path, metastore: HiveMetastore) -> None:
-    table = a_table(tmp_path, metastore.uri, "id BIGINT, v STRING", ["id"], VECTORS)
+    table = a_hive_table(tmp_path, metastore.uri, "id BIGINT, v STRING", ["id"], VECTORS)
     with IcebergSpark(metastore.client_jars) as spark:
         spark.add_catalog("lake", {"type": "hive", "uri": metastore.uri})
         for number in range(2):
@@ -144,7 +144,7 @@ def test_random_epochs_are_seen_in_the_metastore(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader, seed: int
 ) -> None:
     options = {**VECTORS, "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
-    judged = a_table(tmp_path, metastore.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
+    judged = a_hive_table(tmp_path, metastore.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
     assert_same_after_each_epoch(catalog, judged, seed)
     assert len(metadata_files(judged)) <= 3
 
@@ -152,7 +152,7 @@ def test_random_epochs_are_seen_in_the_metastore(
 def test_columns_tags_and_rollbacks_reach_the_metastore(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader
 ) -> None:
-    table = a_table(tmp_path, metastore.uri, "a INT, id INT, v INT", ["id"], VECTORS)
+    table = a_hive_table(tmp_path, metastore.uri, "a INT, id INT, v INT", ["id"], VECTORS)
     table.commit(("+I", {"a": 0, "id": 1, "v": 10}))
     table.compact()
     newest = table.table.snapshots.latest()
@@ -190,7 +190,7 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
 def test_a_metastore_that_was_away_catches_up_and_its_version_stays_meanwhile(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, metastore.uri, "id INT")
+    table = a_hive_table(tmp_path, metastore.uri, "id INT")
     table.commit(("+I", {"id": 1}))
     away = SmallTable(
         table.table.with_options({"metadata.iceberg.uri": "thrift://127.0.0.1:9"}), epoch=1
@@ -210,7 +210,7 @@ def test_a_metastore_that_was_away_catches_up_and_its_version_stays_meanwhile(
 def test_killed_between_our_version_and_the_metastore_s_pointer(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader
 ) -> None:
-    table = a_table(tmp_path, metastore.uri, "id INT")
+    table = a_hive_table(tmp_path, metastore.uri, "id INT")
     table.commit(("+I", {"id": 0}))
     version = Path(catalog.load_table(table.table.label).metadata_location)
     following = version.with_name("v2.metadata.json")
@@ -226,11 +226,11 @@ def test_killed_between_our_version_and_the_metastore_s_pointer(
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, metastore: HiveMetastore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    theirs = a_table(tmp_path / "theirs", metastore.uri, "id INT")
+    theirs = a_hive_table(tmp_path / "theirs", metastore.uri, "id INT")
     theirs.commit(("+I", {"id": 7}))
     before = entry_of(metastore, theirs.table.label)
     names = {"metadata.iceberg.database": theirs.table.label.partition(".")[0]}
-    a_table(tmp_path, metastore.uri, "id INT", options=names).commit(("+I", {"id": 1}))
+    a_hive_table(tmp_path, metastore.uri, "id INT", options=names).commit(("+I", {"id": 1}))
     assert "the Iceberg catalog has another table of this name" in caplog.text
     assert entry_of(metastore, theirs.table.label) == before
 
@@ -266,7 +266,7 @@ def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(
 def test_a_late_writer_does_not_take_the_pointer_back(
     tmp_path: Path, metastore: HiveMetastore, catalog: Reader
 ) -> None:
-    table = a_table(tmp_path, metastore.uri, "id INT")
+    table = a_hive_table(tmp_path, metastore.uri, "id INT")
     assert_a_late_writer_fails(table, open_catalog_table)
     assert_same(catalog, table)
 
@@ -274,7 +274,7 @@ def test_a_late_writer_does_not_take_the_pointer_back(
 def test_without_an_address_the_log_names_the_key(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, "", "id INT")
+    table = a_hive_table(tmp_path, "", "id INT")
     table.commit(("+I", {"id": 1}))
     assert "set metadata.iceberg.uri = thrift://HOST:PORT" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]
@@ -290,7 +290,7 @@ def test_a_metastore_that_never_answers_holds_no_commit(
     folder = {"metadata.iceberg.hive-conf-dir": str(tmp_path)}
     with silent_port() as port:
         uri = f"thrift://127.0.0.1:{port}"
-        table = a_table(tmp_path, uri, "id INT", options=folder)
+        table = a_hive_table(tmp_path, uri, "id INT", options=folder)
         assert commits_within(table, seconds=60)
     assert "no Hive metastore responds" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]

@@ -46,7 +46,7 @@ def killed_at(catalog_uri: str, path: str, epoch: int, method: str, ending: str)
         assert between.is_reached.wait(60)
 
 
-def a_table(folder: Path, **options: str) -> SmallTable:
+def an_exported_table(folder: Path, **options: str) -> SmallTable:
     database = f"shop_{uuid.uuid4().hex[:8]}"
     return small_table(folder / "wh" / f"{database}.db" / "orders", "id INT", (), (), **options)
 
@@ -63,7 +63,9 @@ def ids_of(catalog: Catalog, table: SmallTable) -> list[int]:
 
 
 def rest_table(folder: Path, server: IcebergRest) -> SmallTable:
-    return a_table(folder, **{"metadata.iceberg.storage": "rest-catalog", REST_URI: server.uri})
+    return an_exported_table(
+        folder, **{"metadata.iceberg.storage": "rest-catalog", REST_URI: server.uri}
+    )
 
 
 def test_killed_between_our_version_and_the_catalogs(
@@ -103,7 +105,7 @@ def test_killed_before_the_pointer_moves(tmp_path: Path) -> None:
     uri = "metadata.iceberg.sql.uri"
     database = Connections(parse_jdbc_url(f"jdbc:sqlite:{tmp_path}/catalog.db", uri), 1)
     options = {"metadata.iceberg.storage": "hadoop-catalog", uri: str(database.url)}
-    table = a_table(tmp_path, **options)
+    table = an_exported_table(tmp_path, **options)
     table.commit(("+I", {"id": 0}))
     holder = database.url.driver.open(database.url.driver.load(), database.url)
     with closing(holder):

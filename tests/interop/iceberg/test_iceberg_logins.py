@@ -60,7 +60,7 @@ def signed(guarded: GuardedCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY.secret_key)
 
 
-def a_table(folder: Path, uri: str, **settings: str) -> SmallTable:
+def a_guarded_table(folder: Path, uri: str, **settings: str) -> SmallTable:
     """A table in a catalog; the settings are the client's."""
     chosen = {"metadata.iceberg.storage": "rest-catalog", f"{REST}uri": uri}
     chosen |= {REST + key.replace("_", "-"): value for key, value in settings.items()}
@@ -85,7 +85,7 @@ def test_a_wrong_token_is_an_error_with_its_keys_and_a_right_one_catches_up(
     tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     guarded.logins.tokens = {TOKEN}
-    table = a_table(tmp_path, guarded.uri, token="token-of-nobody")
+    table = a_guarded_table(tmp_path, guarded.uri, token="token-of-nobody")
     commit(table, 0, 1)
     assert "the Iceberg catalog refuses the login: NotAuthorizedException" in caplog.text
     assert f"where: {table.table.label} of {guarded.uri}" in caplog.text
@@ -103,7 +103,7 @@ def test_a_token_of_the_driver_s_environment_is_in_no_schema_and_no_output(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("PYICEBERG_CATALOG__REST__TOKEN", TOKEN)
     guarded.logins.tokens = {TOKEN}
-    table = a_table(tmp_path, guarded.uri)
+    table = a_guarded_table(tmp_path, guarded.uri)
     commit(table, 7)
     assert ids_of(catalog, table) == [7]
     assert TOKEN not in (Path(table.path) / "schema" / "schema-0").read_text()
@@ -120,7 +120,7 @@ def test_a_secret_among_the_options_is_hidden_where_they_are_shown(
 ) -> None:
     guarded.logins.credential = f"writer:{SECRET}"
     login = {"oauth2_server_uri": f"{guarded.uri}/login"}
-    table = a_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
+    table = a_guarded_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
     for view in ("options", "schemas"):
         assert main(["inspect", table.path, view]) == 0
         shown = capfd.readouterr().out
@@ -134,7 +134,7 @@ def test_oauth_gives_a_token_and_a_new_one_when_that_has_ended(
 ) -> None:
     guarded.logins.credential, guarded.logins.scope = f"writer:{SECRET}", "catalog:write"
     login = {"oauth2_server_uri": f"{guarded.uri}/login", "scope": "catalog:write"}
-    table = a_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
+    table = a_guarded_table(tmp_path, guarded.uri, credential=f"writer:{SECRET}", **login)
     commit(table, 0)
     assert ids_of(catalog, table) == [0]
     guarded.logins.tokens.clear()  # they have ended
@@ -157,7 +157,7 @@ def test_a_login_that_oauth_refuses_is_an_error_with_its_keys(
 ) -> None:  # fmt: skip
     guarded.logins.credential = f"writer:{SECRET}"
     right = {"oauth2_server_uri": f"{guarded.uri}/login", "credential": f"writer:{SECRET}"}
-    table = a_table(tmp_path, guarded.uri, **{**right, **wrong})
+    table = a_guarded_table(tmp_path, guarded.uri, **{**right, **wrong})
     commit(table, 0)
     assert f"the Iceberg catalog refuses the login: {says}" in caplog.text
     for key in ("credential", "oauth2-server-uri", "scope"):
@@ -171,7 +171,7 @@ def test_requests_are_signed_as_aws_wants_it(
     tmp_path: Path, guarded: GuardedCatalog, signed: None, catalog: Catalog
 ) -> None:
     settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
-    table = a_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
+    table = a_guarded_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
     commit(table, 0, 1)
     assert ids_of(catalog, table) == [0, 1]
 
@@ -183,7 +183,7 @@ def test_a_signature_by_another_key_is_an_error_and_so_is_a_missing_key(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-nobody")
     settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
-    table = a_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
+    table = a_guarded_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
     commit(table, 0)
     assert "does not permit it: ForbiddenException: the signature does not match" in caplog.text
     assert f"{REST}rest.signing-region" in caplog.text
@@ -200,7 +200,7 @@ def test_a_login_that_may_only_read_gets_an_error_with_the_missing_right(
     tmp_path: Path, guarded: GuardedCatalog, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     guarded.logins.tokens, guarded.logins.is_reader = {TOKEN}, True
-    table = a_table(tmp_path, guarded.uri, token=TOKEN)
+    table = a_guarded_table(tmp_path, guarded.uri, token=TOKEN)
     commit(table, 0)
     assert "does not permit it: ForbiddenException: a reader changes nothing" in caplog.text
     assert "give the login the rights to load, register and change this table" in caplog.text
@@ -215,7 +215,7 @@ def test_a_login_that_never_comes_holds_no_commit(
     with silent_port() as port:
         login = {"oauth2_server_uri": f"http://127.0.0.1:{port}", "credential": f"writer:{SECRET}"}
         limit = {"rest.client.socket-timeout-ms": "300"}
-        assert commits_within(a_table(tmp_path, guarded.uri, **login, **limit), 60)
+        assert commits_within(a_guarded_table(tmp_path, guarded.uri, **login, **limit), 60)
     assert "timed out" in caplog.text
     assert SECRET not in caplog.text
 
@@ -224,7 +224,7 @@ def test_an_error_about_something_that_is_no_login_server_hides_its_answer(
     tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}
-    commit(a_table(tmp_path, guarded.uri, **login), 0)
+    commit(a_guarded_table(tmp_path, guarded.uri, **login), 0)
     assert "what answers is not an Iceberg REST catalog, or no server of its logins" in caplog.text
     assert f"{REST}oauth2-server-uri" in caplog.text
     assert SECRET not in caplog.text

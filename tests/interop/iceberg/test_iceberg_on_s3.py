@@ -66,7 +66,7 @@ def java() -> Iterator[PaimonJava]:
         yield judge
 
 
-def a_table(s3: S3Server, uri: str, kind: str) -> FileStoreTable:
+def a_table_on_s3(s3: S3Server, uri: str, kind: str) -> FileStoreTable:
     bucket = s3.new_bucket()
     options = {
         "bucket": "1",
@@ -91,7 +91,7 @@ def a_table(s3: S3Server, uri: str, kind: str) -> FileStoreTable:
 def test_epochs_and_columns_on_s3_are_seen_by_name(
     s3: S3Server, server: IcebergRest, catalog: Catalog, java: PaimonJava, seed: int, kind: str
 ) -> None:
-    table, rng = a_table(s3, server.uri, kind), random.Random(seed)
+    table, rng = a_table_on_s3(s3, server.uri, kind), random.Random(seed)
     name = f"{table.schema.options['metadata.iceberg.database']}.orders"
     for _ in range(2):
         writer = TableWriter(table, user=uuid.uuid4().hex)

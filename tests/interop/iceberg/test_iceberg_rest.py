@@ -54,7 +54,7 @@ def catalog(server: IcebergRest) -> Catalog:
     return load_catalog("reader", type="rest", uri=server.uri)
 
 
-def a_table(
+def a_rest_table(
     folder: Path, uri: str, columns: str, keys: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> SmallTable:  # fmt: skip
@@ -69,7 +69,7 @@ def a_table(
 def test_each_commit_of_a_table_without_a_key_is_seen(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
-    table = a_table(tmp_path, server.uri, "id INT, name STRING")
+    table = a_rest_table(tmp_path, server.uri, "id INT, name STRING")
     for number in range(3):
         table.commit(("+I", {"id": number, "name": None}), ("+I", {"id": number, "name": "b"}))
         assert_same(catalog, table)
@@ -79,9 +79,9 @@ def test_random_epochs_are_seen_in_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, seed: int
 ) -> None:
     options = {**VECTORS, "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
-    judged = a_table(tmp_path, server.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
-    assert_same_after_each_epoch(catalog, judged, seed)
-    loaded = catalog.load_table(judged.table.label)
+    compared = a_rest_table(tmp_path, server.uri, "id BIGINT, v STRING, w DOUBLE", ["id"], options)
+    assert_same_after_each_epoch(catalog, compared, seed)
+    loaded = catalog.load_table(compared.table.label)
     assert loaded.properties["gc.enabled"] == "false"
     assert len(loaded.metadata.snapshots) <= 6  # those that Paimon keeps
     files = [name for name in Path(loaded.metadata_location).parent.iterdir()]
@@ -102,7 +102,7 @@ def test_a_random_history_is_seen_in_the_catalog(
 def test_columns_tags_and_rollbacks_reach_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
-    table = a_table(tmp_path, server.uri, "id INT, v INT", ["id"], VECTORS)
+    table = a_rest_table(tmp_path, server.uri, "id INT, v INT", ["id"], VECTORS)
     table.commit(("+I", {"id": 1, "v": 10}))
     table.compact()
     newest = table.table.snapshots.latest()
@@ -145,7 +145,7 @@ def test_after_a_commit_of_paimon_s_java_the_catalog_follows(
 ) -> None:
     """Java's library writes files alone, and no numbers of rows; those of version 3 never fall."""
     options = {"metadata.iceberg.format-version": version}
-    table = a_table(tmp_path, server.uri, "id INT", options=options)
+    table = a_rest_table(tmp_path, server.uri, "id INT", options=options)
     table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
     table.commit(("+I", {"id": 3}))
     paimon_java.write(table.path, [("+I", {"id": 4})], identifier=1)
@@ -157,7 +157,7 @@ def test_after_a_commit_of_paimon_s_java_the_catalog_follows(
 def test_metadata_that_was_lost_comes_back_into_the_catalog(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
-    table = a_table(tmp_path, server.uri, "id INT", options=VECTORS)
+    table = a_rest_table(tmp_path, server.uri, "id INT", options=VECTORS)
     table.commit(("+I", {"id": 1}), ("+I", {"id": 2}))
     table.commit(("+I", {"id": 3}))
     shutil.rmtree(tmp_path / "wh" / "iceberg")
@@ -169,7 +169,7 @@ def test_metadata_that_was_lost_comes_back_into_the_catalog(
 def test_a_catalog_that_was_away_catches_up(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, "http://127.0.0.1:9", "id INT")
+    table = a_rest_table(tmp_path, "http://127.0.0.1:9", "id INT")
     table.commit(("+I", {"id": 1}))
     assert "Iceberg's readers do not see snapshot 1" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]
@@ -182,7 +182,7 @@ def test_a_catalog_that_was_away_catches_up(
 def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, server.uri, "id INT")
+    table = a_rest_table(tmp_path, server.uri, "id INT")
     for number in (1, 2):
         table.commit(("+I", {"id": number}))
     loaded = catalog.load_table(table.table.label)
@@ -204,7 +204,7 @@ def test_a_tag_whose_snapshot_the_catalog_lacks_is_left_out_until_it_can_come(
 def test_orphans_go_and_what_the_catalog_names_stays(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, server.uri, "id INT")
+    table = a_rest_table(tmp_path, server.uri, "id INT")
     table.commit(("+I", {"id": 1}))
     folder = tmp_path / "wh" / "iceberg" / table.table.label.replace(".", "/") / "metadata"
     [registered] = folder.glob("00000-*.metadata.json")
@@ -220,7 +220,9 @@ def test_orphans_go_and_what_the_catalog_names_stays(
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, server: IcebergRest, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, server.uri, "id INT", options={"metadata.iceberg.database": "taken"})
+    table = a_rest_table(
+        tmp_path, server.uri, "id INT", options={"metadata.iceberg.database": "taken"}
+    )
     catalog.create_namespace_if_not_exists("taken")
     theirs = catalog.create_table("taken.orders", pa.schema([("x", pa.string())]))
     table.commit(("+I", {"id": 1}))
@@ -232,7 +234,7 @@ def test_names_in_the_catalog_are_options(
     tmp_path: Path, server: IcebergRest, catalog: Catalog
 ) -> None:
     named = {"metadata.iceberg.database": "lake", "metadata.iceberg.table": "orders_v1"}
-    table = a_table(tmp_path, server.uri, "id INT", options=named)
+    table = a_rest_table(tmp_path, server.uri, "id INT", options=named)
     table.commit(("+I", {"id": 1}))
     assert catalog.load_table("lake.orders_v1").scan().to_arrow().to_pylist() == [{"id": 1}]
     with pytest.raises(NoSuchTableError):
@@ -272,7 +274,7 @@ def test_a_catalog_that_never_answers_holds_no_commit(
     with silent_port() as port:
         uri = f"http://127.0.0.1:{port}"
         limit = {"metadata.iceberg.rest.rest.client.socket-timeout-ms": "300"}
-        table = a_table(tmp_path, uri, "id INT", options=limit)
+        table = a_rest_table(tmp_path, uri, "id INT", options=limit)
         assert commits_within(table, seconds=60)
     assert "timed out" in caplog.text
     assert read_rows(table.table) == [{"id": 1}]

@@ -99,7 +99,7 @@ def of_mariadb(server: MariaDb) -> Database:
     )
 
 
-def a_table(folder: Path, database: Database, **options: str) -> SmallTable:
+def a_sql_table(folder: Path, database: Database, **options: str) -> SmallTable:
     chosen = {
         "metadata.iceberg.storage": "hadoop-catalog",
         "metadata.iceberg.sql.uri": database.jdbc,
@@ -116,7 +116,7 @@ def assert_same(iceberg: IcebergReader, database: Database, table: SmallTable) -
 def test_commits_columns_and_rollbacks_are_seen_by_name(
     tmp_path: Path, database: Database, iceberg: IcebergReader
 ) -> None:
-    table = a_table(tmp_path, database)
+    table = a_sql_table(tmp_path, database)
     for number in range(3):
         table.commit(("+I", {"id": number}))
         assert_same(iceberg, database, table)
@@ -142,7 +142,7 @@ def test_the_driver_s_environment_has_the_password(
     full = of_mariadb(mariadb)
     bare = Database(full.jdbc.removesuffix(f"&password={PASSWORD}"), full.uri)
     monkeypatch.setenv("MYSQL_PWD", PASSWORD)
-    table = a_table(tmp_path, bare)
+    table = a_sql_table(tmp_path, bare)
     table.commit(("+I", {"id": 1}))
     assert_same(iceberg, full, table)
 
@@ -153,7 +153,7 @@ def test_a_database_of_pyiceberg_is_joined(
     """The database's tables lack nothing that ours have, and ours lack nothing that they have."""
     with pytest.raises(Exception, match="NoSuchTable"):
         iceberg.read_by_name("lake", database.uri, "shop.orders")  # it makes the tables
-    table = a_table(tmp_path, database, **{"metadata.iceberg.sql.catalog-name": "lake"})
+    table = a_sql_table(tmp_path, database, **{"metadata.iceberg.sql.catalog-name": "lake"})
     table.commit(("+I", {"id": 1}))
     seen = iceberg.read_by_name("lake", database.uri, "shop.orders")
     assert seen.to_pylist() == [{"id": 1}]
@@ -162,15 +162,15 @@ def test_a_database_of_pyiceberg_is_joined(
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    a_table(tmp_path / "theirs", database).commit(("+I", {"id": 7}))
+    a_sql_table(tmp_path / "theirs", database).commit(("+I", {"id": 7}))
     before = database.rows("SELECT * FROM iceberg_tables")
-    a_table(tmp_path, database).commit(("+I", {"id": 1}))
+    a_sql_table(tmp_path, database).commit(("+I", {"id": 1}))
     assert "the Iceberg catalog has another table of this name" in caplog.text
     assert database.rows("SELECT * FROM iceberg_tables") == before
 
 
 def test_a_late_writer_does_not_take_the_pointer_back(tmp_path: Path, database: Database) -> None:
-    table = a_table(tmp_path, database)
+    table = a_sql_table(tmp_path, database)
     assert_a_late_writer_fails(table, open_catalog_table)
     [[pointer]] = database.rows("SELECT metadata_location FROM iceberg_tables")
     assert pointer.endswith("/v2.metadata.json")
@@ -179,7 +179,7 @@ def test_a_late_writer_does_not_take_the_pointer_back(tmp_path: Path, database: 
 def test_a_database_that_was_away_catches_up(
     tmp_path: Path, database: Database, iceberg: IcebergReader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = a_table(tmp_path, database)
+    table = a_sql_table(tmp_path, database)
     table.commit(("+I", {"id": 1}))
     nowhere = {"metadata.iceberg.sql.uri": "jdbc:postgresql://127.0.0.1:9/shop"}
     away = SmallTable(table.table.with_options(nowhere), epoch=1)
@@ -197,7 +197,7 @@ def test_a_database_that_never_answers_holds_no_commit(
 ) -> None:
     with silent_port() as port:
         uri = f"jdbc:postgresql://127.0.0.1:{port}/shop"
-        table = a_table(tmp_path, Database(uri, ""))
+        table = a_sql_table(tmp_path, Database(uri, ""))
         assert commits_within(table, seconds=90)
     assert "the catalog's database refused" in caplog.text
     assert len(read_rows(table.table)) == 1
@@ -207,7 +207,7 @@ def test_a_database_that_never_answers_holds_no_commit(
 def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
     tmp_path: Path, database: Database, iceberg: IcebergReader, paimon_java: PaimonJava
 ) -> None:
-    table = a_table(tmp_path, database, **{"metadata.iceberg.previous-versions-max": "2"})
+    table = a_sql_table(tmp_path, database, **{"metadata.iceberg.previous-versions-max": "2"})
     table.commit(("+I", {"id": 1}))
     paimon_java.write(table.path, [("+I", {"id": 2})], identifier=1)
     assert len(read_rows(table.table)) == 2
@@ -217,7 +217,7 @@ def test_a_writer_of_paimon_leaves_the_pointer_to_our_next_commit(
 
 
 def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: Database) -> None:
-    table = a_table(tmp_path, database)
+    table = a_sql_table(tmp_path, database)
     table.commit(("+I", {"id": 1}))
     opened = open_file_store_table(table.path)
     assert iceberg_findings(opened) == []
@@ -243,6 +243,6 @@ def test_two_catalogs_are_refused_with_their_keys(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"metadata__iceberg__storage": "hive-catalog"}
-    table = a_table(tmp_path, Database(f"jdbc:sqlite:{tmp_path}/c.db", ""), **options)
+    table = a_sql_table(tmp_path, Database(f"jdbc:sqlite:{tmp_path}/c.db", ""), **options)
     table.commit(("+I", {"id": 1}))
     assert "metadata.iceberg.sql.uri name two Iceberg catalogs" in caplog.text

@@ -72,7 +72,7 @@ def trino(server: IcebergRest, s3_session: S3Server) -> Iterator[Trino]:
         yield engine
 
 
-def a_table(
+def a_trino_table(
     s3: S3Server, uri: str, keys: Sequence[str], options: Mapping[str, str]
 ) -> FileStoreTable:
     bucket = s3.new_bucket()
@@ -118,7 +118,7 @@ def test_epochs_alters_and_tags_are_seen(
     s3: S3Server, server: IcebergRest, trino: Trino, seed: int, keys: Sequence[str]
 ) -> None:
     rng = random.Random(seed)
-    table = a_table(s3, server.uri, keys, WHOLE if keys else {"ignore-delete": "true"})
+    table = a_trino_table(s3, server.uri, keys, WHOLE if keys else {"ignore-delete": "true"})
     for number in range(3):
         writer = TableWriter(table, user=uuid.uuid4().hex)
         changes = RandomChanges(table.schema, rng, key_count=100)
@@ -147,7 +147,7 @@ def test_deletion_vectors_are_refused_by_this_version(
 ) -> None:
     """docs/engines.md says so, and names the two ways out."""
     options = {**VECTORS, "num-sorted-run.compaction-trigger": "5"}
-    table, rng = a_table(s3, server.uri, ("id",), options), random.Random(seed)
+    table, rng = a_trino_table(s3, server.uri, ("id",), options), random.Random(seed)
     writer = TableWriter(table, user=uuid.uuid4().hex)
     changes = RandomChanges(table.schema, rng, key_count=500)
     for size in (1000, 20):

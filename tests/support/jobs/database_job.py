@@ -183,19 +183,19 @@ class DatabaseJob:
     def _write(self, name: str, text: str) -> None:
         self.checkpoint.files.overwrite(self.checkpoint.path(name), text.encode())
 
-    def _letters(self, name: str) -> QuarantineWriter:
+    def _quarantine_writer(self, name: str) -> QuarantineWriter:
         location = f"{self.config.stream.quarantine}/{name}".rstrip("/")
         return QuarantineWriter(JobFolder(location, LocalFileIO()), None)
 
     def _quarantine(self, epoch: int, messages: pa.Table) -> None:
-        self._letters("").write(epoch, messages)
+        self._quarantine_writer("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
             format_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
-            quarantine=self._letters(name),
+            quarantine=self._quarantine_writer(name),
             listener=Reports(),
             expectations=BrokenExpectations(f"ods.{name}"),
             evolution=evolution_of(self.database, name, table, self.state, self.clock.now_ms),

@@ -151,3 +151,25 @@ def test_docstrings_that_begin_with_a_noun_are_seen() -> None:
         "  def m(self):\n    'Return the rows.'\n  def n(self):\n    'Whether it is.'"
     )
     assert list(noun_docstrings(tree)) == [1, 9]
+
+
+def test_docstrings_of_generators_do_not_say_return() -> None:
+    lines = [
+        f"{name}:{function.lineno}"
+        for name in modules("stream_app")
+        for function in ast.walk(tree_of(name))
+        if isinstance(function, ast.FunctionDef)
+        if _yields(function) and (ast.get_docstring(function) or "").startswith("Return")
+    ]
+    assert lines == [], "it yields"
+
+
+def _yields(function: ast.FunctionDef) -> bool:
+    if "contextmanager" in map(ast.unparse, function.decorator_list):
+        return False
+    inner = [node for node in ast.walk(function) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    nested = {id(node) for part in inner if part is not function for node in ast.walk(part)}
+    return any(
+        isinstance(node, ast.Yield | ast.YieldFrom) and id(node) not in nested
+        for node in ast.walk(function)
+    )

@@ -170,10 +170,10 @@ def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
 
 
 def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: JobFolder) -> None:
-    letters = QuarantineWriter(folder, None)
+    writer = QuarantineWriter(folder, None)
     for offset in (1, 1, 2, 2, 3):
         row = {"topic": "t", "partition": 0, "offset": offset, "reason": "why"}
-        letters.write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
+        writer.write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
     names = ("epoch-0.jsonl", "epoch-0.old-1.jsonl", "epoch-0.old-2.jsonl")
     texts = [folder.files.read_bytes(folder.path(name)).decode() for name in names]
     assert [json.loads(text)["offset"] for text in texts] == [3, 1, 2]

@@ -81,11 +81,11 @@ def test_no_bad_records_no_file(tmp_path: Path) -> None:
 
 
 def test_the_limit_counts_over_the_run_and_names_the_first_reasons(tmp_path: Path) -> None:
-    letters = QuarantineWriter(local(tmp_path), 3)
-    letters.write(0, records({}, {}))
-    letters.write(1, records({}))
+    writer = QuarantineWriter(local(tmp_path), 3)
+    writer.write(0, records({}, {}))
+    writer.write(1, records({}))
     with pytest.raises(BadRecordsError) as caught:
-        letters.write(2, records({"offset": 40, "reason": "r0"}, *({"reason": "r"},) * 5))
+        writer.write(2, records({"offset": 40, "reason": "r0"}, *({"reason": "r"},) * 5))
     error = caught.value
     assert "9 records" in error.problem
     assert "3 are allowed" in error.problem

@@ -38,7 +38,7 @@ def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
 
 
 def _documents(value: bytes) -> Iterator[dict[str, Any]]:
-    """Return the images of a message that are documents; empty for an unreadable message."""
+    """Yield the images of a message that are documents; empty for an unreadable message."""
     try:
         message = load_document(value)
         if isinstance(message, dict) and message.keys() == {"schema", "payload"}:

@@ -22,6 +22,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest, RowOrder
 from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.snapshot import Snapshot
@@ -104,13 +105,11 @@ def sorted_requests(
     _check_order(table, order)
     if snapshot is None:
         return []
-    files: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in compactable_entries(table, snapshot, buckets):
-        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    entries = compactable_entries(table, snapshot, buckets)
     reason = f"{order.strategy.value} by {', '.join(order.columns)}"
     return [
-        replace(append_request(*bucket, tuple(bucket_files), reason), order=order)
-        for bucket, bucket_files in files.items()
+        replace(append_request(*bucket, tuple(files), reason), order=order)
+        for bucket, files in files_of_buckets(entries).items()
     ]
 
 

@@ -18,6 +18,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
+from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     COMPACTION_MIN_FILE_NUM,
@@ -153,12 +154,10 @@ def neighbour_requests(
     """
     if snapshot is None:
         return []
-    live: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in compactable_entries(table, snapshot, buckets):
-        live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    entries = compactable_entries(table, snapshot, buckets)
     return [
         append_request(*bucket, picked, "full" if full else "small files")
-        for bucket, files in live.items()
+        for bucket, files in files_of_buckets(entries).items()
         for picked in _windows(NeighbourPicker(table.schema, files_in_row_order(files)), full=full)
     ]
 

@@ -68,9 +68,7 @@ class Bench:
         )
         self.table = create_or_open(str(folder / "db.db" / "t"), schema, SystemClock())
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})
-        self.letters = QuarantineWriter(
-            JobFolder(*file_io_of(str(folder / "quarantine"), {})), None
-        )
+        self.writer = QuarantineWriter(JobFolder(*file_io_of(str(folder / "quarantine"), {})), None)
         message_format = a_format(COLUMNS, keys)
         self.decode: MessageFormat = message_format
         if not keys:
@@ -84,7 +82,7 @@ class Bench:
         """The job's epoch: it takes the topic, and sets the records at some offsets aside."""
         batch = self.batch()
         reasons = {offset: "column 'v' (INT): \"x\" is not a value of that type" for offset in bad}
-        self.letters.write(epoch, pa.Table.from_batches([bad_records(batch, reasons)]))
+        self.writer.write(epoch, pa.Table.from_batches([bad_records(batch, reasons)]))
         good = [offset for offset in range(len(self.changes)) if offset not in bad]
         rows = self.decode.decode(batch.take(pa.array(good, pa.int64()))).changes.rows
         append = SingleAppend.begin(self.table, user)
@@ -274,7 +272,7 @@ def test_records_of_an_epoch_that_is_not_in_the_table_are_the_jobs(tmp_path: Pat
     bench.take({0})
     bench.changes.append((2, "b"))
     reasons = {1: "is not JSON"}
-    bench.letters.write(1, pa.Table.from_batches([bad_records(bench.batch(), reasons)]))
+    bench.writer.write(1, pa.Table.from_batches([bad_records(bench.batch(), reasons)]))
     done = bench.replay()
     assert [record.offset for record in done.early] == [1]
     assert bench.rows() == [(1, "a")]

@@ -103,7 +103,7 @@ def test_maxwells_bootstrap_is_a_snapshot_and_its_marks_are_skipped() -> None:
     assert (outcome.skipped, reasons_of(outcome)) == (5, {})
 
 
-def test_maxwells_old_values_null_or_not_there() -> None:
+def test_maxwells_old_values_may_be_null_or_absent() -> None:
     row = {"id": 1, "v": "b", "w": "w"}
     assert stored("maxwell-json", maxwell("update", row, {"v": None})) == [
         ("-U", 1, None, "w"),
@@ -178,12 +178,14 @@ def test_canals_old_values_belong_to_their_row() -> None:
         (None, "2", "2"),
     ],
 )
-def test_canals_members(mysql_type: str | None, text: str, expected: str) -> None:
+def test_canals_numbers_of_members_become_their_texts(
+    mysql_type: str | None, text: str, expected: str
+) -> None:
     message = canal("INSERT", {"id": "1", "v": text, "w": "2"}, mysqlType={"v": mysql_type})
     assert stored("canal-json", message) == [("+I", 1, expected, "2")]
 
 
-def test_canals_bits_bytes_and_truth_values() -> None:
+def test_canals_bits_bytes_and_truth_values_are_decoded() -> None:
     columns = "id INT, b BYTES, c BYTES, f BOOLEAN"
     row = {"id": "1", "b": "258", "c": "\u0000ÿa", "f": "1"}
     message = canal("INSERT", row, mysqlType={"b": "bit(16)", "c": "blob"})
@@ -198,7 +200,7 @@ def test_canals_bits_bytes_and_truth_values() -> None:
     )
 
 
-def test_truncates_and_ddl() -> None:
+def test_ddl_is_skipped_and_a_truncate_stops_the_job_unless_ignored() -> None:
     ddl = {"isDdl": True, "type": "ALTER", "data": None, "database": "d", "table": "t"}
     truncate = {**ddl, "type": "TRUNCATE"}
     assert decoded("canal-json", ddl).skipped == 1
@@ -211,12 +213,18 @@ def test_truncates_and_ddl() -> None:
 
 
 def test_a_truncate_that_is_applied_is_noted() -> None:
-    canal = {"isDdl": True, "type": "TRUNCATE", "data": None, "database": "d", "table": "t"}
-    dms = {"operation": "truncate-table", "record-type": "control", "table-name": "t"}
+    canal_truncate = {
+        "isDdl": True,
+        "type": "TRUNCATE",
+        "data": None,
+        "database": "d",
+        "table": "t",
+    }
+    dms_truncate = {"operation": "truncate-table", "record-type": "control", "table-name": "t"}
     for name, message in (
-        ("canal-json", canal),
+        ("canal-json", canal_truncate),
         ("ogg-json", {"table": "S.T", "op_type": "T"}),
-        ("aws-dms-json", {"data": {}, "metadata": dms}),
+        ("aws-dms-json", {"data": {}, "metadata": dms_truncate}),
     ):
         outcome = decoded(name, message, truncate="apply")
         assert (outcome.truncated, outcome.skipped, outcome.bad.num_rows) == (0, 1, 0), name
@@ -248,7 +256,7 @@ def test_goldengate_must_name_the_row_that_an_update_changes() -> None:
     assert "'before' lacks id of the primary key" in reason("ogg-json", update)
 
 
-def test_goldengates_marks_of_missing_columns() -> None:
+def test_goldengates_missing_columns_get_their_earlier_values() -> None:
     before = {"id": "1", "v": None, "v_isMissing": True, "w": "x", "w_isMissing": False}
     after = {"id": "1", "v": "b", "v_isMissing": False, "w": None, "w_isMissing": True}
     assert stored("ogg-json", ogg("U", before, after)) == [
@@ -328,13 +336,13 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
         ("json", "paimon_cdc_tests", "json.evolution", Origin("", "", "json.evolution")),
     ],
 )
-def test_the_tables_of_messages(name: str, file: str, topic: str, expected: Origin) -> None:
+def test_messages_name_their_tables(name: str, file: str, topic: str, expected: Origin) -> None:
     origins = FORMATS[name].facts({}).origins(captured(file, topic))
     assert origins.tables[0] == expected
     assert not origins.unreadable
 
 
-def test_messages_of_no_table() -> None:
+def test_messages_without_a_table_have_no_origin() -> None:
     batch = messages(
         json.dumps(maxwell("insert", {"id": 1})),
         json.dumps(maxwell("bootstrap-start", {})),
