@@ -17,14 +17,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.rounds import job_rounds, prepare_tables
+from stream_app.app.job.rounds import PreparedRounds, job_rounds, prepare_rounds
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reader import (
     SourceReader,
@@ -33,12 +33,10 @@ from stream_app.app.job.source_reader import (
     source_reader_of,
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
-from stream_app.app.job.start_table_checks import CheckedTable
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.load.begin_load import JobLoad, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
-from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
@@ -128,10 +126,10 @@ class _IngestJob:
             closing.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
-            prepared = prepare_tables(self.checked, feeds, self.clock)
+            prepared = prepare_rounds(self.checked, feeds, self.clock)
             load = begin_or_resume_load(
                 self.job_tables,
-                prepared,
+                prepared.tables,
                 self.checked.state_file,
                 self.checked.reader,
                 self.clock,
@@ -150,7 +148,7 @@ class _IngestJob:
     def _read(
         self,
         source_reader: SourceReader[Messages],
-        prepared: CheckedTable | DatabaseTables,
+        prepared: PreparedRounds,
         feeds: JobFeeds,
         load: JobLoad | None,
     ) -> None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
-from stream_app.app.config.job_tables.whole_database import WholeDatabase
+from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase, WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
 from stream_app.app.table_setup.first_message_checks import (
@@ -38,7 +37,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """The opened table of a job of one table. Implements `loading.PreparedTables`.
+    """The opened table of a job of one table. Implements `begin_load.PreparedTables`.
 
     Attributes:
         warnings: warnings about columns in the first messages.

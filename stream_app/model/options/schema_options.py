@@ -1,11 +1,11 @@
-"""Declares the table options that allow or forbid changes of a table's schema.
+"""Declares the table options about changes of a table's schema: allowed ones, and earlier renames.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `planning.schema` reads them.
 """
 
 from __future__ import annotations
 
-from stream_app.model.options.option import BOOLEAN, Option
+from stream_app.model.options.option import BOOLEAN, TEXT, Option
 
 ADD_COLUMN_BEFORE_PARTITION = Option(
     "add-column-before-partition",
@@ -30,4 +30,12 @@ DELETION_VECTORS_MODIFIABLE = Option(
     BOOLEAN,
     False,
     "`deletion-vectors.enabled` may change in a table with snapshots.",
+)
+RENAMED_COLUMNS = Option(
+    "stream-app.renamed-columns",
+    TEXT,
+    "",
+    "Names that the source's columns had before, as `old=column, ...`. A job that follows a rename "
+    "sets it: values under an old name go to the column.",
+    is_own=True,
 )

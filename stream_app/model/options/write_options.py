@@ -68,20 +68,6 @@ OVERWRITE_UPGRADE = Option(
     True,
     "An overwrite puts its files on the highest level, where every reader sees them at once.",
 )
-METASTORE_PARTITIONED_TABLE = Option(
-    "metastore.partitioned-table",
-    BOOLEAN,
-    False,
-    "Whether a Hive metastore lists the table's partitions.",
-)
-RENAMED_COLUMNS = Option(
-    "stream-app.renamed-columns",
-    TEXT,
-    "",
-    "Names that the source's columns had before, as `old=column, ...`. A job that follows a rename "
-    "sets it: values under an old name go to the column.",
-    is_own=True,
-)
 ROW_CHECKSUM = Option(
     "stream-app.row-checksum",
     BOOLEAN,
@@ -89,6 +75,12 @@ ROW_CHECKSUM = Option(
     "Each snapshot has the number of the table's rows and their checksum, kept up to date by the "
     "commits. It needs a changelog, or a table without a primary key.",
     is_own=True,
+)
+METASTORE_PARTITIONED_TABLE = Option(
+    "metastore.partitioned-table",
+    BOOLEAN,
+    False,
+    "Whether a Hive metastore lists the table's partitions.",
 )
 CATALOG = Option(
     "stream-app.catalog",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.model.options.write_options import RENAMED_COLUMNS
+from stream_app.model.options.schema_options import RENAMED_COLUMNS
 from stream_app.model.renames.source_renames import RenameReaction, TableRenames
 from stream_app.model.renames.statements import Renaming
 from stream_app.model.schema.table_schema import TableSchema

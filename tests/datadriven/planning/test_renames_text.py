@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from stream_app.cdc.ddl.ddl_parser import parse_statements
-from stream_app.model.options.write_options import RENAMED_COLUMNS
+from stream_app.model.options.schema_options import RENAMED_COLUMNS
 from stream_app.model.renames.source_renames import (
     NO_RENAMES,
     RenameReaction,
