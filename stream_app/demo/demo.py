@@ -210,7 +210,10 @@ class _Demo:
             self._console.print(part)
         self._console.print()
         sides = {
-            name: [source_side(source, SplitRead(table).schema), table_side(table, source)]
+            name: [
+                source_side(source, SplitRead(table).selection.schema),
+                table_side(table, source),
+            ]
             for (name, table), source in zip(
                 tables.items(), self._shop.tables.values(), strict=True
             )

@@ -55,7 +55,7 @@ def table_side(table: FileStoreTable, source: ShopTable) -> TableSide:
     read = SplitRead(table)
     splits = SplitScan(table).splits(table.snapshots.latest())
     batches = (batch for split in splits for batch in read.read(split))
-    return _side(pa.Table.from_batches(batches, schema=read.schema), source.envelope.key)
+    return _side(pa.Table.from_batches(batches, schema=read.selection.schema), source.envelope.key)
 
 
 def iceberg_side(table: FileStoreTable, source: ShopTable) -> TableSide:
@@ -65,7 +65,7 @@ def iceberg_side(table: FileStoreTable, source: ShopTable) -> TableSide:
     folder = Path(table.location, "metadata")
     version = (folder / "version-hint.text").read_text()
     rows = StaticTable.from_metadata(f"{folder}/v{version}.metadata.json").scan().to_arrow()
-    schema = SplitRead(table).schema
+    schema = SplitRead(table).selection.schema
     return _side(rows.select(schema.names).cast(schema), source.envelope.key)
 
 

@@ -14,7 +14,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.row_choice import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG_HEAD, _LOG_TAIL = 3, 5

@@ -31,7 +31,7 @@ from tests.simulation.world import BEGIN_MS, World
 from tests.support.tables.merge_read import MergeRead
 
 RIVAL_KEYS = 100
-CHECKED = 3  # of so many seeds `check` looks at the table of one
+SEEDS_PER_CHECK = 3  # `check` examines the table of every third seed
 
 
 @dataclass(frozen=True)
@@ -81,25 +81,25 @@ class Simulation:
             "compactor": Job(self.world, self.table, "compactor", commits_epochs=False),
         }
         self.oracle = Oracle(self.table, self.jobs, self.scenario.expires)
-        self.oracle.is_checked = self.scenario.seed % CHECKED == 0
+        self.oracle.is_checked = self.scenario.seed % SEEDS_PER_CHECK == 0
         self.upkeep = Upkeep(self.world, self.table, self.oracle, self.jobs)
         self.follower = Follower(self.world, self.table)
         self.restorer = Restorer(self.world, self.table, self.oracle, self.jobs)
         self.branches = Branches(self.world, self.table, self.oracle)
 
     def run(self) -> None:
-        """All rounds.
+        """Run all rounds.
 
         Raises:
             BaseException: a promise was broken, or an error that no fault explains.
         """
         for step in self.scenario.rounds:
             self._run_round(step)
-            self._look(may_be_cut=step.expires)
+            self._check_round(may_be_cut=step.expires)
         self._finish()
 
-    def _look(self, *, may_be_cut: bool) -> None:
-        """After a round: what there is, what is kept, and what the follower has got."""
+    def _check_round(self, *, may_be_cut: bool) -> None:
+        """Check the snapshots, the kept versions and the follower's rows after a round."""
         oracle = self.oracle
         progress = self.follower.progress()
         oracle.look(self._seen())
@@ -132,20 +132,20 @@ class Simulation:
             for task in tasks:
                 if action.actor in self.jobs:
                     self.jobs[action.actor].survives(task.error, rng)
-                elif task.error and not self._may_be(task.error, action, step):
+                elif task.error and not self._is_explained(task.error, action, step):
                     raise task.error
         for job in self.jobs.values():
             for finding in job.findings:
                 raise finding
 
-    def _may_be(self, error: BaseException, action: Action, step: Round) -> bool:
-        """Return whether a process beside the jobs may end so."""
+    def _is_explained(self, error: BaseException, action: Action, step: Round) -> bool:
+        """Return whether a fault or a rollback explains the error of a process beside the jobs."""
         if has_fault(error):
             return True
         goes_back = self.oracle.goes_back_to is not None
         if action.verb is Verb.FOLLOW:
             return self.follower.may_be(error, may_be_cut=step.expires, goes_back=goes_back)
-        # What the table goes back behind may vanish while a process reads it.
+        # A rollback may delete files while a process reads them.
         return goes_back and isinstance(error, FileNotFoundError | CorruptFileError)
 
     def _begin(self, action: Action, rng: random.Random) -> list[Task]:
@@ -256,22 +256,22 @@ class Simulation:
             for job in self.jobs.values():
                 job.kill()
         self._at_last(self.restorer.finish)
-        self._look(may_be_cut=False)
+        self._check_round(may_be_cut=False)
         writers = [job for job in self.jobs.values() if job.commits_epochs]
         replays = [self._replay_of(job) for job in (*writers, *writers)]
         self._at_last(*replays, self._move_at_last)
-        self._look(may_be_cut=False)
+        self._check_round(may_be_cut=False)
         if Verb.FOLLOW in verbs:
             if self.scenario.expires:
                 # Where an expiry was interrupted, nobody may begin to follow before it is finished.
                 self._at_last(self.upkeep.expire)
-                self._look(may_be_cut=True)
+                self._check_round(may_be_cut=True)
             self._at_last(self._follow_to_the_end)
-            self._look(may_be_cut=False)
+            self._check_round(may_be_cut=False)
             self.follower.check_replayed(self.oracle)
         if self.scenario.expires:
             self._at_last(self.upkeep.expire)
-            self._look(may_be_cut=True)
+            self._check_round(may_be_cut=True)
         world.scheduler.finish()
         if Verb.SWEEP in verbs:
             for job in self.jobs.values():

@@ -204,8 +204,8 @@ def rows_of(
     except _PageClosedError:
         stopped = True
     return MatchingRows(
-        columns=read.schema.names,
-        rows=_texts(pa.Table.from_batches(batches, read.schema)),
+        columns=read.selection.schema.names,
+        rows=_texts(pa.Table.from_batches(batches, read.selection.schema)),
         stopped_after=row_count if stopped else None,
     )
 

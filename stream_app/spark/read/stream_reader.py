@@ -33,7 +33,7 @@ from stream_app.spark.read.spark_arrow import spark_batch
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_offsets import Offset, StreamOffsets, stream_offsets
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.read.row_choice import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.storage_errors import storage_errors
 
 _ONLY_BATCH = (

@@ -38,7 +38,7 @@ from stream_app.table.read.incremental_range import (
 )
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import BatchStream
-from stream_app.table.read.row_choice import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import ROW_TABLES, ROWS, SYSTEM_TABLES, RowTable
@@ -110,7 +110,7 @@ class VersionScan:
     def schema(self) -> pa.Schema:
         """The table's columns."""
         return self.row_table.schema(
-            SplitRead(self.table, shows_row_kinds=self.row_table.shows_row_kinds).schema
+            SplitRead(self.table, shows_row_kinds=self.row_table.shows_row_kinds).selection.schema
         )
 
     def with_filter(self, row_filter: RowFilter) -> TableScan | None:
@@ -155,7 +155,7 @@ class ChangesScan:
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return IncrementalRead(self.table, shows_row_kinds=self.shows_row_kinds).schema
+        return IncrementalRead(self.table, shows_row_kinds=self.shows_row_kinds).selection.schema
 
     def with_filter(self, row_filter: RowFilter) -> TableScan:
         """See `TableScan.with_filter`. It also skips files and row groups."""

@@ -125,7 +125,7 @@ class PaimonTable(ChangeableTable):
             read = SplitRead(table, chosen_columns(columns), _filter(where, table))
             splits = SplitScan(table, read.row_filter).splits(version_snapshot)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
-            schema = shown_schema(table.schema.fields, read.schema)
+            schema = shown_schema(table.schema.fields, read.selection.schema)
             shown_rows = shown_batches(schema, batches)
             return schema, shown_rows if limit is None else first_rows(shown_rows, limit)
 
@@ -171,7 +171,7 @@ class PaimonTable(ChangeableTable):
             shows_row_kinds=row_kind,
         )
         streams = read.streams(version_range, mode)
-        schema = shown_schema(self.table.schema.fields, read.schema)
+        schema = shown_schema(self.table.schema.fields, read.selection.schema)
         batches = interleaved(streams, reading_threads(threads, None))
         return _reader(schema, shown_batches(schema, batches))
 
@@ -299,7 +299,7 @@ class PaimonTable(ChangeableTable):
         """
         table = with_schema(self.table, split.schema_id)
         read = SplitRead(table, chosen_columns(columns), _filter(where, table))
-        schema = shown_schema(self.table.schema.fields, read.schema)
+        schema = shown_schema(self.table.schema.fields, read.selection.schema)
         return _reader(schema, shown_batches(schema, read.read(split)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
@@ -345,7 +345,7 @@ def _shown_rows(row_table: RowTable, table: FileStoreTable, snapshot: Snapshot |
     scan = SplitScan(table, least_level=row_table.least_level(table))
     streams = [partial(read.read, split) for split in scan.splits(snapshot)]
     batches = map(row_table.batch, interleaved(streams, reading_threads(None, None)))
-    return pa.Table.from_batches(batches, row_table.schema(read.schema))
+    return pa.Table.from_batches(batches, row_table.schema(read.selection.schema))
 
 
 def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:

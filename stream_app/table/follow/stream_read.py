@@ -14,7 +14,7 @@ from stream_app.model.files.data_split import StreamContent, StreamSplit
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.row_choice import insert_kinds
+from stream_app.table.read.selection import insert_kinds
 from stream_app.table.read.split_read import SplitRead
 
 
@@ -35,7 +35,7 @@ class StreamRead:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        return self._changes.schema
+        return self._changes.selection.schema
 
     def read(self, stream_split: StreamSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, without empty batches.

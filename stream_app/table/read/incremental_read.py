@@ -11,7 +11,7 @@ Source: Paimon `table/source/snapshot/IncrementalDeltaStartingScanner.java`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -28,12 +28,13 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, files_of_buckets
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import BucketVersion, DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
 from stream_app.table.read.interleaved import BatchStream
-from stream_app.table.read.row_choice import RowChoice
+from stream_app.table.read.selection import Selection
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_changes_readable, check_readable
@@ -41,18 +42,26 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class IncrementalRead(RowChoice):
+class IncrementalRead:
     """A read of the changes between two versions.
 
     Attributes:
         row_filter: a condition that also tests deletes and old rows of updates.
         shows_row_kinds: whether to show row kinds. Otherwise -U and -D rows, which could not be
             distinguished, are omitted.
+        selection: gives each batch its requested rows and columns; see it for `columns`.
     """
+
+    table: FileStoreTable
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+    shows_row_kinds: bool = False
+    selection: Selection = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_changes_readable(self.table)
-        RowChoice.__post_init__(self)
+        selection = Selection(self.table, self.columns, self.row_filter, self.shows_row_kinds)
+        object.__setattr__(self, "selection", selection)
 
     def streams(
         self, version_range: SnapshotRange | SnapshotPair | None, mode: ScanMode
@@ -210,7 +219,7 @@ class IncrementalRead(RowChoice):
             batch = (
                 rows_at(batch, np.flatnonzero(~retract_kind_mask(kinds))) if kinds.any() else batch
             )
-        matching_rows = self.select(batch)
+        matching_rows = self.selection.select(batch)
         if matching_rows.num_rows:
             yield matching_rows
 

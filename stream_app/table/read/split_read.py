@@ -35,30 +35,38 @@ from stream_app.planning.read.split_generator import (
     section_files,
 )
 from stream_app.table.conditions.index_pruning import ColumnAndKind, index_pruning
-from stream_app.table.file_store_table import SYSTEM_COLUMNS
-from stream_app.table.read.row_choice import RowChoice
+from stream_app.table.conditions.row_filter import RowFilter
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.read.selection import Selection
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.read_refusals import check_readable
 
 
 @dataclass(frozen=True, slots=True)
-class SplitRead(RowChoice):
+class SplitRead:
     """A reader of a table's columns. The condition tests only the newest row of each key.
 
     Attributes:
         shows_row_kinds: whether to show row kinds, and deletes that no compaction has removed, as
             Paimon's audit log does.
+        selection: gives each batch its requested rows and columns; see it for `columns`.
         watch: receives each batch before the condition; its error ends the read.
     """
 
+    table: FileStoreTable
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+    shows_row_kinds: bool = False
     watch: Callable[[pa.RecordBatch], None] | None = None
+    selection: Selection = field(init=False, repr=False, compare=False)
     _unknown_indexes: set[ColumnAndKind] = field(
         init=False, default_factory=set, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
-        RowChoice.__post_init__(self)
+        selection = Selection(self.table, self.columns, self.row_filter, self.shows_row_kinds)
+        object.__setattr__(self, "selection", selection)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, without empty batches.
@@ -71,7 +79,7 @@ class SplitRead(RowChoice):
             for batch in read(split):
                 if self.watch is not None:
                     self.watch(batch)
-                matching_rows = self.select(batch)
+                matching_rows = self.selection.select(batch)
                 if matching_rows.num_rows:
                     yield matching_rows
 
@@ -180,7 +188,7 @@ class SplitRead(RowChoice):
         if self.columns is None:
             return schema.fields
         needed = {
-            *self.needed_columns,
+            *self.selection.needed_columns,
             *schema.trimmed_primary_keys,
             *schema.sequence_fields,
         }

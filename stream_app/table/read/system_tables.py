@@ -25,7 +25,7 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
-from stream_app.table.read.row_choice import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.read.system_rows import Fact, SystemTable, columns
 
 _SNAPSHOTS = SystemTable(

@@ -28,7 +28,7 @@ class MergeRead:
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
-        return self._split_read().schema
+        return self._split_read().selection.schema
 
     def read(self, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
         """The rows of a snapshot, bucket by bucket; none without a snapshot.

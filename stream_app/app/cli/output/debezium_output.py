@@ -33,7 +33,7 @@ from stream_app import __version__
 from stream_app.app.text.value_text import json_lines, plain_texts
 from stream_app.model.row_kind import RowKind
 from stream_app.table.follow.changelog_follow import ChangelogBatch
-from stream_app.table.read.row_choice import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND
 
 _NULL = "null"
 _KINDS = pa.array([kind.short for kind in RowKind])

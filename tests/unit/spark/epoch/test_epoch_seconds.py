@@ -49,7 +49,7 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
     for block in route_in_task(
         batches(), EpochPlan(tables={0: slow}, settings=plan.settings), clock
     ):
-        clock.sleep(1000)  # what takes the blocks is neither
+        clock.sleep(1000)  # the consumer's time counts neither as reading nor as decoding
         if block.kind == BlockKind.COUNTS:
             counted.append(counts_of(block.data.to_pybytes()))
     [counts] = counted
@@ -70,7 +70,7 @@ def test_the_slowest_task_counts_and_not_the_sum() -> None:
         pytest.param((3, 1, 1.5), 4, 2, (1, 1.5, 1.5, 2), id="two Spark jobs"),
         pytest.param((3, 1, 1.5), 0, 5, (1, 1.5, 0.5, 2), id="one Spark job has both"),
         pytest.param((9, 6, 3), 2, 3, (5, 0, 0, 0), id="a task that ran twice"),
-        pytest.param((0, 0, 0), 1, 2, (0, 0, 1, 2), id="no task has told"),
+        pytest.param((0, 0, 0), 1, 2, (0, 0, 1, 2), id="no task has reported"),
     ],
 )
 def test_the_parts_add_up_to_the_epoch(

@@ -26,8 +26,8 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class RowChoice:
-    """The requested rows and columns of a table. The readers extend this class.
+class Selection:
+    """The requested rows and columns of a table.
 
     Attributes:
         columns: names and functions of columns, such as ``array_contains(tags, 'x')``, in the order
