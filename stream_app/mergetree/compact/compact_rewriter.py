@@ -1,7 +1,7 @@
 """Merges sections of overlapping files into new files at a level.
 
-`compact_task` calls it on an executor. It streams, with one batch in memory for each run of a
-section.
+`table.compact.keyed.keyed_compaction` makes it, and `compact_task` runs it on an executor. It
+streams, with one batch in memory for each run of a section.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`.
 """
