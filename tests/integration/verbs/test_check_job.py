@@ -63,7 +63,7 @@ def test_tables_fail_apart(
     lines = capsys.readouterr().out.splitlines()
     summary = "3 tables: findings in b; not all was compared in c; nothing is wrong in 1"
     assert [line for line in lines if "tables: " in line] == [summary]
-    assert lines[0].endswith("/b"), "findings come first, behind the name of their table"
+    assert lines[0].endswith("/b"), "findings come first, after the name of their table"
     assert len(lines[lines.index(summary) :]) == 1 + 2, "details come last, a line for each table"
 
 

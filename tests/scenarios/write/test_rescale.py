@@ -248,7 +248,7 @@ def test_a_rescale_in_the_middle_of_a_commit(tmp_path: Path) -> None:
     writer = TableWriter(ours, user="ours")
     writer.table = ours
     writer.commit = type(writer.commit)(ours, "ours", writer.executor)
-    with pytest.raises(OutdatedRowsError, match="has got 4 buckets"):
+    with pytest.raises(OutdatedRowsError, match="changed the partition to 4 buckets"):
         writer.write(rows(1))
     writer.attempt(0)
     assert totals(table) == {"dt=mon": {4}}
