@@ -33,7 +33,7 @@ _LOG = logging.getLogger("stream_app")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job, and return the process's exit code."""
     parser = argparse.ArgumentParser(
-        prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
+        prog="spark-submit … ingest.py", description="Ingest CDC records into Paimon tables."
     )
     add_ingest_arguments(parser)
     args = parser.parse_args(argv)

@@ -189,7 +189,7 @@ class CompactManager:
 def write_only_error(where: str) -> UsageError:
     """Return the error about a full compaction of a write-only table."""
     return UsageError(
-        "a full compaction was asked of a table that is write-only",
+        "the table is write-only, so a job cannot compact it fully",
         where=where,
         fix="set the option 'write-only' to false, or compact with another job",
     )

@@ -81,7 +81,7 @@ TAG_DEFAULT_TIME_RETAINED = Option(
     "tag.default-time-retained",
     DURATION,
     None,
-    "Time to live of a tag without one of its own (default: for ever).",
+    "Time to live of a tag without one of its own (default: forever).",
 )
 TAG_AUTOMATIC_COMPLETION = Option(
     "tag.automatic-completion", BOOLEAN, False, "Make the tags of periods in which no job ran, too."

@@ -206,8 +206,8 @@ def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str
     is_announced = announced in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != newest or not is_announced:
         raise UsageError(
-            "another writer has committed, or rolled back, at the start of this rollback: it has "
-            "deleted no snapshot, but tags and changelogs behind the version",
+            "another writer has committed, or rolled back, at the start of this rollback, which "
+            "has deleted tags and changelogs after the version, and no snapshot",
             where=table.location,
             fix="stop the table's writers, and try again",
         )

@@ -52,7 +52,7 @@ def check_changes_readable(table: FileStoreTable) -> None:
     if table.schema.joins_files:
         raise UnsupportedTableError(
             f"{DATA_EVOLUTION_ENABLED.key} = true: a file may hold some columns of older rows, "
-            "which are no rows that came in",
+            "which were not written as rows",
             where=table.location,
             fix="read versions whole, or the changes with Paimon's own readers",
         )

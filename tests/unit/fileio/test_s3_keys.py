@@ -129,7 +129,7 @@ def test_keys_that_come_late_are_waited_for(
     s3.valid_keys = frozenset({"access-key-2"})
     assert io.read_bytes(path) == b"1"
     assert clock.waits == [0.2, 1.0, 2.0, 4.0]
-    # But not for ever, and not for what has never worked.
+    # Retries end, and a key that has never worked gets none.
     s3.valid_keys = frozenset()
     with pytest.raises(OSError, match="ExpiredToken") as caught:
         io.read_bytes(path)

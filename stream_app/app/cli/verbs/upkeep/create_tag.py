@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--time-retained",
         metavar="D",
         help="how long the tag is kept, such as 90d; default: the table's option "
-        "tag.default-time-retained, or for ever",
+        "tag.default-time-retained, or forever",
     )
 
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)
     tag = new_tag(table, args.name, args.snapshot, retained_ms)
-    retention = "for ever"
+    retention = "forever"
     if tag.time_retained_ms is not None:
         retention = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
     number, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_ms)
