@@ -93,6 +93,10 @@ class UsageError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """Wrong use: command line, configuration file or option."""
 
 
+class SparkOnlyError(UsageError):
+    """A folder lies on a file system that only Spark reaches, and the process starts no Spark."""
+
+
 class SchemaMismatchError(StreamAppError, exit_code=OPERATOR_NEEDED):
     """The configured columns or options and the table's do not fit together."""
 

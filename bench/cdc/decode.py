@@ -28,7 +28,7 @@ import pyarrow.json as pj
 from bench.cdc.dialect_messages import PARSED, dialect_values
 from bench.goal import Goal
 from bench.processor_profile import print_profile
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.json_records.decoder_choice import (
     ARRAYS,
@@ -249,7 +249,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
     if compiled_layouts(AUTO) is not None:
         kinds.append({DECODER: COMPILED})
     decoders = [
-        message_format(
+        format_pipeline(
             case.format,
             FormatSetup(
                 columns=columns,

@@ -26,7 +26,7 @@ import pyarrow.json as pj
 from bench.cdc.decode import messages_of
 from bench.goal import Goal
 from bench.processor_profile import print_profile
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.schema_registry_port import Registered
 from stream_app.format.arrow_schema import arrow_schema
@@ -327,7 +327,7 @@ def _measure(
 ) -> tuple[float, float]:
     messages = messages_of(values)
     columns = parse_columns(COLUMNS)
-    decoder = message_format(
+    decoder = format_pipeline(
         arm.name,
         FormatSetup(
             columns=columns,

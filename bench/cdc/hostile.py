@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bench.goal import Goal
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
@@ -56,7 +56,7 @@ def goals(runs: int) -> Iterator[Goal]:
 
 def _nanoseconds(growing: Growing, size: int) -> float:
     columns = parse_columns(growing.columns)
-    decoder = message_format(
+    decoder = format_pipeline(
         "debezium-json",
         FormatSetup(
             columns=columns,

@@ -31,7 +31,7 @@ from bench.commit.commits import COLUMNS, made_file
 from bench.compact.compaction_simulation import FRESHNESS, simulated_bucket
 from bench.compact.loads import MB, Load
 from bench.goal import Goal
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
@@ -181,7 +181,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         options={},
         keep_update_before=True,
     )
-    table_plan = TablePlan(table=table, message_format=message_format("debezium-json", setup))
+    table_plan = TablePlan(table=table, message_format=format_pipeline("debezium-json", setup))
     return len(pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=1))))
 
 

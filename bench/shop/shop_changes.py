@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.shop.shop_orders import COLUMNS, Shop
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
@@ -35,7 +35,7 @@ def shop_schema(**options: str) -> TableSchema:
 
 
 def shop_format(schema: TableSchema) -> Pipeline:
-    return message_format(
+    return format_pipeline(
         "debezium-json",
         FormatSetup(
             columns=schema.fields,

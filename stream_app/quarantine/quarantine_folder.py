@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from stream_app.cdc.bad_reasons import reason_kind
-from stream_app.errors import CorruptFileError, UsageError
+from stream_app.errors import CorruptFileError, SparkOnlyError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import STORE_LOCATIONS, can_open, file_io_of
 from stream_app.quarantine.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
@@ -269,10 +269,11 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
         options: the options of the section ``[file-system]``.
 
     Raises:
-        UsageError: the folder is on a file system that only Spark can access.
+        SparkOnlyError: the folder is on a file system that only Spark can access.
+        UsageError: the location or an option of its file system is wrong.
     """
     if not can_open(location):
-        raise UsageError(
+        raise SparkOnlyError(
             "only Spark reaches the quarantine's file system",
             where=location,
             fix=f"copy the folder to another file system, and name it there: {STORE_LOCATIONS}",

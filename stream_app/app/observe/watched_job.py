@@ -25,7 +25,7 @@ from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.observe.metrics.repeated_checks import repeated_checks
 from stream_app.clock import Clock
-from stream_app.errors import UsageError
+from stream_app.errors import SparkOnlyError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.message_format_registry import format_named
@@ -119,7 +119,7 @@ def watched_job(
         )  # fmt: skip
         if stream.metrics_port is not None:
             stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
-            watch = _quarantine(stream.quarantine, tables.file_system, clock, metrics)
+            watch = _quarantine_watch(stream.quarantine, tables.file_system, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
         yield WatchedJob(events, metrics, events_file, secrets)
@@ -170,13 +170,13 @@ def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
     }
 
 
-def _quarantine(
+def _quarantine_watch(
     location: str | None, file_system: Mapping[str, str], clock: Clock, metrics: JobMetrics
 ) -> QuarantineWatch | None:
     if location is None:
         return None
     try:
         quarantine = open_quarantine(location, file_system)
-    except UsageError:
-        return None  # only Spark can access it
+    except SparkOnlyError:
+        return None
     return QuarantineWatch(quarantine, clock, metrics.set_waiting_records)

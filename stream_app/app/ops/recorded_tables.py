@@ -16,7 +16,7 @@ from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_of
 from stream_app.checkpoint.load_plan import read_load_plan
-from stream_app.errors import UsageError
+from stream_app.errors import SparkOnlyError, UsageError
 from stream_app.model.source.origin import Origin
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
@@ -47,7 +47,7 @@ def refused_sources(tables: JobTables) -> Mapping[Origin, str]:
     """
     try:
         return refused_tables(state_of(_checkpoint(tables)), tables.rules)
-    except UsageError:
+    except SparkOnlyError:
         return {}
 
 
@@ -55,7 +55,7 @@ def warnings_of(tables: JobTables) -> Sequence[JobWarning]:
     """Return the warnings in a job's checkpoint; empty if only Spark can read the checkpoint."""
     try:
         return state_of(_checkpoint(tables)).warnings
-    except UsageError:
+    except SparkOnlyError:
         return ()
 
 
@@ -74,7 +74,7 @@ def loaded_tables(tables: JobTables | None) -> frozenset[str]:
         return frozenset()
     try:
         load = read_load_plan(_checkpoint(tables))
-    except UsageError:  # only Spark can access it
+    except SparkOnlyError:
         return frozenset()
     return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
 
@@ -85,7 +85,7 @@ def choice_of(tables: JobTables | None) -> SourceChoice:
         return EVERY_SOURCE
     try:
         folder = _checkpoint(tables)
-    except UsageError:  # only Spark can access it
+    except SparkOnlyError:
         return EVERY_SOURCE
     names_by_topic = state_of(folder).source_tables_of()
     if not names_by_topic:

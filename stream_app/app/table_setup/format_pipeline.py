@@ -18,7 +18,7 @@ from stream_app.cdc.pipeline_steps.described_columns import DescribedColumns
 from stream_app.message_format_registry import format_named, make_format, origins_in
 
 
-def message_format(name: str, setup: FormatSetup) -> Pipeline:
+def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
     """Return the pipeline of a format, with the steps that its options demand.
 
     Raises:

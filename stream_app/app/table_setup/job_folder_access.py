@@ -15,7 +15,7 @@ from pathlib import Path
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.launch.jars import installed_spark_version
 from stream_app.checkpoint.job_folder import FolderFiles, JobFolder
-from stream_app.errors import UsageError
+from stream_app.errors import SparkOnlyError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import (
@@ -100,10 +100,11 @@ def checkpoint_of(tables: JobTables, *, fix: str) -> JobFolder:
         fix: the remedy to report if only Spark can access the checkpoint.
 
     Raises:
-        UsageError: only Spark can access the checkpoint.
+        SparkOnlyError: only Spark can access the checkpoint.
+        UsageError: the location or an option of its file system is wrong.
     """
     if not can_open(tables.checkpoint):
-        raise UsageError(
+        raise SparkOnlyError(
             "the checkpoint lies on a file system that only Spark reaches",
             where="stream.checkpoint",
             fix=fix,

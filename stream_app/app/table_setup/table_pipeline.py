@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.app.table_setup.format_setup import (
     earlier_column_names,
     evolution_rules,
@@ -111,7 +111,7 @@ class RowSettings:
             StepPlace.NARROWED_COLUMNS: self._narrowed_columns,
             StepPlace.INSERTS_ONLY: self._inserts_only,
         }
-        pipeline = message_format(self.source.format, self._setup())
+        pipeline = format_pipeline(self.source.format, self._setup())
         steps = {step: make() for step, make in makers.items() if step not in self.leaves_out}
         return replace(pipeline.with_steps(steps), own_table=self._own_table())
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.app.ops.replay.record_replay import as_messages
 from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
-from stream_app.errors import StreamAppError, UsageError
+from stream_app.errors import SparkOnlyError, StreamAppError
 from stream_app.model.source.origin import Origin
 from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.table.storage_errors import storage_error
@@ -89,10 +89,8 @@ class UnassignedRecords:
                 self._known = self._read(quarantine)
                 self._files = files
             return self._known
-        except UsageError:
-            return (
-                UnassignedFacts()
-            )  # only Spark reaches the folder; the quarantine's tile says "unknown"
+        except SparkOnlyError:
+            return UnassignedFacts()  # the quarantine's tile says "unknown"
         except StreamAppError as error:
             return UnassignedFacts(error=error)
         except OSError as error:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -89,7 +90,7 @@ def _is_number(text: str) -> bool:
 
 def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
     """Convert a column [n] by the messages' types [n], and return the mask of failed values too."""
-    failed = ~valid_of(texts) & valid_of(texts)
+    failed = np.zeros(len(texts), bool)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
         convert = conversion(family, mysql_type)
         if convert is None:

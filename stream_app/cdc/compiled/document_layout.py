@@ -22,12 +22,12 @@ from stream_app.cdc.compiled.document_rewriter import (
     rewrite_messages,
 )
 from stream_app.cdc.compiled.document_values import (
+    BOOLEANS,
     IDS,
     MOMENTS,
     NULLS,
     NUMBERS,
     TEXTS,
-    TRUTHS,
 )
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
@@ -51,7 +51,7 @@ class DocumentLayout:
     kinds: Int64s
     FORMS: ClassVar[Mapping[str, int]] = {
         "null": NULLS,
-        "truth": TRUTHS,
+        "truth": BOOLEANS,
         "text": TEXTS,
         "number": NUMBERS,
         "moment": MOMENTS,

@@ -36,7 +36,7 @@ from stream_app.machine_code.json_tokens import (
     word_end,
 )
 
-NULLS, TRUTHS, TEXTS, NUMBERS, MOMENTS, IDS = range(6)
+NULLS, BOOLEANS, TEXTS, NUMBERS, MOMENTS, IDS = range(6)
 """The forms of a document's values; the kind of a column is the mask of those that it takes."""
 _ID_NAME, _DATE_NAME = word_of(b'"$oid":\0'), word_of(b'"$date":')
 _NUMBER_NAME = word_of(b'"$number')
@@ -73,7 +73,7 @@ def write_value(position: int, end: int, out: int) -> tuple[int, int, int]:
             put_byte(out, 0, QUOTE)
             return behind, out + 1, form
     else:
-        behind, form = word_end(position), NULLS if byte == NULL_BEGIN else TRUTHS
+        behind, form = word_end(position), NULLS if byte == NULL_BEGIN else BOOLEANS
     if behind < 0:
         return DECLINED, out, form
     return behind, copy_bytes(out, position, behind - position), form

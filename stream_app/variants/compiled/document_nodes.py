@@ -36,7 +36,7 @@ from stream_app.machine_code.json_tokens import (
 )
 from stream_app.variants.layout import NESTING_MAX
 
-OBJECTS, ARRAYS, TEXTS, ESCAPED_TEXTS, NUMBERS, NULLS, TRUTHS, LIES = range(8)
+OBJECTS, ARRAYS, TEXTS, ESCAPED_TEXTS, NUMBERS, NULLS, TRUES, FALSES = range(8)
 """The kinds of nodes."""
 NO_NAME = -1
 
@@ -145,7 +145,7 @@ def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeTables) 
         put_number(nodes.begins, node, position)
         put_number(nodes.sizes, node, stop - position)
         return stop
-    kind = NULLS if byte == NULL_BEGIN else TRUTHS if byte == TRUE_BEGIN else LIES
+    kind = NULLS if byte == NULL_BEGIN else TRUES if byte == TRUE_BEGIN else FALSES
     put_number(nodes.kinds, node, kind)
     return word_end(position)
 

@@ -10,7 +10,7 @@ from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_b
 from stream_app.variants.compiled.document_nodes import (
     ARRAYS,
     ESCAPED_TEXTS,
-    LIES,
+    FALSES,
     NULLS,
     NUMBERS,
     OBJECTS,
@@ -58,7 +58,7 @@ def put_value(
             cursor = put_number_text(position, size, cursor, row, doubles)
         else:
             cursor -= 1
-            word = NULL if kind == NULLS else FALSE if kind == LIES else TRUE
+            word = NULL if kind == NULLS else FALSE if kind == FALSES else TRUE
             put_byte(cursor, 0, word << 2)
         put_number(nodes.starts, node, cursor)
     return cursor

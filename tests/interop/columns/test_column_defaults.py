@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stream_app
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import StepPlace
@@ -52,7 +52,7 @@ def defaulted(java: PaimonJava, path: Path, *, keys: bool) -> str:
 def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
     """Return the rows that our job decodes from Debezium's messages for this table."""
     schema = open_file_store_table(location).schema
-    decode = message_format("debezium-json", FormatSetup(
+    decode = format_pipeline("debezium-json", FormatSetup(
         columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys, options={}, keep_update_before=False,
     )).with_steps({StepPlace.DEFAULTS: default_values(schema.fields)})  # fmt: skip

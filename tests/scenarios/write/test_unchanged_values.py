@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
@@ -131,7 +131,7 @@ class ToastJob:
 
 def _format_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
-    return message_format(
+    return format_pipeline(
         "debezium-json",
         FormatSetup(
             columns=schema.fields,

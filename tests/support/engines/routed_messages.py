@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
@@ -41,7 +41,7 @@ def a_schema(
 def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") -> TablePlan:
     """A table that no task writes: only its schema counts."""
     schema = schema or a_schema()
-    decode = message_format(
+    decode = format_pipeline(
         "debezium-json",
         FormatSetup(
             columns=schema.fields,

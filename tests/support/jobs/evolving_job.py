@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.app.cli.main import main
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
@@ -79,7 +79,7 @@ class Job:
 
     def _format_of(self, table: FileStoreTable) -> Pipeline:
         schema = table.schema
-        return message_format(
+        return format_pipeline(
             "debezium-json",
             FormatSetup(
                 columns=schema.fields,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, StepPlace
@@ -235,7 +235,7 @@ def _format_of(table: FileStoreTable) -> Pipeline:
         options={"truncate": "apply"},
         keep_update_before=schema.core_options.writes_changelog,
     )
-    decode = message_format("debezium-json", setup)
+    decode = format_pipeline("debezium-json", setup)
     if schema.primary_keys:
         return decode
     last = InsertOnly(quarantines=True, ignores_deletes=False)

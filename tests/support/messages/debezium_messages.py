@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
@@ -69,7 +69,7 @@ def a_format(
 ) -> Pipeline:
     """A format, Debezium's unless named, for a table of these columns."""
     row_type = parse_columns(columns)
-    return message_format(
+    return format_pipeline(
         name,
         FormatSetup(
             columns=row_type,

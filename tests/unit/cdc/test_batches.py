@@ -7,7 +7,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA, change_schema
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
@@ -114,7 +114,7 @@ def test_a_format_can_be_pickled() -> None:
 
 def test_unknown_format() -> None:
     with pytest.raises(UsageError, match="debezium-jsn") as caught:
-        message_format(
+        format_pipeline(
             "debezium-jsn",
             FormatSetup(
                 columns=parse_columns(COLUMNS),

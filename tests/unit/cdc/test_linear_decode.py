@@ -9,7 +9,7 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
@@ -65,7 +65,7 @@ def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, 
     columns = parse_columns(growing.columns)
     few, many = (
         work_of(
-            message_format(
+            format_pipeline(
                 format_name,
                 FormatSetup(
                     columns=columns,

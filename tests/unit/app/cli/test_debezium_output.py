@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
@@ -119,7 +119,7 @@ def test_our_own_reader_reads_every_type_back() -> None:
     )
     _, values = MESSAGES.values(batch)
     options = {"decimal.handling.mode": "string", "time.precision.mode": "isostring"}
-    reader = message_format(
+    reader = format_pipeline(
         "debezium-json",
         FormatSetup(
             columns=columns,

@@ -10,6 +10,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.ops.recorded_tables import warnings_of
+from stream_app.errors import UsageError
 from tests.support.databases.source_database import a_configuration
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import change, creates, with_time_of_day
@@ -65,3 +66,16 @@ def test_a_table_that_is_made_anew_has_its_own(tmp_path: Path) -> None:
     job.start()
     job.run(*creates("shop.orders", [2]))
     assert warnings_of(job.database) == ()
+
+
+def test_a_wrong_option_of_the_store_raises_and_a_store_of_spark_alone_has_none(
+    tmp_path: Path,
+) -> None:
+    """A typo in an option must not look like a job without warnings."""
+    database = DatabaseJob(tmp_path).database
+    assert warnings_of(replace(database, checkpoint="gs://bucket/checkpoint")) == ()
+    wrong = replace(
+        database, checkpoint="s3://bucket/checkpoint", file_system={"s3.endpont": "http://here"}
+    )
+    with pytest.raises(UsageError, match=r"did you mean 's3\.endpoint'"):
+        warnings_of(wrong)

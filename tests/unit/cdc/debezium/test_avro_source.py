@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.cdc.wire.wire_format import avro_as_json
@@ -254,7 +254,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     second = {**FLAT, "name": "Flat2", "fields": [*FLAT["fields"], field("phone", "string")]}
     setup = setup_of("id BIGINT", ("id",), {"schema.registry.url": registry.url})
     options = {**setup.options, "unknown-columns": "evolve"}
-    decode = message_format(
+    decode = format_pipeline(
         "debezium-avro",
         FormatSetup(
             columns=setup.columns,

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from stream_app.app.table_setup.format_pipeline import message_format
+from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.pipeline_steps.own_table import OwnTable, SourceChoice
@@ -123,7 +123,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
     event = f'{{"op":"c","before":null,"after":{{"v":5}},{source}}}'
     without_key = f'{{"schema":{schema},"payload":{event}}}'
     row_type = parse_columns("id BIGINT, v STRING")
-    follows = message_format(
+    follows = format_pipeline(
         "debezium-json",
         FormatSetup(
             columns=row_type,
