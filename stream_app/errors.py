@@ -4,6 +4,7 @@ An error has a problem, its place and the remedy. The tree::
 
     StreamAppError              1
     ├── UsageError              2  wrong command line, configuration or option
+    │   └── SparkOnlyError      2  only Spark reaches the folder, and the process starts no Spark
     ├── SchemaMismatchError     2  the table and what is configured do not fit
     ├── TableNotFoundError      2  no table at this path
     ├── UnsupportedTableError   2  the table uses a Paimon feature that we must not touch
