@@ -101,7 +101,8 @@ class SplitScan:
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
         if self.table.schema.joins_files:
-            return joined_groups(self._matching_groups(group_joined_files(files), file_stats), rules)
+            joined_files = group_joined_files(files)
+            return joined_groups(self._matching_joined_files(joined_files, file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._matching_files(files, file_stats), rules)
         with_key = self._matching_by_stats(files, file_stats.keys)
@@ -156,7 +157,9 @@ class SplitScan:
             matching if indexes is None else [file for file in matching if indexes.may_hold(file)]
         )
 
-    def _matching_groups(self, groups: Sequence[JoinedFiles], file_stats: FileStats) -> list[JoinedFiles]:
+    def _matching_joined_files(
+        self, groups: Sequence[JoinedFiles], file_stats: FileStats
+    ) -> list[JoinedFiles]:
         """Return the groups in which a row may match; only a file that stands alone says so."""
         alone = [group.files[0] for group in groups if len(group.files) == 1]
         matching_names = {file.file_name for file in self._matching_files(alone, file_stats)}
