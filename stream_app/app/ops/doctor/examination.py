@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase, WholeDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import BrokerExamination

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase, WholeDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.recorded_tables import named_splitter
 from stream_app.app.ops.replay.later_changes import ReadRange, topic_reader
