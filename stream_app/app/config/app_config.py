@@ -41,7 +41,7 @@ from stream_app.app.config.values import (
 )
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import (
+from stream_app.fileio.store_registry import (
     STORE_OPTIONS,
     check_store_options,
     unknown_store_options,

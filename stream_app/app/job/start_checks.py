@@ -32,8 +32,8 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.clock import Clock
 from stream_app.errors import UsageError, WrongSourceError
-from stream_app.fileio.file_io_registry import is_local
-from stream_app.fileio.local_file_io import local_path
+from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.store_registry import is_local
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
 from stream_app.table.file_store_table import FileStoreTable

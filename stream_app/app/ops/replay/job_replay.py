@@ -31,7 +31,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_of
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
