@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stream_app.clock import SystemClock
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource, SimpleStats

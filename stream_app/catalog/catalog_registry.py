@@ -41,7 +41,7 @@ from stream_app.catalog.rest.rest_catalog import RestCatalog
 from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import store_of, store_options
+from stream_app.fileio.store_registry import store_of, store_options
 from stream_app.network.jdbc import parse_jdbc_url
 
 

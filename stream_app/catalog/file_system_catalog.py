@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.environment import NO_CATALOG
 from stream_app.catalog.identifier import Identifier
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
 

@@ -13,7 +13,7 @@
 
 Committed files are immutable: they are written once, made durable by `sync`, and only then named by
 a snapshot. `local_file_io`, `s3_file_io` and `hdfs_file_io` implement the port, and
-`file_io_registry` chooses one. ``tests/unit/fileio/test_file_io_contract.py`` tests the promises of
+`store_registry` chooses one. ``tests/unit/fileio/test_file_io_contract.py`` tests the promises of
 each.
 
 Methods raise `OSError` and its subclasses. Names may contain blanks, percent signs and any letters.

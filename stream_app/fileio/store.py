@@ -1,6 +1,6 @@
 """The port of a store, which describes how one kind of file system differs from others.
 
-`local_store`, `s3.s3_store` and `hdfs.hdfs_store` each declare one, and `file_io_registry` lists
+`local.local_store`, `s3.s3_store` and `hdfs.hdfs_store` each declare one. `store_registry` lists
 them.
 """
 

@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.fileio.file_io_registry import path_beside
+from stream_app.fileio.store_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_spec, spec_path
 from stream_app.model.bucket_id import POSTPONED

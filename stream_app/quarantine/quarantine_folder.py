@@ -22,7 +22,7 @@ from itertools import islice
 from stream_app.cdc.bad_reasons import reason_kind
 from stream_app.errors import CorruptFileError, SparkOnlyError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import STORE_LOCATIONS, can_open, file_io_of
+from stream_app.fileio.store_registry import STORE_LOCATIONS, can_open, file_io_of
 from stream_app.quarantine.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
 
 _MARK = "mark-"

@@ -23,8 +23,8 @@ from stream_app.errors import (
     UnsupportedTableError,
     UsageError,
 )
-from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.store import OptionSource
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.branch_manager import BRANCH_MARK, branch_path, table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_records import check_known

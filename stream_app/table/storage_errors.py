@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from stream_app.errors import MergeError, NoAccessError, StorageError
-from stream_app.fileio.file_io_registry import store_of
+from stream_app.fileio.store_registry import store_of
 
 _AGAIN = "then start again, a job continues where it was"
 _OF_A_DISK: Mapping[int | None, str] = {

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from tests.support.pages.browser import CHROMIUM, HANG_MS, TOKEN, order
 from tests.support.tables.small_table import SmallTable, small_table
 

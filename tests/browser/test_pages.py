@@ -17,7 +17,7 @@ from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_seconds import EpochSeconds

@@ -31,8 +31,8 @@ def test_nothing_of_ours_is_patched() -> None:
 def test_patches_are_seen() -> None:
     seen = """
 from unittest.mock import patch
-from stream_app.fileio import local_file_io
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local import local_file_io
+from stream_app.fileio.local.local_file_io import LocalFileIO
 
 def test(monkeypatch):
     monkeypatch.setattr("os.fsync", None)

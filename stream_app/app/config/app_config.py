@@ -20,8 +20,9 @@ from stream_app.app.config.config_keys import families_of, keys_of
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.source_problems import source_section_problems
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase, WholeDatabase
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, written_key
 from stream_app.app.config.source_clusters import ClusterSetting
@@ -40,7 +41,7 @@ from stream_app.app.config.values import (
 )
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import (
+from stream_app.fileio.store_registry import (
     STORE_OPTIONS,
     check_store_options,
     unknown_store_options,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.toml_text import toml_settings
 

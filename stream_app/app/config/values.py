@@ -19,8 +19,8 @@ from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import STORE_LOCATIONS, is_local
-from stream_app.fileio.local_file_io import local_path
+from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.store_registry import STORE_LOCATIONS, is_local
 from stream_app.model.bracketed_text import split_outside_brackets
 from stream_app.model.options.option import parse_boolean, parse_retention_ms
 from stream_app.model.schema.data_type import RowType, parse_columns

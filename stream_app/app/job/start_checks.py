@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.start_table_checks import (
@@ -32,8 +32,8 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.clock import Clock
 from stream_app.errors import UsageError, WrongSourceError
-from stream_app.fileio.file_io_registry import is_local
-from stream_app.fileio.local_file_io import local_path
+from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.store_registry import is_local
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
 from stream_app.table.file_store_table import FileStoreTable

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase, WholeDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
 from stream_app.app.table_setup.first_message_checks import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.shown_job import ShownJob, shown_job
 from stream_app.app.config.stream_config import StreamConfig

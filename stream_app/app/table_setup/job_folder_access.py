@@ -18,14 +18,14 @@ from stream_app.checkpoint.job_folder import FolderFiles, JobFolder
 from stream_app.errors import SparkOnlyError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import (
+from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.store_registry import (
     absolute_location,
     can_open,
     file_io_of,
     is_local,
     store_of,
 )
-from stream_app.fileio.local_file_io import local_path
 from stream_app.table.storage_errors import storage_errors
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

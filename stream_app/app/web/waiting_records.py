@@ -13,7 +13,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.clock import Clock
-from stream_app.fileio.file_io_registry import can_open
+from stream_app.fileio.store_registry import can_open
 from stream_app.quarantine.quarantine_folder import open_quarantine
 
 _COUNT_S = 1.0

@@ -46,7 +46,7 @@ from stream_app.catalog.hive.thrift_struct import Struct, flag, nested, structs,
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_changes import SchemaChange, SetTableComment, UnsetOption

@@ -23,7 +23,7 @@ from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_changes import SchemaChange

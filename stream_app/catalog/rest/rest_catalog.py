@@ -15,7 +15,7 @@ from stream_app.catalog.rest.data_token import DataToken
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, table_path
 from stream_app.catalog.rest.rest_environment import RestEnvironment
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.fileio.file_io_registry import store_options
+from stream_app.fileio.store_registry import store_options
 from stream_app.format.schema_json import field_objects
 from stream_app.model.schema.table_schema import TableSchema
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import path_beside
+from stream_app.fileio.store_registry import path_beside
 from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.filestore.data.file_index_writer import indexes_to_write
 from stream_app.filestore.data.rolling_file_writer import (

@@ -32,7 +32,7 @@ class BucketChange:
 
     A writer of index files names them in `index`. A compaction of rows that other engines delete by
     vectors cannot, because only the commit knows which vectors belong to its files
-    (`table.commit.metadata_files`).
+    (`table.commit.compacted_index`).
 
     Tasks send it to the driver by pickle. It has only metadata, some hundred bytes a file.
 

@@ -1,6 +1,6 @@
 """Decides which manifests a commit merges.
 
-`table.commit.metadata_files` reads and writes the manifests.
+`table.commit.manifest_merger` reads and writes the manifests.
 
 Source: Paimon `operation/ManifestFileMerger.java`.
 """

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.database_snapshot import DatabaseSnapshot, parse_snapshot
 from stream_app.table.map_in_threads import map_in_threads
 

@@ -41,9 +41,10 @@ from stream_app.table.commit.commit_changes import (
     changes_of_overwrite,
 )
 from stream_app.table.commit.commit_conflicts import CommitConflicts
+from stream_app.table.commit.commit_files import CommitFiles, NewestManifests
 from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
-from stream_app.table.commit.metadata_files import CommitFiles, NewestManifests, compacted_index
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.commit.recorded_sums import with_proof, with_row_sums

@@ -15,7 +15,7 @@ from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_changes import CommitChanges
-from stream_app.table.commit.metadata_files import CommitLists
+from stream_app.table.commit.commit_files import CommitLists
 from stream_app.version import VERSION
 
 

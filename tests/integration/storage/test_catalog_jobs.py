@@ -20,7 +20,7 @@ from stream_app.app.web.job_site import JobSite
 from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.spark.read.data_source import NAME
 from tests.support.databases.database_harness import DatabaseHarness, database, same
 from tests.support.engines.stream_app_source import source

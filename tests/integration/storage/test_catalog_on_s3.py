@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import StaticTable
 
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.named_table import NamedTable
 from tests.support.judges.paimon_java import PaimonJava

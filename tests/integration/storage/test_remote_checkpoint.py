@@ -17,7 +17,7 @@ import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.table.opening import open_file_store_table
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.ingest_process import IngestProcess, job_conf

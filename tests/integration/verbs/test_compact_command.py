@@ -17,7 +17,7 @@ from stream_app.app.observe.channels.webhook import SIGNATURE
 from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan

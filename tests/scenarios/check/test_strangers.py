@@ -15,7 +15,7 @@ from stream_app.app.ops.source_comparison.source_replay import replay_source
 from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.message_format_registry import format_named
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.messages.debezium_messages import messages

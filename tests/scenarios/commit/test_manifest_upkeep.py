@@ -10,7 +10,7 @@ import pytest
 from bench.commit.commits import LOADS, CommitCost, CommitLoad, CountedFileIO, costs, new_table
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.planning.commit.live_entries import live_entries
-from stream_app.table.commit.metadata_files import ManifestMerger
+from stream_app.table.commit.manifest_merger import ManifestMerger
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CommitError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId

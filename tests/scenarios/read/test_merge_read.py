@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_branch
 from stream_app.table.upkeep.orphan_files import cutoff_ms

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit

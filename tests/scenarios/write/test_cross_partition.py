@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import CommitConflictError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.round_commits import SourceEpoch
 from stream_app.table.stream_commit.single_append import SingleAppend

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 
 
 class _CountedFile(io.FileIO):

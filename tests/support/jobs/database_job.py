@@ -25,7 +25,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, state_of
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest

@@ -19,7 +19,7 @@ from stream_app.app.observe.metrics.endpoint import serving as serving_metrics
 from stream_app.app.web.serving import serving as serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from tests.support.jobs.ingest_process import a_free_port
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import Clock, SystemClock
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from tests.support.tables.small_table import SmallTable, small_table
 
 PATIENCE_S = 120.0

@@ -19,7 +19,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import OPTIONS as CATALOG_OPTIONS
 from stream_app.cdc.message_format import FormatDeclaration
-from stream_app.fileio.file_io_registry import STORES
+from stream_app.fileio.store_registry import STORES
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option

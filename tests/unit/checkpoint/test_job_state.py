@@ -20,7 +20,7 @@ from stream_app.checkpoint.job_state import (
     state_of,
 )
 from stream_app.errors import CheckpointError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.model.source.origin import Origin
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 

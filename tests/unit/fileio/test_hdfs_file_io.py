@@ -14,8 +14,8 @@ import pytest
 from stream_app.clock import Clock
 from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.hdfs.hdfs_file_io import HdfsFileIO
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.table.storage_errors import storage_error
 from tests.support.jobs.ingest_process import a_free_port
 from tests.support.servers.hdfs_cluster import HdfsCluster

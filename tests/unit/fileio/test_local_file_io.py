@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.fileio.background_sync import BackgroundSync
-from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.fileio.local.local_file_io import LocalFileIO, local_path
 
 FILE_IO = LocalFileIO()
 BYTES = 200_000

@@ -14,8 +14,8 @@ from moto.s3.models import s3_backends
 
 from stream_app.errors import StorageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.ranged_input import CACHE_BYTES, TAIL_BYTES
+from stream_app.fileio.store_registry import file_io_of
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.support.tables.read_batches import read_batches
 

@@ -16,9 +16,9 @@ import pytest
 from werkzeug.serving import make_server
 
 from stream_app.errors import StorageError, UsageError
-from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.fileio.s3 import s3_file_io
 from stream_app.fileio.s3.s3_options import s3_options
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.fileio.file_io_registry import is_same_location, path_beside
+from stream_app.fileio.store_registry import is_same_location, path_beside
 
 
 @pytest.fixture

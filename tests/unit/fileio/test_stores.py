@@ -8,14 +8,14 @@ import pytest
 
 from stream_app.app.launch.jar_sets import HADOOP_SETS
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import (
+from stream_app.fileio.local.local_store import LOCAL
+from stream_app.fileio.store import Store
+from stream_app.fileio.store_registry import (
     STORE_LOCATIONS,
     STORES,
     file_io_of,
     store_of,
 )
-from stream_app.fileio.local_store import LOCAL
-from stream_app.fileio.store import Store
 from tests.support.files.memory_file_io import MemoryFileIO
 
 

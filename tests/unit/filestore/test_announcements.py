@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.filestore.versions.announcement_files import (
     Announcements,
     ExpiryAnnouncement,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.filestore.versions.consumer_manager import ConsumerManager
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.files.plain_object import plain_object

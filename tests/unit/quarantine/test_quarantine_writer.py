@@ -12,7 +12,7 @@ import pytest
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import BadRecordsError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
 
 

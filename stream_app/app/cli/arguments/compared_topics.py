@@ -14,7 +14,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.app.table_setup.job_catalog import job_table_folder
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.fileio.store_registry import is_same_location
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -16,7 +16,7 @@ from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import Site, WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.source.kafka_reader import needs_sparks_source
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import absolute_location, store_of
+from stream_app.fileio.store_registry import absolute_location, store_of
 from stream_app.spark.driver.supported_versions import check_spark
 
 DESCRIPTION = """\

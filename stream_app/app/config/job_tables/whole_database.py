@@ -10,7 +10,6 @@ from stream_app.app.config.job_tables.applicable_rules import (
     rules_of_existing_table,
 )
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SourceTransactions, SyncConfig
 from stream_app.app.config.sync_problems import (
@@ -184,7 +183,3 @@ class WholeDatabase(JobTables):
         """See `JobTables.own_name`."""
         database = f"{self.sync.database}."
         return full_name.removeprefix(database) if full_name.startswith(database) else None
-
-
-SingleTableOrDatabase = SingleTable | WholeDatabase
-"""One table, or the tables of a whole database, for code that distinguishes them."""

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.whole_database import SingleTableOrDatabase, WholeDatabase
+from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker_examination import BrokerExamination
@@ -46,7 +47,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_of
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
-from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
+from stream_app.fileio.store_registry import can_open, file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions

@@ -14,8 +14,8 @@ from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, java_version
 from stream_app.app.ops.doctor.observation import Observation, good_observation, problem, warning
 from stream_app.app.text.listing import size_text
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_local
-from stream_app.fileio.local_file_io import local_path
+from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.store_registry import is_local
 from stream_app.model.options.option import parse_memory_size
 from stream_app.spark.driver.supported_versions import check_spark
 

@@ -28,7 +28,7 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.quarantine.quarantine_folder import Quarantine, RecordMark, RecordOutcome

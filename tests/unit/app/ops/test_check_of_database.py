@@ -16,7 +16,7 @@ from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import FAILED, NOT_COMPARED, UnsupportedTableError
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.source.origin import Origin
 from stream_app.network.jdbc import parse_jdbc_url
 from tests.support.tables.small_table import small_table

@@ -21,7 +21,7 @@ from stream_app.app.web.actions import (
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import OPERATOR_NEEDED, UsageError
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from tests.support.pages.web_server import Warehouse, rows, served
 
 TOKEN = "0123456789abcdef<&>"

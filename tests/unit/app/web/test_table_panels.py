@@ -15,7 +15,7 @@ from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import MatchingRows, rows_of, table_page
 from stream_app.app.web.table_parts import QUARANTINED_READ, quarantined_kinds
-from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption

@@ -11,7 +11,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile, state_of
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.errors import WrongSourceError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.source_table_check import (
     SourceTableCheck,

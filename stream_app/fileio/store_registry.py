@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs.hdfs_store import HDFS
-from stream_app.fileio.local_file_io import local_path
-from stream_app.fileio.local_store import LOCAL
+from stream_app.fileio.local.local_file_io import local_path
+from stream_app.fileio.local.local_store import LOCAL
 from stream_app.fileio.s3.s3_store import S3
 from stream_app.fileio.store import OptionSource, Store
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from stream_app.fileio.local_file_io import LocalFileIO, local_path
+from stream_app.fileio.local.local_file_io import LocalFileIO, local_path
 from stream_app.fileio.store import OptionSource, SparkAccess, Store
 
 

@@ -1,0 +1,1 @@
+"""Files on local disks and mounted file systems. Start with `local_store`."""

@@ -1,0 +1,91 @@
+"""Merges the manifests of one table in groups, so its base list stays short.
+
+Every commit adds a small manifest. A group does not remove a deleted file whose ADD and DELETE are
+in different large manifests; a `full_merge` removes all of them.
+
+Source: Paimon `operation/ManifestFileLegacyMerger.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stream_app.model.files.manifest_entry import (
+    FileIdentity,
+    FileKind,
+    ManifestEntry,
+    ManifestFileMeta,
+)
+from stream_app.model.options.file_options import (
+    MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_TARGET_FILE_SIZE,
+)
+from stream_app.planning.commit.live_entries import compacted_entries
+from stream_app.planning.commit.merged_manifests import full_merge, manifest_groups
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestMerger:
+    """The merges of one table's manifests."""
+
+    table: FileStoreTable
+
+    def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """Merge manifests into fewer ones; those that are not in `metas` are newly written."""
+        options = self.table.options
+        target_size = options[MANIFEST_TARGET_FILE_SIZE]
+        rewritten = full_merge(
+            metas,
+            target_size=target_size,
+            threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
+        )
+        if rewritten:
+            return self._merge_in_full(metas, rewritten)
+        merged: list[ManifestFileMeta] = []
+        for group in manifest_groups(
+            metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
+        ):
+            if len(group) == 1:
+                merged.append(group[0])
+                continue
+            entries = [entry for meta in group for entry in self._read(meta)]
+            merged += self.table.manifests.write_manifests(compacted_entries(entries))
+        return merged
+
+    def _merge_in_full(
+        self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
+    ) -> list[ManifestFileMeta]:
+        """Drop the entries of all deleted files, so that no DELETE entry remains."""
+        deleted: set[FileIdentity] = {
+            entry.identity
+            for meta in metas
+            if meta.num_deleted_files
+            for entry in self._read(meta)
+            if entry.kind is FileKind.DELETE
+        }
+        buckets = {(identity.partition, identity.bucket) for identity in deleted}
+        scan = FileStoreScan(self.table)
+        unchanged: list[ManifestFileMeta] = []
+
+        def live() -> Iterator[ManifestEntry]:
+            for meta in metas:
+                must_change = meta.file_name in rewritten
+                if not must_change and not scan.may_hold(meta, buckets):
+                    unchanged.append(meta)
+                    continue
+                added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
+                remaining = [entry for entry in added if entry.identity not in deleted]
+                if must_change or len(remaining) < len(added):
+                    yield from remaining
+                else:
+                    unchanged.append(meta)
+
+        merged = self.table.manifests.write_manifests(live())
+        return unchanged + merged
+
+    def _read(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
+        return self.table.manifests.read_manifest(meta.file_name, meta.file_size)
