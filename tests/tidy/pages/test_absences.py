@@ -1,4 +1,4 @@
-"""The code obeys each bullet of "What the code never does" in docs/develop/architecture.md."""
+"""The code obeys each bullet of "What the code never does" in docs/ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.tidy.project_files import modules, text_of, tree_of
 
 PAGE = (
-    text_of("docs/develop/architecture.md")
+    text_of("docs/ARCHITECTURE.md")
     .split("## What the code never does")[1]
     .split("\n## ")[0]
 )
