@@ -46,7 +46,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
 from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import HoldingTables
+from stream_app.spark.ingest.epoch_tables import IndependentTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -159,7 +159,7 @@ class DatabaseJob:
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
-        tables = HoldingTables(
+        tables = IndependentTables(
             feeds,
             epoch_log=EpochLog(checkpoint, can_reread=False),
             state_file=state,

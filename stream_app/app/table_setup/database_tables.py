@@ -56,7 +56,7 @@ from stream_app.planning.sync.target_tables import (
     decide_target,
 )
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.newcomers import NewcomerOutcome
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration
@@ -113,7 +113,7 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
@@ -146,7 +146,7 @@ class DatabaseTables:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember({})
-        return ArrivedTables(feeds, failed, uncreated)
+        return NewcomerOutcome(feeds, failed, uncreated)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """Return the schema of an existing table, or the one with which it would be created.

@@ -26,7 +26,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePla
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput
 from stream_app.spark.epoch.epoch_seconds import epoch_seconds
 from stream_app.spark.ingest.epoch_tables import EpochTables
-from stream_app.spark.ingest.newcomers import ArrivedTables, Newcomers
+from stream_app.spark.ingest.newcomers import NewcomerOutcome, Newcomers
 from stream_app.spark.ingest.round_commits import (
     SOURCE_ORDER,
     DecodedEpoch,
@@ -308,7 +308,7 @@ class EpochRounds(Generic[Messages]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, arrived: ArrivedTables, newcomers: Newcomers) -> None:
+    def _open_created(self, arrived: NewcomerOutcome, newcomers: Newcomers) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in arrived.feeds if feed.name not in names]

@@ -19,7 +19,7 @@ from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.spark.epoch.epoch_plan import MessagePart
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.newcomers import ArrivedTables
+from stream_app.spark.ingest.newcomers import NewcomerOutcome
 from stream_app.spark.ingest.table_feed import TableFeed
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
@@ -289,10 +289,10 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         self.seen.append(messages)
         self.table_count = 2
-        return ArrivedTables([self.feed], {}, {})
+        return NewcomerOutcome([self.feed], {}, {})
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         self.refused.append((epoch, messages.column("reason").to_pylist()))
@@ -334,9 +334,9 @@ class Both(Second):
         super().__init__(feeds[0])
         self.table_count, self.both = 0, feeds
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         self.table_count = 2
-        return ArrivedTables(self.both, {}, {})
+        return NewcomerOutcome(self.both, {}, {})
 
 
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:

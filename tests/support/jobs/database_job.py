@@ -31,7 +31,7 @@ from stream_app.spark.epoch.epoch_plan import EpochSettings
 from stream_app.spark.ingest.broken_expectations import BrokenExpectations
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import HoldingTables
+from stream_app.spark.ingest.epoch_tables import IndependentTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
@@ -96,7 +96,7 @@ class DatabaseJob:
         known_feeds = self.tables.known_feeds()
         splitter = self.tables.splitter(known_feeds, frozenset(state.state.held))
         self.runner = EpochHere()
-        tables = HoldingTables(
+        tables = IndependentTables(
             known_feeds,
             epoch_log=EpochLog(self.checkpoint, can_reread=True),
             state_file=state,
