@@ -4,8 +4,8 @@
 
 Snapshots and manifests are real, data files are made up. The job's own `StreamTableCommit` opens
 the table and commits epochs that touch each bucket; compactions are decided by the job and end at
-once. A second part simulates one bucket of 10 GB for its write amplification. docs/scaling.md has
-the figures, and what follows from them.
+once. A second part simulates one bucket of 10 GB for its write amplification.
+docs/reference/scaling.md has the figures, and what follows from them.
 """
 
 from __future__ import annotations
@@ -361,7 +361,7 @@ def _processor_s(process: int) -> float:
 
 
 def lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
-    """All figures of docs/scaling.md that are measured."""
+    """All figures of docs/reference/scaling.md that are measured."""
     yield from driver_lines(folder, buckets, files, count)
     yield compaction_line(folder)
     for trigger in (5, 10, 20):

@@ -96,7 +96,7 @@ def _worker_error(text: str) -> StreamAppError | None:
             "the workers of Spark cannot run stream_app with their Python: " + refused[0],
             where="spark.pyspark.python (or PYSPARK_PYTHON), spark.archives",
             fix="install stream_app and its packages on each machine, or send the environment as "
-            "an archive (docs/clusters.md); the executors' stderr names what is missing",
+            "an archive (docs/operate/clusters.md); the executors' stderr names what is missing",
         )
     return None
 

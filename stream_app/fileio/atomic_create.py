@@ -43,5 +43,5 @@ def no_atomic_create(folder: str, reason: str) -> NoAccessError:
         f"exists "
         f"({reason}), so two writers could publish the same snapshot and one would lose its rows",
         where=folder,
-        fix="write tables to another store (docs/stores.md lists them); reading works here",
+        fix="write tables to another store (docs/setup/stores.md lists them); reading works here",
     )

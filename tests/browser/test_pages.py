@@ -33,7 +33,7 @@ from tests.support.pages.browser import HANG_MS, TOKEN, order
 from tests.support.pages.job_page import block_table
 from tests.support.tables.small_table import SmallTable, StandingClock, small_table
 
-_DOCS = Path(__file__).parents[2] / "docs"
+_PICTURES = Path(__file__).parents[2] / "docs" / "operate"
 
 
 def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTable) -> None:
@@ -243,7 +243,7 @@ _OUTSIDE = """() => {
 
 
 def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: Path) -> None:
-    """REWRITE=1 also takes the picture in docs/ again."""
+    """REWRITE=1 also takes the picture in docs/operate again."""
     job, history = DatabaseJob(tmp_path), EpochHistory()
     block_table(job, "invoices")
     job.time_ms = job.clock.now_ms() - 7000
@@ -280,14 +280,14 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
 
 
 def picture(page: Page, name: str, folder: Path, shown_as: str) -> None:
-    """Check that the picture can be taken; REWRITE=1 writes it into docs/."""
+    """Check that the picture can be taken; REWRITE=1 writes it into docs/operate."""
     page.evaluate(
         "([folder, as]) => { const walk = document.createTreeWalker(document.body, 4);"
         " while (walk.nextNode()) walk.currentNode.data ="
         " walk.currentNode.data.replaceAll(folder, as); }",
         [str(folder), shown_as],
     )
-    taken = (_DOCS if os.environ.get("REWRITE") else folder) / f"{name}.png"
+    taken = (_PICTURES if os.environ.get("REWRITE") else folder) / f"{name}.png"
     page.screenshot(path=taken)
     assert taken.stat().st_size > 20_000
 

@@ -15,7 +15,7 @@ from stream_app.app.config.app_config import KEYS as SECTIONS
 from tests.tidy.project_files import ROOT
 
 KEYS = "|".join(sorted((*SECTIONS["table"], "options"), key=len, reverse=True))
-OF_ONE_TABLE = re.compile(rf"\[table\]|\btable\.({KEYS})\b|(?<![\w.])options\.([a-z]|$)")
+OF_ONE_TABLE = re.compile(rf"\[table\]|\btable\.({KEYS})\b|(?<![\w./])options\.([a-z]|$)")
 KNOW_THE_FORM = (
     # They judge or write [table] itself.
     "app/config/table_config.py", "app/config/app_config.py", "app/config/sync_problems.py",

@@ -1,6 +1,6 @@
 """Declares the keys of the configuration's sections, each with its converter, default and meaning.
 
-A field of a section's class is a key. docs/OPTIONS.md is made from the declarations, and
+A field of a section's class is a key. docs/reference/options.md is made from the declarations, and
 `app_config` reads a configuration by them.
 """
 

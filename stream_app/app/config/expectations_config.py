@@ -53,7 +53,7 @@ class ExpectationsConfig:
         meaning="A condition that rows must meet, by its name: `NAME.condition`, "
         "`NAME.action` (`quarantine`, `drop`, `hold` or `fail`) and, for a whole database, "
         "`NAME.tables`, a regular expression of whole names "
-        "([expectations](computed-columns.md#expectations)).",
+        "([expectations](setup/computed-columns.md#expectations)).",
     )
 
     @property

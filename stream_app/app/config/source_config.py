@@ -111,7 +111,7 @@ class SourceConfig:
     snapshot_from: str | None = config_key(
         values.database_address,
         None,
-        meaning="JDBC URL of a database whose rows the job reads [first](first-load.md).",
+        meaning="JDBC URL of a database whose rows the job reads [first](setup/first-load.md).",
     )
     snapshot_password: str | None = config_key(
         values.text,
@@ -160,7 +160,7 @@ class SourceConfig:
         "clusters.",
         read=cluster_setting,
         is_secret=True,
-        meaning="`NAME.KEY` is a key of a [further cluster](stores.md#several-clusters).",
+        meaning="`NAME.KEY` is a key of a [further cluster](setup/stores.md#several-clusters).",
     )
     merge_shards: bool = config_key(
         values.boolean,

@@ -70,14 +70,14 @@ class StreamConfig:
         "",
         meaning="The folder with the job's progress in source and table, of this job alone, "
         "on any file system that Spark reaches "
-        "([stores](stores.md#checkpoint-and-quarantine)).",
+        "([stores](setup/stores.md#checkpoint-and-quarantine)).",
         required="always",
     )
     share: str | None = config_key(
         share_text,
         None,
         meaning="The job's share of a database's tables, such as `3/8` for the third of "
-        "eight jobs that share them ([databases](databases.md#several-jobs)).",
+        "eight jobs that share them ([databases](setup/databases.md#several-jobs)).",
     )
     trigger: str = config_key(
         values.trigger,
@@ -88,7 +88,7 @@ class StreamConfig:
         values.milliseconds,
         None,
         meaning="The maximum age of rows when readers see them, in place of `trigger` "
-        "([epochs](scaling.md#freshness)).",
+        "([epochs](reference/scaling.md#freshness)).",
     )
     quarantine: str | None = config_key(
         values.folder,
@@ -125,14 +125,14 @@ class StreamConfig:
         5000,
         meaning="The maximum number of messages of an epoch that the driver itself writes, "
         "without a job of Spark; for a whole database a tenth of it. With 0, tasks of Spark "
-        "write every epoch ([small epochs](performance.md#small-epochs)).",
+        "write every epoch ([small epochs](reference/performance.md#small-epochs)).",
     )
     compaction_policy: CompactionPolicy = config_key(
         values.member(CompactionPolicy),
         CompactionPolicy.OPTIONS,
         meaning="`options`: the table's options decide when a bucket is compacted. `auto`: "
         "the job chooses by the bucket's size and flushes "
-        "([rules](scaling.md#rules-that-fit-a-buckets-size)).",
+        "([rules](reference/scaling.md#rules-that-fit-a-buckets-size)).",
     )
     compaction_freshness: int = config_key(
         values.integer(5, 1000),
@@ -143,7 +143,7 @@ class StreamConfig:
         values.integer(1),
         None,
         meaning="The number of compactions at a time; absent: half of Spark's cores. "
-        "`compaction.max-parallelism` wins ([cores](scaling.md#cores-of-compactions)).",
+        "`compaction.max-parallelism` wins ([cores](reference/scaling.md#cores-of-compactions)).",
     )
     metrics_port: int | None = config_key(
         values.integer(1, 65535),
@@ -170,25 +170,25 @@ class StreamConfig:
         values.text,
         "127.0.0.1",
         meaning="The address at which the page is served. Another address than this "
-        "machine's own lets the network read the tables ([in a browser](web.md#security)).",
+        "machine's own lets the network read the tables ([in a browser](operate/web.md#security)).",
     )
     web_names: tuple[str, ...] = config_key(
         values.host_names,
         (),
         meaning="Names that browsers call the page by, beside `localhost`, addresses and the "
-        "machine's own name; `*`: any ([in a browser](web.md#security)).",
+        "machine's own name; `*`: any ([in a browser](operate/web.md#security)).",
     )
     log_format: LogFormat = config_key(
         values.member(LogFormat),
         LogFormat.TEXT,
-        meaning="`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
+        meaning="`text`, or `json`: one object a line ([the log](operate/operating.md#the-log)).",
     )
     webhook_url: str | None = config_key(
         values.web_address(),
         None,
         is_secret=True,
         meaning="The address that gets a notice when the job stops, holds a table back or "
-        "quarantines records ([notices](monitoring.md#notices)). It is a secret.",
+        "quarantines records ([notices](operate/monitoring.md#notices)). It is a secret.",
     )
     webhook_secret: str | None = config_key(
         values.text, None, is_secret=True, meaning="The secret that signs notices."
@@ -198,14 +198,14 @@ class StreamConfig:
         None,
         meaning="The address of an OpenTelemetry collector for traces of epochs, such as "
         "`http://collector:4318`. `environment`: OpenTelemetry's variables name it; absent: "
-        "the job sends none ([OpenTelemetry](monitoring.md#opentelemetry)).",
+        "the job sends none ([OpenTelemetry](operate/monitoring.md#opentelemetry)).",
     )
     openlineage_url: str | None = config_key(
         values.web_address(ENVIRONMENT),
         None,
         meaning="The address of a lineage service, such as `http://marquez:5000`. "
         "`environment`: the client's own variables and file name it; absent: the job sends "
-        "nothing ([lineage](monitoring.md#lineage)).",
+        "nothing ([lineage](operate/monitoring.md#lineage)).",
     )
     openlineage_namespace: str = config_key(
         values.text,

@@ -154,7 +154,7 @@ class SyncConfig:
         values.boolean,
         True,
         meaning="`false`: names of tables and columns become lower case "
-        "([databases](databases.md#which-tables-are-taken-and-their-names)).",
+        "([databases](setup/databases.md#which-tables-are-taken-and-their-names)).",
     )
     primary_keys: Names = config_key(
         values.some_names,
@@ -188,24 +188,24 @@ class SyncConfig:
         values.member(InexactTimes),
         InexactTimes.NUMBER,
         meaning="The type of columns for times of day with more than milliseconds, which "
-        "Paimon's TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
+        "Paimon's TIME cannot hold ([schemas](setup/schemas.md#types-that-paimon-cannot-hold)).",
     )
     json_as: JsonColumns = config_key(
         values.member(JsonColumns),
         JsonColumns.STRING,
-        meaning="The type of columns for documents ([schemas.md](schemas.md#variant)).",
+        meaning="The type of columns for documents ([schemas](setup/schemas.md#variant)).",
     )
     computed_column: Names = config_key(
         values.definitions,
         (),
         meaning="Columns computed from others, for each table that has these, such as "
-        "`dt=date_format(created, yyyy-MM-dd)` ([functions](computed-columns.md)).",
+        "`dt=date_format(created, yyyy-MM-dd)` ([functions](setup/computed-columns.md)).",
     )
     metadata_column: Names = config_key(
         values.some_names,
         (),
         meaning="Columns for facts that a message has beside its row, for each table, such "
-        "as `op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
+        "as `op_ts` and `offset` ([metadata](setup/computed-columns.md#metadata-columns)).",
     )
     metadata_column_prefix: str = config_key(
         values.text, "", meaning="A text before the name of each metadata column."
@@ -214,18 +214,18 @@ class SyncConfig:
         values.text,
         None,
         meaning="The condition that rows must meet, for each table that has its columns "
-        "([filters](computed-columns.md#filters)).",
+        "([filters](setup/computed-columns.md#filters)).",
     )
     renames: RenameReaction = config_key(
         values.member(RenameReaction),
         RenameReaction.FOLLOW,
         meaning="The reaction of a table whose source has renamed a column: `follow`, "
-        "`new-column` or `hold` ([renamed columns](schemas.md#renamed-columns)).",
+        "`new-column` or `hold` ([renamed columns](setup/schemas.md#renamed-columns)).",
     )
     transactions: SourceTransactions = config_key(
         values.member(SourceTransactions),
         SourceTransactions.IGNORED,
-        meaning="`whole`: epochs end between [transactions](transactions.md).",
+        meaning="`whole`: epochs end between [transactions](setup/transactions.md).",
     )
     max_tables: int = config_key(
         values.integer(1),

@@ -61,7 +61,7 @@ class TableConfig:
         values.columns,
         RowType(()),
         meaning="`name TYPE [NOT NULL]`, comma separated, as in SQL; also [nested "
-        "types](schemas.md#nested-columns).",
+        "types](setup/schemas.md#nested-columns).",
         required="with `[table]`",
     )
     primary_keys: tuple[str, ...] = config_key(
@@ -80,7 +80,7 @@ class TableConfig:
         values.definitions,
         (),
         meaning="Columns computed from others, such as `dt=date_format(created, yyyy-MM-dd)` "
-        "([functions](computed-columns.md)).",
+        "([functions](setup/computed-columns.md)).",
     )
     metadata_columns: tuple[str, ...] = config_key(
         values.some_names,
@@ -95,7 +95,7 @@ class TableConfig:
         values.text,
         None,
         meaning="The condition that rows of the table must meet, such as `status <> 'draft'` "
-        "([filters](computed-columns.md#filters)).",
+        "([filters](setup/computed-columns.md#filters)).",
     )
     comment: str | None = config_key(values.text, None, meaning="The comment of a new table.")
     options: Mapping[str, str] = config_key_family("options.", meaning="Options of Paimon, below.")

@@ -245,7 +245,7 @@ CANAL_JSON = DialectDeclaration(
     name="canal-json",
     section="canal",
     introduction='for example `canal.truncate = "ignore"`. '
-    "[Other formats](formats.md#canal) describes how the "
+    "[Other formats](setup/formats.md#canal) describes how the "
     "messages are read.",
     options=_OPTIONS,
     dialect=lambda _: CanalDialect(),

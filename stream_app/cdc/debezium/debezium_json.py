@@ -213,7 +213,7 @@ DEBEZIUM_JSON = FormatDeclaration(
     section=SECTION,
     introduction='for example `debezium."time.precision.mode" = "connect"`. They repeat the '
     "connector's configuration, which a message with the schema envelope contains. "
-    "[CDC.md](CDC.md) explains each of them.",
+    "[Change messages](setup/cdc.md) explains each of them.",
     options=JSON_OPTIONS,
     check=parse_options,
     make=DebeziumJson,

@@ -285,7 +285,7 @@ DMS_JSON = DialectDeclaration(
     name="aws-dms-json",
     section="dms",
     introduction='for example `dms."update-keys" = "unchanged"`. '
-    "[Other formats](formats.md#aws-dms) describes "
+    "[Other formats](setup/formats.md#aws-dms) describes "
     "how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),

@@ -65,7 +65,8 @@ COLUMNS = OptionKind("names", _columns)
 TRUNCATE_OPTION = choice(
     TRUNCATE,
     "Effect of a TRUNCATE of the source: it stops the job (in a job of many tables: it holds its "
-    "table back); or nothing happens; or the table is emptied ([CDC.md](CDC.md#truncate)).",
+    "table back); or nothing happens; or the table is emptied "
+    "([change messages](setup/cdc.md#truncate)).",
     tuple(effect.value for effect in OnTruncate),
 )
 COLUMN_OPTIONS = (
@@ -73,7 +74,7 @@ COLUMN_OPTIONS = (
         UNKNOWN_COLUMNS,
         "Effect of a column that the table does not have: the job stores the record without it, "
         "with a warning or without one; it stops; the record is bad; or the table gets the column "
-        "([schemas.md](schemas.md)).",
+        "([schemas](setup/schemas.md)).",
         tuple(reaction.value for reaction in DriftReaction),
     ),
     choice(
@@ -85,13 +86,14 @@ COLUMN_OPTIONS = (
         NARROWED_COLUMNS,
         "Effect of a type in the source that the column cannot follow, where unknown-columns = "
         "evolve: the column keeps its type, with a warning or without one; the job stops; or "
-        "records of later changes are bad ([schemas.md](schemas.md#narrowed-columns)).",
+        "records of later changes are bad ([schemas](setup/schemas.md#narrowed-columns)).",
         NARROWED_REACTIONS,
     ),
     choice(
         CUT_VALUES,
         "Effect of a time with digits of a second that its column cannot hold, which are cut off: "
-        "a warning, or none, or the record is bad ([CDC.md](CDC.md#times-that-are-cut)).",
+        "a warning, or none, or the record is bad "
+        "([change messages](setup/cdc.md#times-that-are-cut)).",
         CUT_REACTIONS,
     ),
     Option(
@@ -106,19 +108,19 @@ COLUMN_OPTIONS = (
         TEXT,
         "",
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
-        "evolve; comma separated ([schemas.md](schemas.md)).",
+        "evolve; comma separated ([schemas](setup/schemas.md)).",
     ),
     choice(
         INEXACT,
         "Type of columns for times of day with more than milliseconds, which Paimon's TIME cannot "
         "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
-        "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
+        "([schemas](setup/schemas.md#types-that-paimon-cannot-hold)).",
         tuple(kind.value for kind in InexactTimes),
     ),
     choice(
         JSON_AS,
         "Type of columns for documents, such as PostgreSQL's jsonb: STRING, or VARIANT "
-        "([schemas.md](schemas.md#variant)).",
+        "([schemas](setup/schemas.md#variant)).",
         tuple(kind.value for kind in JsonColumns),
     ),
 )

@@ -180,7 +180,7 @@ MAXWELL_JSON = DialectDeclaration(
     name="maxwell-json",
     section="maxwell",
     introduction='for example `maxwell."unknown-columns" = "ignore"`. '
-    "[Other formats](formats.md#maxwell) "
+    "[Other formats](setup/formats.md#maxwell) "
     "describes how the messages are read.",
     options=_OPTIONS,
     dialect=lambda _: MaxwellDialect(),

@@ -286,7 +286,7 @@ OGG_JSON = DialectDeclaration(
     name="ogg-json",
     section="ogg",
     introduction='for example `ogg."compressed-updates" = "null"`. '
-    "[Other formats](formats.md#goldengate) "
+    "[Other formats](setup/formats.md#goldengate) "
     "describes how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),

@@ -46,7 +46,7 @@ _ROWS = replace(
     name=_NAME,
     section=_NAME,
     introduction='for example `cloudevents."key-columns" = "id"`. '
-    "[Other formats](formats.md#cloudevents) describes how the messages are read.",
+    "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
     telltale_fields=(frozenset({"specversion", "data"}),),
     check_together=partial(check_key_columns, _NAME, _NAME),
 ).declared()

@@ -180,7 +180,7 @@ PLAIN_ROWS = DialectDeclaration(
     has_changes=False,
     section="json",
     introduction='for example `json."key-columns" = "id"`. '
-    "[Other formats](formats.md#plain-rows) describes how "
+    "[Other formats](setup/formats.md#plain-rows) describes how "
     "the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),

@@ -83,8 +83,8 @@ class RegisteredFormat:
             name=self.name,
             section=self.name,
             introduction=f'for example `{self.name}."schema.registry.url" = '
-            '"http://registry:8081"`. [Other formats](formats.md#rows-with-a-schema) describes how '
-            "the messages are read.",
+            '"http://registry:8081"`. [Other formats](setup/formats.md#rows-with-a-schema) '
+            "describes how the messages are read.",
             options=self.options,
             check=self._check_options,
             make=self._format,

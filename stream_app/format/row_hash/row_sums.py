@@ -1,4 +1,4 @@
-"""Computes the checksum of rows. docs/checksums.md defines it for other programs.
+"""Computes the checksum of rows. docs/operate/checksums.md defines it for other programs.
 
 Machine code hashes the rows if the extra `compiled` is installed. Otherwise Arrow makes their
 texts, and Python's library hashes them: the numbers are equal, and take ten times as long.

@@ -19,7 +19,7 @@ from stream_app.kafka.transactions.pending_transactions import PendingTransactio
 
 _METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
 _TOPIC_FIX = "make the topic anew, with one partition"
-_ORDER_FIX = "see docs/transactions.md for the connectors that have it, or leave the key out"
+_ORDER_FIX = "see docs/setup/transactions.md for the connectors that have it, or leave the key out"
 _LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
 
 

@@ -142,8 +142,8 @@ class OptionKind(Generic[Parsed_co]):
     """The kind of value in an option's text.
 
     Attributes:
-        name: the kind's name in docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in
-            milliseconds.
+        name: the kind's name in docs/reference/options.md; a ``size`` is in bytes, a ``duration``
+            in milliseconds.
         parse: parses a text, or raises a ValueError that continues the text: "is not a number".
         least: the minimum of an option that declares no `minimum`.
     """
@@ -175,7 +175,7 @@ class Option(Generic[Value]):
 
     Attributes:
         default: the value of an absent option; None without a default.
-        meaning: one sentence for docs/OPTIONS.md and error messages.
+        meaning: one sentence for docs/reference/options.md and error messages.
         minimum, maximum: the bounds of numbers.
         only: the supported values; empty: any.
         older_keys: former names of the option, which count if `key` is absent.

@@ -60,7 +60,7 @@ def test_the_tutorial_and_the_way_from_kafka_to_a_table(
                 server=ingest_server,
                 wait_until_sent=lambda: database.wait_until_sent(testbed.connect),
             )
-            run_page(ROOT / "docs" / f"{page}.md", tutorial.run, LANGUAGES)
+            run_page(ROOT / "docs" / "start" / f"{page}.md", tutorial.run, LANGUAGES)
     assert not (tmp_path / "tutorial" / CONF).exists(), "the page tidies up"
 
 

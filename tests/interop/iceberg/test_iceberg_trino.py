@@ -145,7 +145,7 @@ def test_epochs_alters_and_tags_are_seen(
 def test_deletion_vectors_are_refused_by_this_version(
     s3: S3Server, server: IcebergRest, trino: Trino, seed: int
 ) -> None:
-    """docs/engines.md says so, and names the two ways out."""
+    """docs/read/engines.md says so, and names the two ways out."""
     options = {**VECTORS, "num-sorted-run.compaction-trigger": "5"}
     table, rng = a_trino_table(s3, server.uri, ("id",), options), random.Random(seed)
     writer = TableWriter(table, user=uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""docs/compatibility.md: what Paimon's Java, PyPaimon and stream_app do with each kind of table.
+"""docs/reference/compatibility.md: what three implementations do with each kind of table.
 
 Each cell is what a step here did. REWRITE=1 writes the page of what ran; without it the page must
 say the same. A step that goes wrong is a failure, unless a library refuses the kind in words.
@@ -37,7 +37,7 @@ from tests.support.tables.small_table import Change
 from tests.support.tables.sound_table import sound_report
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "compatibility.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "compatibility.md"
 COLUMNS = [("k", "INT NOT NULL"), ("v", "BIGINT"), ("p", "STRING"), ("t", "STRING")]
 STEPS = (
     ("Java", "write"), ("Java", "compact"), ("Java", "read"), ("Java", "follow"),

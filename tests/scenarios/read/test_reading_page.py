@@ -17,7 +17,7 @@ import pytest
 from tests.support.tables.small_table import small_table
 from tests.tidy.project_files import ROOT
 
-PAGE = ROOT / "docs" / "READING.md"
+PAGE = ROOT / "docs" / "read" / "reading.md"
 BLOCKS = [
     block
     for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), flags=re.M | re.DOTALL)

@@ -88,8 +88,8 @@ class MetricFacts:
 
 
 def metrics_page() -> Iterator[MetricFacts]:
-    """The metrics that docs/monitoring.md has in its tables."""
-    for name, kind, labels, unit in _ROW.findall(text_of("docs/monitoring.md")):
+    """The metrics that docs/operate/monitoring.md has in its tables."""
+    for name, kind, labels, unit in _ROW.findall(text_of("docs/operate/monitoring.md")):
         assert unit in _UNITS.values() or unit_of(name) == "", f"{name}: {unit}"
         suffix = unit if unit in _UNITS.values() else ""
         yield MetricFacts(name, kind, frozenset(labels.split(", ")), suffix)

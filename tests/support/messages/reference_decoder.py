@@ -3,7 +3,7 @@
 The judge of the decoder's tests, so it shares no code with it. Values come in a form that has no
 limits of its own: days, milliseconds of the day, nanoseconds since 1970, unscaled numbers.
 
-Source: docs/CDC.md, "Types"; Debezium's semantic types.
+Source: docs/setup/cdc.md, "Types"; Debezium's semantic types.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Fate(Enum):
 
 BAD = Fate.BAD
 Meanings = tuple[Any, ...]
-"""What may come of a value; more than one where CDC.md leaves it open."""
+"""What may come of a value; more than one where the page leaves it open."""
 
 
 @dataclass(frozen=True)

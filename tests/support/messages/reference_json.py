@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 DEPTH_MAX = 128
-"""docs/CDC.md: levels of a message."""
+"""docs/setup/cdc.md: levels of a message."""
 
 
 class Number(str):

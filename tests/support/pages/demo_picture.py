@@ -1,4 +1,4 @@
-"""Draws the demo's screen: ``python -m tests.support.pages.demo_picture docs/demo.svg``.
+"""Draws the demo's screen: ``python -m tests.support.pages.demo_picture docs/start/demo.svg``.
 
 It runs the demo in the repository's folder, and keeps what it prints as an SVG.
 The SVG needs no fonts from elsewhere.

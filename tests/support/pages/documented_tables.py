@@ -1,4 +1,4 @@
-"""Tables of Paimon's documentation, for docs/compatibility.md: what a job says of each."""
+"""What a job says of each table of Paimon's documentation: docs/reference/compatibility.md."""
 
 from __future__ import annotations
 

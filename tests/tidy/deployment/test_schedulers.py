@@ -15,7 +15,9 @@ import yaml
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.inspect.job_status import TableStatus
 
-PAGE = (Path(__file__).parents[3] / "docs" / "deployment.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "operate" / "deployment.md").read_text(
+    encoding="utf-8"
+)
 
 
 def blocks(heading: str, language: str) -> list[str]:

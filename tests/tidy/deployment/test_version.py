@@ -16,7 +16,8 @@ from tests.tidy.project_files import ROOT, project_files, text_of
 CHART = "docker/helm/stream-app/Chart.yaml"
 """Helm reads a chart's version from no other file; the test below compares it."""
 HISTORY = (
-    *("CHANGELOG.md", "docs/GUARANTEES.md", "docs/troubleshooting.md", "bench/releases.jsonl"),
+    *("CHANGELOG.md", "docs/reference/guarantees.md", "docs/operate/troubleshooting.md"),
+    "bench/releases.jsonl",
     "stream_app/checkpoint/job_state.py",
 )
 """They speak of a release that was, or read its files, or show a command's output."""

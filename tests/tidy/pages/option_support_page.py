@@ -1,4 +1,4 @@
-"""The part of docs/OPTIONS.md on the options of Paimon on which stream_app does not act."""
+"""The part of docs/reference/options.md on Paimon's options that stream_app leaves undone."""
 
 from __future__ import annotations
 

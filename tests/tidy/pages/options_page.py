@@ -1,4 +1,4 @@
-"""Makes docs/OPTIONS.md from the declarations: configuration keys, format options, table options.
+"""Makes docs/reference/options.md from the declarations of keys and options.
 
 Compared with the file by test_docs.py; `REWRITE=1 ./run.sh test tidy` writes it anew.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 import textwrap
 from collections.abc import Iterable
 from typing import Any
@@ -45,7 +46,7 @@ _SECTIONS: dict[str, type[Any]] = {
 _UNDECLARED = {
     **{f"file-system.{key}": option.meaning for key, option in S3_OPTIONS.items()},
     "file-system.hadoop.…": "A setting of Hadoop's client, with priority over "
-    "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores.md](stores.md#hdfs)).",
+    "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores](setup/stores.md#hdfs)).",
     "spark.…": "A setting of Spark.",
 }
 """Meanings of keys that other programs define."""
@@ -65,7 +66,7 @@ key. `STREAM_APP_SOURCE__MIN_PARTITIONS=4` is `source.min-partitions = 4`: two u
 section and key and stand for a dot, one stands for a hyphen.
 
 In any value `${env:NAME}` is a variable, and `${file:PATH}` the text of a file. `--set` takes a
-secret in no other way ([stores.md](stores.md#secrets)).
+secret in no other way ([stores](setup/stores.md#secrets)).
 """
 _EVERY_FORMAT = """\
 ## Options of every format
@@ -94,7 +95,7 @@ _SOURCE = """\
 ## Options of the Spark source
 
 `spark.read.format("stream_app")` and `spark.readStream.format("stream_app")` take these options, in
-any case; [READING.md](READING.md#from-spark) shows how. Names are Paimon's, unless marked *own*.
+any case; [reading](read/reading.md#from-spark) shows how. Names are Paimon's, unless marked *own*.
 The source also takes these options of a table: {of_table}.
 """
 
@@ -114,7 +115,7 @@ def options_page() -> str:
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
     job_options = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
     parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(job_options)]
-    return "\n".join(parts)
+    return re.sub(r"\]\((?=\w+/)", "](../", "\n".join(parts))
 
 
 def meanings() -> dict[str, str]:

@@ -17,7 +17,7 @@ from bench.compact.loads import INSERTS, LOADS, MB, UPDATES, Load
 from tests.support.suite.datadriven import rewriting
 from tests.tidy.project_files import ROOT, text_of
 
-PAGE = "docs/compaction.md"
+PAGE = "docs/operate/compaction.md"
 _RECIPE = re.compile(r"^### ([^\n]+)\n(?:(?!^#).)*?^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -32,7 +32,9 @@ def rows_of(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [PAGE, "docs/performance.md", "docs/scaling.md"])
+@pytest.mark.parametrize(
+    "page", [PAGE, "docs/reference/performance.md", "docs/reference/scaling.md"]
+)
 def test_the_figures_are_those_of_the_simulation(page: str, seed: int) -> None:
     """A sixth of the rows, by the seed; REWRITE=1 simulates all."""
     text = text_of(page)

@@ -28,7 +28,7 @@ from tests.tidy.pages.options_page import (
 )
 from tests.tidy.project_files import ROOT, modules, project_files, text_of
 
-OPTIONS_PAGE = ROOT / "docs" / "OPTIONS.md"
+OPTIONS_PAGE = ROOT / "docs" / "reference" / "options.md"
 PAGES = [name for name in project_files() if name.endswith(".md")]
 _CONFIGURATION_WORDS = {key.replace(".…", "") for key in meanings()} | {
     "table.options",
@@ -46,7 +46,7 @@ def fenced(name: str, language: str) -> list[str]:
 
 
 def test_the_rooms_of_tests_and_benches_are_on_the_page() -> None:
-    page = text_of("docs/TESTING.md")
+    page = text_of("docs/develop/testing.md")
     for folder in ("tests/support", "bench"):
         rooms = {Path(name).parts[folder.count("/") + 1] for name in modules(folder)}
         listed = re.findall(rf"^\| `{folder}/(\w+)` \|", page, flags=re.MULTILINE)
@@ -225,4 +225,4 @@ def test_the_site_is_built_and_needs_nothing_from_elsewhere(tmp_path: Path) -> N
             r'<(?:script|link)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text()
         )
     ] == []
-    assert "open_table" in (site / "api.html").read_text()
+    assert "open_table" in (site / "read" / "api.html").read_text()

@@ -1,4 +1,4 @@
-"""docs/compatibility.md ends with the tables of Paimon's documentation, as jobs judge them."""
+"""docs/reference/compatibility.md ends with Paimon's documented tables, as jobs judge them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.pages.documented_tables import HEADING, documented_section
 from tests.support.suite.datadriven import rewriting
 
-PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "compatibility.md"
 
 
 def test_the_page_has_the_tables_of_paimons_documentation() -> None:

@@ -11,7 +11,7 @@ from tests.tidy.project_files import ROOT, text_of, tree_of
 
 _NOTE = re.compile(r"^\[\^(\d+)\]:\s+(.*(?:\n    .*)*)", re.MULTILINE)
 _MARK = re.compile(r"\[\^(\d+)\](?!:)")
-_PROMISING = ("docs/GUARANTEES.md", "docs/failures.md", "docs/reliability.md")
+_PROMISING = [f"docs/reference/{page}.md" for page in ("guarantees", "failures", "reliability")]
 
 
 @pytest.mark.parametrize("page", _PROMISING)
@@ -30,7 +30,7 @@ def test_the_tests_that_a_footnote_names_exist(page: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", ["docs/GUARANTEES.md", "docs/failures.md"])
+@pytest.mark.parametrize("page", ["docs/reference/guarantees.md", "docs/reference/failures.md"])
 def test_every_promise_names_a_test(page: str) -> None:
     """Each point of a list and each row of a table is a promise; sentences between them explain."""
     text = text_of(page).partition("## What is not promised")[0]

@@ -14,8 +14,8 @@ from stream_app.spark.read.source_options import SOURCE_OPTIONS
 from tests.tidy.pages.options_page import meanings
 from tests.tidy.project_files import modules, text_of, tree_of
 
-TROUBLES = "docs/troubleshooting.md"
-MIGRATION = "docs/migration.md", "docs/debezium.md"
+TROUBLES = "docs/operate/troubleshooting.md"
+MIGRATION = "docs/start/migration.md", "docs/setup/debezium.md"
 _GAP = "\0"
 _ROW = re.compile(r"^\| (`[^|]+?) \|", re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")

@@ -1,4 +1,4 @@
-"""The language rules of docs/STYLE.md that a test can count: short sentences, and no "who"."""
+"""The language rules of docs/develop/style.md that a test can count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = [
     if name.endswith(".md") and (name == "README.md" or name.startswith("docs/"))
 ]
 _NO_ACTOR = re.compile(r"\b(?:who|whom|whoever|he|him|his|is told|are told)\b", re.IGNORECASE)
-SAID_AS_EXAMPLES = ("docs/STYLE.md",)
+SAID_AS_EXAMPLES = ("docs/develop/style.md",)
 """Pages that quote what they advise against."""
 _SECTION = re.compile(r"(?:Args|Attributes|Raises|Returns|Yields):")
 

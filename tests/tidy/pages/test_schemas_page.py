@@ -1,4 +1,4 @@
-"""The code treats types as each row of the tables in docs/schemas.md says."""
+"""The code treats types as each row of the tables in docs/setup/schemas.md says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stream_app.model.schema.data_type import DataType
 from stream_app.model.source.mapping_options import MEANINGS, NO_MAPPING_OPTIONS, MappingMode
 from tests.tidy.project_files import text_of
 
-PAGE = "docs/schemas.md"
+PAGE = "docs/setup/schemas.md"
 
 
 def rows_under(heading: str) -> Iterator[list[str]]:

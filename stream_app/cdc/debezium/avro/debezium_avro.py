@@ -364,7 +364,7 @@ def debezium_avro(registries: Registries) -> FormatDeclaration:
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-        "[Other formats](formats.md#avro) describes how the messages are read.",
+        "[Other formats](setup/formats.md#avro) describes how the messages are read.",
         options=_OPTIONS,
         check=partial(_check_options, registries),
         make=partial(DebeziumAvro, registries),

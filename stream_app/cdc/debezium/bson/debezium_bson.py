@@ -179,7 +179,7 @@ DEBEZIUM_BSON = FormatDeclaration(
     name=_NAME,
     section=SECTION,
     introduction='for example `debezium."unknown-columns" = "evolve"`. '
-    "[Other formats](formats.md#mongodb) describes how the messages are read.",
+    "[Other formats](setup/formats.md#mongodb) describes how the messages are read.",
     options=_OPTIONS,
     check=check,
     make=DebeziumBson,

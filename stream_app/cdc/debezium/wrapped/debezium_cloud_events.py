@@ -122,7 +122,7 @@ DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     DEBEZIUM_JSON,
     name=_NAME,
     introduction='for example `debezium."time.precision.mode" = "connect"`. '
-    "[Other formats](formats.md#cloudevents) describes how the messages are read.",
+    "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
     check=partial(parse_options, name=_NAME, declared=JSON_OPTIONS),
     make=_format,
     survey=_survey,

@@ -169,7 +169,7 @@ def debezium_json_schema(registries: Registries) -> FormatDeclaration:
         name=_NAME,
         section=SECTION,
         introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-        "[Other formats](formats.md#json-schema) describes how the messages are read.",
+        "[Other formats](setup/formats.md#json-schema) describes how the messages are read.",
         options=_OPTIONS,
         check=partial(_check_options, registries),
         make=partial(_headed_json, registries),

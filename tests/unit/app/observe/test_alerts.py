@@ -109,7 +109,7 @@ def test_each_alert_has_a_page_that_names_it_and_a_case() -> None:
         page = alert["annotations"]["runbook_url"]
         assert f"Alert `{alert['alert']}` ({alert['labels']['severity']})" in text_of(page)
         assert f"runbook/{page.rpartition('/')[2]}" in text_of("mkdocs.yml")
-        assert f"[`{alert['alert']}`](runbook/" in text_of("docs/monitoring.md")
+        assert f"[`{alert['alert']}`](../runbook/" in text_of("docs/operate/monitoring.md")
         pages.add(page)
     assert pages == {f"docs/runbook/{path.name}" for path in (ROOT / "docs/runbook").iterdir()}
     cases = yaml.safe_load(CASES.read_text())["tests"]

@@ -1,4 +1,4 @@
-"""The tables of values in docs/formats.md: what each format stores of a value that a tool sends."""
+"""The tables in docs/setup/formats.md: what each format stores of a value that a tool sends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of
 
-PAGE = (Path(__file__).parents[4] / "docs" / "formats.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "setup" / "formats.md").read_text()
 MESSAGES = {
     "Maxwell": ("maxwell-json", '{"type":"insert","data":ROW}'),
     "Canal": ("canal-json", '{"type":"INSERT","isDdl":false,"data":[ROW]}'),

@@ -32,7 +32,7 @@ EPOCH = datetime.datetime.fromisoformat("1970-01-01")
 
 
 def value_text(name: str, value: Any) -> str:
-    """The text of a value, by the table in docs/checksums.md."""
+    """The text of a value, by the table in docs/operate/checksums.md."""
     match name:
         case "name":
             return f"{len(value.encode())}:{value}"
