@@ -42,7 +42,7 @@ from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import HoldingTables
+from stream_app.epochs.commit.epoch_tables import IndependentTables
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.commit.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
@@ -159,7 +159,7 @@ class DatabaseJob:
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
-        tables = HoldingTables(
+        tables = IndependentTables(
             feeds,
             epoch_log=EpochLog(checkpoint, can_reread=False),
             state_file=state,

@@ -127,10 +127,10 @@ class DecodedBatch:
         violations: records that violate expectations, whatever happened to them.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         description: the source table as messages describe it, if it differs from the table.
-        records: name of a source table → its records with rows; only `OwnTable` counts them.
+        records: name of a source table → its records with rows; only `OwnMessages` counts them.
         others: records of source tables that the table does not accept; they are bad records.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
-            `OwnTable` sets it.
+            `OwnMessages` sets it.
         truncated: position of the last message that empties the table, or None. The rows of earlier
             messages are included nevertheless.
     """
@@ -192,7 +192,7 @@ def _sightings_in_batch(sightings: Mapping[_Seen, Sighting], rows: Int32s) -> di
 
 def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """Join the results of two parts of a batch, with positions in the whole batch, without
-    `OwnTable`'s counts.
+    `OwnMessages`'s counts.
     """
     tables = [part.description for part in (left, right) if part.description is not None]
     emptied = [part.truncated for part in (left, right) if part.truncated is not None]

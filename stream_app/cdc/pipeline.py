@@ -1,6 +1,6 @@
 """Turns messages into rows of a table: a decoder, followed by steps in a fixed order.
 
-1. `OwnTable` chooses the messages, in a job of one table.
+1. `OwnMessages` chooses the messages, in a job of one table.
 2. A decoder, which is a format, turns them into changes.
 3. Each step adapts the results to what the table takes. `StepPlace` has their order.
 
@@ -28,7 +28,7 @@ from stream_app.cdc.change_batch import (
     results_in_batch,
 )
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, OwnTable, SourceChoice
+from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, OwnMessages, SourceChoice
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200
@@ -87,12 +87,12 @@ class Pipeline:
     Attributes:
         decoder: reads the messages; without messages it returns the schema of its rows.
         steps: in the order of their places.
-        own_table: chooses the messages; None takes all messages.
+        own_messages: chooses the messages; None takes all messages.
     """
 
     decoder: MessageFormat
     steps: Mapping[StepPlace, Step] = field(default_factory=dict)
-    own_table: OwnTable | None = None
+    own_messages: OwnMessages | None = None
 
     def with_steps(self, more: Mapping[StepPlace, Step | None]) -> Pipeline:
         """Return the same pipeline with further steps; ignores steps that are None."""
@@ -102,7 +102,7 @@ class Pipeline:
     @property
     def choice(self) -> SourceChoice:
         """The rule that chooses the messages."""
-        return EVERY_SOURCE if self.own_table is None else self.own_table.choice
+        return EVERY_SOURCE if self.own_messages is None else self.own_messages.choice
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -110,9 +110,9 @@ class Pipeline:
         Raises:
             StreamAppError: the decoder or a step stops the job.
         """
-        if self.own_table is None:
+        if self.own_messages is None:
             return self._decode_isolating(messages)
-        return self.own_table.decoded(messages, self._decode_isolating)
+        return self.own_messages.decoded(messages, self._decode_isolating)
 
     def _decode_isolating(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages; a message at which the decoder or a step fails becomes a bad record."""

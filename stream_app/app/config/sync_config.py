@@ -26,7 +26,7 @@ from stream_app.model.source.mapping_options import (
     parse_mapping_options,
 )
 from stream_app.planning.schema.column_renames import RENAMES
-from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
+from stream_app.planning.sync.new_tables import Names, TableRules, TableSettings
 from stream_app.planning.sync.target_tables import SyncRules
 
 TABLE_FORMAT_KEYS = {
@@ -302,7 +302,7 @@ class SyncConfig:
         """Return the tables that have settings of their own."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
-    def _rules_of(self, name: str) -> OneTable:
+    def _rules_of(self, name: str) -> TableSettings:
         """Return the rules of a table that has settings of its own."""
         settings = {
             key.removeprefix(f"{name}."): setting.value
@@ -321,7 +321,7 @@ class SyncConfig:
             value = settings.get(key)
             return value if isinstance(value, str) else None
 
-        return OneTable(
+        return TableSettings(
             primary_keys=cased_names("primary-keys"),
             partition_keys=cased_names("partition-keys"),
             computed_column=names_of("computed-column"),

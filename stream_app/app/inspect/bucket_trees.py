@@ -21,8 +21,8 @@ from stream_app.app.text.text_table import visible_text
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
+from stream_app.model.files.joined_files import row_total
 from stream_app.model.files.manifest_entry import ManifestEntry
-from stream_app.model.files.row_group import row_total
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,8 +14,8 @@ from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.bucket_id import NOT_FIXED
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
+from stream_app.model.files.joined_files import row_total
 from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
-from stream_app.model.files.row_group import row_total
 from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_STORAGE
 from stream_app.model.snapshot import PACE_PROPERTY, SOURCE_END_PROPERTY, Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice

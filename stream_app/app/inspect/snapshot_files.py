@@ -12,7 +12,7 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.system_files import FILES
 
@@ -60,7 +60,7 @@ class BucketChoice:
         self, table: FileStoreTable, entries: Iterable[ManifestEntry]
     ) -> Iterator[ManifestEntry]:
         """Yield the entries of the chosen buckets."""
-        choice = CompactionChoice(partitions=self.partitions)
+        choice = PartitionChoice(partitions=self.partitions)
         for entry in entries:
             if self.bucket in (None, entry.bucket) and choice.is_named(table, entry.partition):
                 yield entry

@@ -48,10 +48,10 @@ class JobFeeds:
     Attributes:
         state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
-        budget: the number of cores that compactions may use.
         pace: decides when epochs begin.
-        unassigned_count: the number of messages that were quarantined without a table.
         stopping: returns whether the job has been asked to end.
+        budget: the number of cores that compactions may use.
+        unassigned_count: the number of messages that were quarantined without a table.
     """
 
     job_tables: JobTables
@@ -59,10 +59,10 @@ class JobFeeds:
     state_file: JobStateFile
     open_folder: Callable[[str], JobFolder]
     compactions: SparkCompactionQueue
-    budget: CoreBudget = field(init=False)
     pace: Pace
     stopping: Callable[[], bool]
     events: EventLog
+    budget: CoreBudget = field(init=False)
     unassigned_count: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: QuarantineWriter | None = field(init=False, default=None)

@@ -24,7 +24,7 @@ from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.rounds import PreparedRounds, job_rounds, prepare_rounds
+from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reader import (
     SourceReader,
@@ -34,7 +34,7 @@ from stream_app.app.job.source_reader import (
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
 from stream_app.app.job.unused_settings import UnusedSettings
-from stream_app.app.load.begin_load import JobLoad, begin_or_resume_load
+from stream_app.app.load.begin_load import JobLoad, PreparedTables, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.checkpoint.border_log import BorderLog
@@ -112,7 +112,14 @@ class _IngestJob:
     clock: Clock
 
     def run(self) -> None:
-        """Make the job's parts, read the source, and close the parts."""
+        """Run the job, and close its parts at the end.
+
+        1. Make the feeds of the tables, and begin to measure.
+        2. Open the tables, and begin or resume a first load.
+        3. Make the reader of the source, and the rounds that bring its epochs into the tables.
+        4. Run the stream.
+        5. Judge the outcome.
+        """
         driver_messages = self.stream.driver_messages
         driver_bytes = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as closing:
@@ -121,21 +128,14 @@ class _IngestJob:
                 self.spark, self._compactions_at_once(), driver_bytes
             )
             closing.callback(compactions.close)
-            feeds = self._feeds(compactions)
+            feeds = self._feeds(compactions)  # step 1
             closing.callback(feeds.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
             self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
-            prepared = prepare_rounds(self.checked, feeds, self.clock)
-            load = begin_or_resume_load(
-                self.job_tables,
-                prepared.tables,
-                self.checked.state_file,
-                self.checked.reader,
-                self.clock,
-                self._tasks,
-            )
-            source_reader: SourceReader[Any] = source_reader_of(
+            prepared_tables = prepare_tables(self.checked, feeds, self.clock)  # step 2
+            load = self._begin_load(prepared_tables)
+            source_reader: SourceReader[Any] = source_reader_of(  # step 3
                 self.job_tables.source,
                 self.checked.reader,
                 self.spark,
@@ -143,33 +143,36 @@ class _IngestJob:
                 driver_messages,
                 load,
             )
-            self._read(source_reader, prepared, feeds, load)
+            rounds = job_rounds(
+                prepared_tables,
+                feeds,
+                source_reader.runner,
+                EpochLog(self.checked.checkpoint, can_reread=source_reader.can_reread),
+                self._epoch_settings(),
+                self.clock,
+                load,
+            )
+            if load is not None:
+                self._report_load(load, rounds.tables)
+            committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
+            self._run_stream(committer, feeds, source_reader)  # step 4
+            check_none_held(committer.tables.held.by_name)  # step 5
+            check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
 
-    def _read(
-        self,
-        source_reader: SourceReader[Messages],
-        prepared: PreparedRounds,
-        feeds: JobFeeds,
-        load: JobLoad | None,
-    ) -> None:
-        """Bring the source's epochs into the tables, and judge the outcome."""
-        epoch_log = EpochLog(self.checked.checkpoint, can_reread=source_reader.can_reread)
-        rounds = job_rounds(
-            prepared,
-            feeds,
-            source_reader.runner,
-            epoch_log,
-            self._epoch_settings(),
+    def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
+        """Begin or resume the first load that the configuration asks for."""
+        return begin_or_resume_load(
+            self.job_tables,
+            prepared_tables,
+            self.checked.state_file,
+            self.checked.reader,
             self.clock,
-            load,
+            self._tasks,
         )
-        if load is not None:
-            epoch_tables = rounds.tables
-            self.watched.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
-        committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
-        self._run_stream(committer, feeds, source_reader)
-        check_none_held(committer.tables.held.by_name)
-        check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
+
+    def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:
+        """Report the progress of a first load in the job's metrics."""
+        self.watched.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
@@ -230,13 +233,14 @@ class _IngestJob:
             idle_expectations=feeds.idle_expectations,
             state_file=self.checked.state_file,
         )
-        between, note_problems = BetweenEpochs(committer.lock), partial(self._note_problems, feeds)
+        with_checks = BetweenEpochs(committer.lock).report_with_checks
+        note_problems = partial(self._note_problems, feeds)
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,
-            on_progress=between.report_with_checks(events.report_progress, note_problems),
-            on_idle=between.report_with_checks(events.report_poll, note_problems, unused.check),
-            on_drained=between.report_with_checks(events.report_drain, unused.check),
+            on_progress=with_checks(events.report_progress, note_problems),
+            on_idle=with_checks(events.report_poll, note_problems, unused.check),
+            on_drained=with_checks(events.report_drain, unused.check),
             on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
         )

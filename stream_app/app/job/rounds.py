@@ -6,15 +6,13 @@ each table fails alone, and new tables appear with their first messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.start_checks import CheckedJob
 from stream_app.app.job.start_table_checks import CheckedTable, SampledDatabase
-from stream_app.app.load.begin_load import JobLoad, PreparedTables
+from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
 from stream_app.checkpoint.epoch_log import EpochLog
@@ -22,12 +20,12 @@ from stream_app.clock import Clock
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
 from stream_app.epochs.commit.epoch_tables import (
     EpochTables,
-    HoldingTables,
+    IndependentTables,
     LoadingTables,
     StoppingTables,
 )
 from stream_app.epochs.commit.table_feed import TableFeed
-from stream_app.epochs.stages.epoch_plan import AllToOneTable, EpochSettings, MessageSplitter
+from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
 from stream_app.epochs.stages.epoch_runner import EpochRunner, Messages
 
 
@@ -46,29 +44,13 @@ class RoundParts(NamedTuple):
     read_statements: SourceStatements | None = None
 
 
-class PreparedRounds(NamedTuple):
-    """A job's tables before a first load, which may create some of them.
-
-    Attributes:
-        tables: the tables for a first load.
-        make_parts: makes the feeds and what else the rounds need; takes whether there is a first
-            load.
-    """
-
-    tables: PreparedTables
-    make_parts: Callable[[bool], RoundParts]
-
-
-def prepare_rounds(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> PreparedRounds:
+def prepare_tables(
+    checked: CheckedJob, feeds: JobFeeds, clock: Clock
+) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the maker of a whole database's tables."""
     match checked.tables:
-        case CheckedTable(table):
-            return PreparedRounds(
-                checked.tables,
-                lambda _: RoundParts([feeds.of_only_table(table)], StoppingTables, AllToOneTable()),
-            )
         case SampledDatabase(database, messages):
-            database_tables = DatabaseTables(
+            return DatabaseTables(
                 tables=database,
                 state_file=checked.state_file,
                 clock=clock,
@@ -76,13 +58,12 @@ def prepare_rounds(checked: CheckedJob, feeds: JobFeeds, clock: Clock) -> Prepar
                 quarantine=feeds.quarantine,
                 first_messages=messages,
             )
-            return PreparedRounds(
-                database_tables, partial(_database_parts, database_tables, feeds, clock)
-            )
+        case CheckedTable() as only_table:
+            return only_table
 
 
 def job_rounds(
-    prepared: PreparedRounds,
+    prepared_tables: CheckedTable | DatabaseTables,
     feeds: JobFeeds,
     runner: EpochRunner[Messages],
     epoch_log: EpochLog,
@@ -93,14 +74,19 @@ def job_rounds(
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
-        prepared: the job's tables, from `prepare_rounds`.
+        prepared_tables: the job's tables, from `prepare_tables`.
         settings: the settings of epochs that are the same for all tables.
         load: a first load, whose epochs run before those of the topics.
 
     Raises:
         TableNotFoundError: a table does not exist any more, and its first load has not ended.
     """
-    parts = prepared.make_parts(load is not None)
+    match prepared_tables:
+        case CheckedTable(table):
+            only_feed = feeds.of_only_table(table)
+            parts = RoundParts([only_feed], StoppingTables, OneTableSplitter())
+        case DatabaseTables():
+            parts = _database_parts(prepared_tables, feeds, clock, loads=load is not None)
     if load is not None:
         load.check_tables((feed.table_job.table for feed in parts.feeds), feeds.state_file.folder)
     epoch_tables = parts.tables_class(
@@ -123,14 +109,14 @@ def job_rounds(
 
 
 def _database_parts(
-    database: DatabaseTables, feeds: JobFeeds, clock: Clock, is_load: bool
+    database: DatabaseTables, feeds: JobFeeds, clock: Clock, *, loads: bool
 ) -> RoundParts:
     """Return the parts for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
     table_feeds = [*database.known_feeds(), *database.create(database.first_messages).feeds]
     return RoundParts(
         table_feeds,
-        LoadingTables if is_load else HoldingTables,
+        LoadingTables if loads else IndependentTables,
         database.splitter(table_feeds, frozenset(feeds.state_file.state.held)),
         newcomers=database,
         read_statements=statements_of(database.tables, feeds.state_file, clock.now_ms),

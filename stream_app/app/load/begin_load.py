@@ -135,7 +135,7 @@ class JobLoad:
 
 def begin_or_resume_load(
     job_tables: JobTables,
-    prepared: PreparedTables,
+    prepared_tables: PreparedTables,
     state_file: JobStateFile,
     reader: ReaderSettings | None,
     clock: Clock,
@@ -144,7 +144,7 @@ def begin_or_resume_load(
     """Resume the first load of the checkpoint, or plan and record a configured one; else None.
 
     Args:
-        prepared: the table of the job, or the maker of a whole database's tables.
+        prepared_tables: the table of the job, or the maker of a whole database's tables.
         reader: settings of the native reader, or None if only Spark can read the topics.
         tasks: the number of parts of a table that are read at the same time.
 
@@ -162,7 +162,7 @@ def begin_or_resume_load(
             return None
         planning = _Planning(
             job_tables=job_tables,
-            prepared=prepared,
+            prepared_tables=prepared_tables,
             state_file=state_file,
             reader=_native_reader(reader),
             clock=clock,
@@ -191,7 +191,7 @@ class _Planning:
     """The planning of the first load of a job that has not begun yet."""
 
     job_tables: JobTables
-    prepared: PreparedTables
+    prepared_tables: PreparedTables
     state_file: JobStateFile
     reader: ReaderSettings
     clock: Clock
@@ -216,7 +216,7 @@ class _Planning:
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
             schemas = {
-                name: self.prepared.schema_for(name, described)
+                name: self.prepared_tables.schema_for(name, described)
                 for name, described in sources.items()
             }
             relations = loaded_database.relations(chosen_tables, schemas)
@@ -244,7 +244,7 @@ class _Planning:
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
         """Open the tables by their names in the job. It creates none before all can be loaded."""
-        tables = self.prepared.begin_with(sources)
+        tables = self.prepared_tables.begin_with(sources)
         for table in tables.values():
             _check_empty(table)
         return tables

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.table_setup.refused_tables import refused_tables
-from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_of
 from stream_app.checkpoint.load_plan import read_load_plan
-from stream_app.epochs.stages.epoch_plan import AllToOneTable, MessageSplitter
+from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import SparkOnlyError, UsageError
 from stream_app.model.source.origin import Origin
@@ -110,7 +110,7 @@ def recorded_splitter(
         UsageError: only the checkpoint could name the source tables, and it cannot be read.
     """
     if tables is None:
-        return AllToOneTable()
+        return OneTableSplitter()
     names = [table.name for table in file_store_tables]
     origins: Mapping[Origin, str] = {}
     if tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
@@ -135,7 +135,7 @@ def named_splitter(
     """
     assignment = tables.assignment(names, origins)
     if assignment is None:
-        return AllToOneTable()
+        return OneTableSplitter()
     return OriginSplitter(tables.source.facts.origins, assignment)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.model.files.compact_request import RowOrder
-from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -27,7 +27,7 @@ class CompactionSettings:
     """
 
     table: FileStoreTable
-    choice: CompactionChoice
+    choice: PartitionChoice
     full: bool
     follow: bool
     spark: Mapping[str, str]

@@ -37,7 +37,7 @@ from stream_app.cdc.source_tables import of_each_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
-from stream_app.epochs.commit.newcomers import ArrivedTables
+from stream_app.epochs.commit.newcomers import NewcomerOutcome
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
@@ -113,7 +113,7 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
@@ -146,7 +146,7 @@ class DatabaseTables:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember({})
-        return ArrivedTables(feeds, failed, uncreated)
+        return NewcomerOutcome(feeds, failed, uncreated)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """Return the schema of an existing table, or the one with which it would be created.

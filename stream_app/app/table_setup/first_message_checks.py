@@ -41,7 +41,7 @@ from stream_app.planning.sync.column_remarks import (
 )
 from stream_app.planning.sync.partition_roots import (
     PUBLISH_FIX,
-    SeenTable,
+    TableSample,
     partition_roots,
     root_warning,
 )
@@ -156,7 +156,7 @@ def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> No
 _READ = "r"
 
 
-def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
+def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, TableSample]:
     """Return facts that the messages of each table show; a table without rows is left out."""
     tables = {}
     for origin, part in parts.items():
@@ -167,7 +167,7 @@ def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin
         )
         if rows:
             changed = any(op != _READ for op, _ in rows)
-            tables[origin] = SeenTable(columns=columns, read=read, is_changed=changed)
+            tables[origin] = TableSample(columns=columns, read=read, is_changed=changed)
     return tables
 
 

@@ -30,7 +30,7 @@ from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.pipeline_steps.expectations import Expectation, ExpectationStep
 from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.cdc.pipeline_steps.made_columns_step import made_columns_step
-from stream_app.cdc.pipeline_steps.own_table import OwnTable, SourceChoice
+from stream_app.cdc.pipeline_steps.own_messages import OwnMessages, SourceChoice
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -113,7 +113,7 @@ class RowSettings:
         }
         pipeline = format_pipeline(self.source.format, self._setup())
         steps = {step: make() for step, make in makers.items() if step not in self.leaves_out}
-        return replace(pipeline.with_steps(steps), own_table=self._own_table())
+        return replace(pipeline.with_steps(steps), own_messages=self._own_messages())
 
     @property
     def evolution(self) -> EvolutionRules | None:
@@ -168,11 +168,11 @@ class RowSettings:
             mapping=None if evolution is None else evolution.options,
         )
 
-    def _own_table(self) -> OwnTable | None:
+    def _own_messages(self) -> OwnMessages | None:
         if self.choice is None:
             return None
         origins = functools.partial(origins_in, self.source.format, self.source.format_options)
-        return OwnTable(origins=origins, choice=self.choice)
+        return OwnMessages(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
         """Return the step that computes the made columns, or None without such columns."""

@@ -30,8 +30,8 @@ from stream_app.cdc.compiled.avro_walk import (
     SYMBOL,
     TRUTH,
     WIDE,
+    AvroBuffers,
     AvroPositions,
-    AvroTables,
     walk_messages,
 )
 from stream_app.cdc.compiled.cell_values import VALUE
@@ -200,7 +200,7 @@ class AvroLayout:
         parsed, sides = np.empty(count, np.bool_), np.empty((2, count), np.int64)
         images = walk_messages(
             AvroPositions(starts + head, ends, sides[0], sides[1], parsed),
-            AvroTables(
+            AvroBuffers(
                 steps=self.steps.ctypes.data,
                 numbers=cells.numbers.ctypes.data,
                 highs=cells.highs.ctypes.data,

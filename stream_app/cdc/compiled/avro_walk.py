@@ -60,8 +60,8 @@ class AvroPositions(NamedTuple):
     parsed: Bools
 
 
-class AvroTables(NamedTuple):
-    """The addresses of a schema's steps, and of the cells of c columns; see `ImageTables`."""
+class AvroBuffers(NamedTuple):
+    """The addresses of a schema's steps, and of the cells of c columns; see `ImageBuffers`."""
 
     steps: int
     numbers: int
@@ -72,12 +72,12 @@ class AvroTables(NamedTuple):
 
 
 @compiled
-def walk_messages(positions: AvroPositions, tables: AvroTables) -> int:
+def walk_messages(positions: AvroPositions, buffers: AvroBuffers) -> int:
     """Read messages into cells; returns how many images there are."""
     image, row = 0, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        behind, before, after = _read_message(span, tables, (image, row))
+        behind, before, after = _read_message(span, buffers, (image, row))
         positions.parsed[message] = behind >= 0
         if behind >= 0:
             positions.before_at[row] = before
@@ -88,7 +88,7 @@ def walk_messages(positions: AvroPositions, tables: AvroTables) -> int:
 
 @compiled
 def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
-    span: tuple[int, int], tables: AvroTables, cell: tuple[int, int]
+    span: tuple[int, int], buffers: AvroBuffers, cell: tuple[int, int]
 ) -> tuple[int, int, int]:
     """Read one message into the cells of its images and of its texts.
 
@@ -102,7 +102,7 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
     position, end = span
     image, row = cell
     number, before, after = row, -1, -1
-    step = tables.steps
+    step = buffers.steps
     while True:
         reads, null = number_at(step), number_at(step + 8)
         argument, column = number_at(step + 16), number_at(step + 24)
@@ -114,13 +114,13 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
             if branch == null:
                 behind = step
                 if reads in (RECORD, IMAGE):
-                    behind = tables.steps + argument * _STEP_BYTES
+                    behind = buffers.steps + argument * _STEP_BYTES
                 if reads != IMAGE:
-                    _put_nulls(tables, (step - _STEP_BYTES, behind), number)
+                    _put_nulls(buffers, (step - _STEP_BYTES, behind), number)
                 step = behind
                 continue
         if reads < RECORD:
-            position = _read_cell(reads, (position, end, argument), tables, (column, number))
+            position = _read_cell(reads, (position, end, argument), buffers, (column, number))
             if position < 0 or position > end:
                 break
         elif reads == IMAGE:
@@ -135,7 +135,7 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
 
 @compiled
 def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
-    reads: int, span: tuple[int, int, int], tables: AvroTables, cell: tuple[int, int]
+    reads: int, span: tuple[int, int, int], buffers: AvroBuffers, cell: tuple[int, int]
 ) -> int:
     """Read a value into its cell, or skip it; return the position after it, or `DECLINED`.
 
@@ -145,20 +145,20 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     """
     position, end, argument = span
     column, number = cell
-    slot, value = column * tables.width + number, 0
+    slot, value = column * buffers.width + number, 0
     if reads == LONG:
         value, position = long_at(position, end)
     elif reads == BYTES:
         length, value = _byte_span(position, end, argument)
         if column >= 0:
-            put_int32(tables.lengths, slot, length)
+            put_int32(buffers.lengths, slot, length)
         position = value + length if value >= 0 else DECLINED
     elif reads in (DECIMAL, WIDE):
         length, position = _byte_span(position, end, argument)
         if length == 0 or length > (_NARROW_BYTES if reads == DECIMAL else _WIDE_BYTES):
             return DECLINED
         value, high = _decimal_halves(position, length)
-        put_number(tables.highs, slot, high)
+        put_number(buffers.highs, slot, high)
         position += length
     elif reads == DOUBLE:
         value, position = number_at(position), position + 8
@@ -171,8 +171,8 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
         if not 0 <= value < argument:
             return DECLINED
     if column >= 0:
-        put_byte(tables.valid, slot, NULL if reads == NOTHING else VALUE)
-        put_number(tables.numbers, slot, value)
+        put_byte(buffers.valid, slot, NULL if reads == NOTHING else VALUE)
+        put_number(buffers.numbers, slot, value)
     return position
 
 
@@ -221,13 +221,13 @@ def _decimal_halves(position: int, length: int) -> tuple[int, int]:
 
 
 @compiled
-def _put_nulls(tables: AvroTables, steps: tuple[int, int], number: int) -> None:
+def _put_nulls(buffers: AvroBuffers, steps: tuple[int, int], number: int) -> None:
     """Set the cells of the columns that some steps read to null."""
     step, behind = steps
     while step < behind:
         column = number_at(step + 24)
         if column >= 0:
-            slot = column * tables.width + number
-            put_byte(tables.valid, slot, NULL)
-            put_number(tables.numbers, slot, 0)
+            slot = column * buffers.width + number
+            put_byte(buffers.valid, slot, NULL)
+            put_number(buffers.numbers, slot, 0)
         step += _STEP_BYTES

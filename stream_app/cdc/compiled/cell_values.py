@@ -56,7 +56,7 @@ WIDE = 16
 unscaled int64 of a decimal. A decimal is written as a number, as its text, or as base64 of its
 bytes. `WIDE` is added to the kind of a decimal of more than 18 digits, which has two int64. Of an
 object the cell tells whether it is there, and of a list how many objects it has. Their columns have
-tables of their own.
+buffers of their own.
 """
 MISSING, VALUE, NULL = range(3)
 """What a cell has: the image lacks the column, or has a value or null."""
@@ -65,8 +65,8 @@ _NULL, _FOUR_BYTES = word_of(b"null\0\0\0\0"), np.uint64(0xFFFFFFFF)
 _LARGEST_TENTH = (2**63 - 1) // 10
 
 
-class ImageTables(NamedTuple):
-    """The addresses of an image's tables: e expected names, and cells for c columns.
+class ImageBuffers(NamedTuple):
+    """The addresses of an image's buffers: e expected names, and cells for c columns.
 
     Attributes:
         words: uint64; the bytes of each name with its quotes and colon, zeros up to whole words.
@@ -116,63 +116,65 @@ class Span(NamedTuple):
 
 
 class ImageMark(NamedTuple):
-    """An image's number, which is its row of the tables, and a number that no other image has."""
+    """An image's number, which is its row of the buffers, and a number that no other image has."""
 
     number: int
     stamp: int
 
 
 @compiled
-def put_null(tables: ImageTables, slot: int, kind: int) -> None:
+def put_null(buffers: ImageBuffers, slot: int, kind: int) -> None:
     """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""
-    put_byte(tables.valid, slot, kind)
-    put_number(tables.numbers, slot, 0)
+    put_byte(buffers.valid, slot, kind)
+    put_number(buffers.numbers, slot, 0)
 
 
 @compiled
 def parse_cell(  # noqa: C901 - a branch for each kind
-    position: int, tables: ImageTables, cell: tuple[int, int]
+    position: int, buffers: ImageBuffers, cell: tuple[int, int]
 ) -> int:
     """Parse a column's value into its cell; returns the position after the value."""
     column, number = cell
-    slot = column * tables.width + number
+    slot = column * buffers.width + number
     if byte_at(position) == NULL_BEGIN:
-        put_null(tables, slot, NULL)
+        put_null(buffers, slot, NULL)
         return position + 4 if word_at(position) & _FOUR_BYTES == _NULL else DECLINED
-    put_byte(tables.valid, slot, VALUE)
-    kind = number_at(tables.kinds + 8 * column)
+    put_byte(buffers.valid, slot, VALUE)
+    kind = number_at(buffers.kinds + 8 * column)
     if kind == WHOLE:
         value, end = _parse_whole(position)
     elif kind == TEXT:
-        return _parse_text(position, tables, slot)
+        return _parse_text(position, buffers, slot)
     elif kind == BASE64:
         value, end = parse_base64(position)
     elif kind == DECIMAL:
-        value, end = parse_decimal(position, number_at(tables.scales + 8 * column))
+        value, end = parse_decimal(position, number_at(buffers.scales + 8 * column))
     elif kind == DECIMAL_TEXT:
-        value, end = parse_quoted_decimal(position, number_at(tables.scales + 8 * column))
+        value, end = parse_quoted_decimal(position, number_at(buffers.scales + 8 * column))
     elif kind >= WIDE:
-        value, high, end = _parse_wide(position, kind - WIDE, number_at(tables.scales + 8 * column))
-        put_number(tables.highs, slot, high)
+        value, high, end = _parse_wide(
+            position, kind - WIDE, number_at(buffers.scales + 8 * column)
+        )
+        put_number(buffers.highs, slot, high)
     elif kind == TRUTH:
         value, end = int(byte_at(position) == TRUE_BEGIN), DECLINED
         if byte_at(position) in (TRUE_BEGIN, FALSE_BEGIN):
             end = word_end(position)
     else:
         value, end = position, number_end(position)
-        put_int32(tables.text_lengths, slot, end - position)
-    put_number(tables.numbers, slot, value)
+        put_int32(buffers.text_lengths, slot, end - position)
+    put_number(buffers.numbers, slot, value)
     return end
 
 
 @compiled
-def _parse_text(position: int, tables: ImageTables, slot: int) -> int:
+def _parse_text(position: int, buffers: ImageBuffers, slot: int) -> int:
     if byte_at(position) != QUOTE:
         return DECLINED
     position += 1
     end, escaped = string_end(position)
-    put_number(tables.numbers, slot, ~position if escaped else position)
-    put_int32(tables.text_lengths, slot, end - position - escaped)
+    put_number(buffers.numbers, slot, ~position if escaped else position)
+    put_int32(buffers.text_lengths, slot, end - position - escaped)
     return end + 1 if end > 0 else DECLINED
 
 
@@ -217,7 +219,7 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> No
     message has as many behind its last text.
 
     Args:
-        positions, lengths, valid: [s]; of one column, see `ImageTables`.
+        positions, lengths, valid: [s]; of one column, see `ImageBuffers`.
         out: the address of 8 bytes more than the valid texts together have.
     """
     target = 0

@@ -7,7 +7,7 @@ bytes; so hostile ones take linear time. An image that has a column twice is dec
 
 from __future__ import annotations
 
-from stream_app.cdc.compiled.cell_values import ImageTables
+from stream_app.cdc.compiled.cell_values import ImageBuffers
 from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_number, word_at
 from stream_app.machine_code.json_bytes import QUOTE, SPACE
 from stream_app.machine_code.json_tokens import DECLINED, blank_end, name_end
@@ -39,7 +39,7 @@ def mark_of_unknown(position: int, end: int, column: int) -> int:
 
 @compiled
 def parse_name(
-    position: int, span: tuple[int, int, int], tables: ImageTables, stamp: int
+    position: int, span: tuple[int, int, int], buffers: ImageBuffers, stamp: int
 ) -> tuple[int, int, int, int]:
     """Parse a name, and note that the image has its column.
 
@@ -54,27 +54,27 @@ def parse_name(
     last, steps, expected = span
     if byte_at(position) != QUOTE:
         position = blank_end(position, last)
-    behind, entry, steps = _find_name(position, (last, steps), tables, expected)
+    behind, entry, steps = _find_name(position, (last, steps), buffers, expected)
     if behind < 0 or behind >= last:
         return DECLINED, UNKNOWN, 0, 0
     if byte_at(behind) <= SPACE:
         behind = blank_end(behind, last)
     column = UNKNOWN
     if entry >= 0:
-        column = number_at(tables.columns + 8 * entry)
-        expected = entry + 1 if entry + 1 < tables.name_count else 0
+        column = number_at(buffers.columns + 8 * entry)
+        expected = entry + 1 if entry + 1 < buffers.name_count else 0
         if column == UNKNOWN:
             column = UNKNOWN - 1 - entry
     if column >= 0:
-        if number_at(tables.seen + 8 * column) == stamp:
+        if number_at(buffers.seen + 8 * column) == stamp:
             return DECLINED, UNKNOWN, 0, 0
-        put_number(tables.seen, column, stamp)
+        put_number(buffers.seen, column, stamp)
     return behind, column, expected, steps
 
 
 @compiled
 def _find_name(
-    position: int, span: tuple[int, int], tables: ImageTables, expected: int
+    position: int, span: tuple[int, int], buffers: ImageBuffers, expected: int
 ) -> tuple[int, int, int]:
     """Find a name among the expected ones, beginning with the most likely.
 
@@ -84,32 +84,32 @@ def _find_name(
     """
     last, steps = span
     entry, searched = expected, 1
-    behind = _expected_name_end(position, last, tables, entry)
-    while behind < 0 and searched < tables.name_count:
+    behind = _expected_name_end(position, last, buffers, entry)
+    while behind < 0 and searched < buffers.name_count:
         if steps == 0:
             return DECLINED, 0, 0
         steps, searched = steps - 1, searched + 1
-        entry = entry + 1 if entry + 1 < tables.name_count else 0
-        behind = _expected_name_end(position, last, tables, entry)
+        entry = entry + 1 if entry + 1 < buffers.name_count else 0
+        behind = _expected_name_end(position, last, buffers, entry)
     if behind < 0:
         return name_end(position), -1, steps
     return behind, entry, steps
 
 
 @compiled
-def _expected_name_end(position: int, last: int, tables: ImageTables, entry: int) -> int:
+def _expected_name_end(position: int, last: int, buffers: ImageBuffers, entry: int) -> int:
     """Return the position after the expected name and its colon, or `DECLINED` for another name."""
-    start, end = number_at(tables.starts + 8 * entry), number_at(tables.starts + 8 * (entry + 1))
-    length = number_at(tables.lengths + 8 * entry)
+    start, end = number_at(buffers.starts + 8 * entry), number_at(buffers.starts + 8 * (entry + 1))
+    length = number_at(buffers.lengths + 8 * entry)
     if end == start or position + length > last:
         return DECLINED
     word_position = position
     for word in range(start, end - 1):
-        if word_at(word_position) != word_at(tables.words + 8 * word):
+        if word_at(word_position) != word_at(buffers.words + 8 * word):
             return DECLINED
         word_position += 8
-    if word_at(word_position) & word_at(tables.masks + 8 * entry) != word_at(
-        tables.words + 8 * (end - 1)
+    if word_at(word_position) & word_at(buffers.masks + 8 * entry) != word_at(
+        buffers.words + 8 * (end - 1)
     ):
         return DECLINED
     return position + length

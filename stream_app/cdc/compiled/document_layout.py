@@ -110,7 +110,7 @@ class DocumentLayout:
         lengths, rewritten = np.zeros(count, np.int64), np.empty(count, np.bool_)
         rows = rewrite_messages(
             RewrittenPositions(ended.starts, ended.ends, lengths, rewritten),
-            cells.tables(self.names, self.columns, self.kinds, scales),
+            cells.buffers(self.names, self.columns, self.kinds, scales),
             Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.cdc.compiled.cell_values import ImageTables, put_character
+from stream_app.cdc.compiled.cell_values import ImageBuffers, put_character
 from stream_app.cdc.compiled.column_names import parse_name
 from stream_app.cdc.compiled.document_values import copy_bytes, write_value
 from stream_app.machine_code.compiler import (
@@ -110,7 +110,7 @@ class Memory(NamedTuple):
 
 
 @compiled
-def rewrite_messages(positions: RewrittenPositions, tables: ImageTables, memory: Memory) -> int:
+def rewrite_messages(positions: RewrittenPositions, buffers: ImageBuffers, memory: Memory) -> int:
     """Rewrite messages; a quote without backslash must follow the last one, to end any text.
 
     Returns:
@@ -119,7 +119,7 @@ def rewrite_messages(positions: RewrittenPositions, tables: ImageTables, memory:
     out, row = memory.out, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        behind = _rewrite_message(span, tables, memory, (out, 2 * message + 1))
+        behind = _rewrite_message(span, buffers, memory, (out, 2 * message + 1))
         positions.rewritten[message] = behind >= 0
         if behind >= 0:
             positions.lengths[row] = behind - out
@@ -129,7 +129,7 @@ def rewrite_messages(positions: RewrittenPositions, tables: ImageTables, memory:
 
 @compiled
 def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
-    span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
+    span: tuple[int, int], buffers: ImageBuffers, memory: Memory, target: tuple[int, int]
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
     position, last = span
@@ -147,12 +147,12 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
         if size == 9 and name == _BEFORE_NAME and images == 0:
             has_before, images = byte_at(position) == QUOTE, 1
             out = _write_piece(out, memory, _BEFORE)
-            position, out = _rewrite_image((position, last), tables, memory, (out, stamp))
+            position, out = _rewrite_image((position, last), buffers, memory, (out, stamp))
         elif size == 8 and name == _AFTER_NAME and images < 2:
             if images == 0:
                 out = _write_piece(_write_piece(out, memory, _BEFORE), memory, _NULL)
             images, out = 2, _write_piece(out, memory, _AFTER)
-            position, out = _rewrite_image((position, last), tables, memory, (out, stamp + 1))
+            position, out = _rewrite_image((position, last), buffers, memory, (out, stamp + 1))
         elif size == 9 and name == _SOURCE_NAME and source.end < 0:
             source = _parse_source(position, last)
             position = source.end
@@ -276,7 +276,7 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
 
 @compiled
 def _rewrite_image(
-    span: tuple[int, int], tables: ImageTables, memory: Memory, target: tuple[int, int]
+    span: tuple[int, int], buffers: ImageBuffers, memory: Memory, target: tuple[int, int]
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
     position, last = span
@@ -290,7 +290,7 @@ def _rewrite_image(
         return DECLINED, out
     put_number(end, 0, 0)  # where no text goes on
     put_number(end, 1, 0)
-    out = _rewrite_document((memory.scratch, end), tables, (out, stamp))
+    out = _rewrite_document((memory.scratch, end), buffers, (out, stamp))
     return (position, out) if out > 0 else (DECLINED, out)
 
 
@@ -330,11 +330,11 @@ def _write_unescaped(position: int, last: int, out: int) -> tuple[int, int]:
 
 
 @compiled
-def _rewrite_document(span: tuple[int, int], tables: ImageTables, target: tuple[int, int]) -> int:
+def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tuple[int, int]) -> int:
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
     out, stamp = target
-    expected, steps = 0, end - position + 8 * tables.name_count
+    expected, steps = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_BEGIN:
         return DECLINED
     byte = byte_at(position)
@@ -344,7 +344,7 @@ def _rewrite_document(span: tuple[int, int], tables: ImageTables, target: tuple[
         if byte_at(position + 1) == _DOLLAR:
             return DECLINED
         behind, column, expected, steps = parse_name(
-            position, (end, steps, expected), tables, stamp
+            position, (end, steps, expected), buffers, stamp
         )
         if behind < 0:
             return DECLINED
@@ -355,7 +355,7 @@ def _rewrite_document(span: tuple[int, int], tables: ImageTables, target: tuple[
         position, out, form = write_value(behind, end, out)
         if position < 0:
             return DECLINED
-        if column >= 0 and not number_at(tables.kinds + 8 * column) >> form & 1:
+        if column >= 0 and not number_at(buffers.kinds + 8 * column) >> form & 1:
             return DECLINED
         position = blank_end(position, end)
         byte = byte_at(position)

@@ -22,7 +22,7 @@ from stream_app.cdc.compiled.cell_values import (
     VALUE,
     WHOLE,
     WIDE,
-    ImageTables,
+    ImageBuffers,
     copy_texts,
 )
 from stream_app.cdc.compiled.parser_input import PackedNames
@@ -32,7 +32,7 @@ _WORD = 8
 
 @dataclass(frozen=True, slots=True)
 class ImageCells:
-    """The arrays whose addresses `ImageTables` holds; each is [c, s] or [c]."""
+    """The arrays whose addresses `ImageBuffers` holds; each is [c, s] or [c]."""
 
     numbers: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
@@ -52,13 +52,13 @@ class ImageCells:
             np.zeros(columns, np.int64),
         )
 
-    def tables(
+    def buffers(
         self, names: PackedNames, columns: Int64s, kinds: Int64s, scales: Int64s
-    ) -> ImageTables:
-        """Return the addresses of these cells, and of the tables of a layout; all must be kept
+    ) -> ImageBuffers:
+        """Return the addresses of these cells, and of the buffers of a layout; all must be kept
         alive.
         """
-        return ImageTables(
+        return ImageBuffers(
             words=names.words.ctypes.data,
             starts=names.starts.ctypes.data,
             lengths=names.lengths.ctypes.data,

@@ -32,14 +32,14 @@ from stream_app.cdc.compiled.cell_values import (
     TRUTH,
     WHOLE,
     WIDE,
-    ImageTables,
+    ImageBuffers,
 )
 from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.image_parser import (
     HeadPositions,
-    InnerTables,
+    InnerBuffers,
     RowPositions,
     count_byte,
     parse_heads,
@@ -93,7 +93,7 @@ class ParsedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageLayout:
-    """The parse of images of one shape; the arrays are those of `ImageTables`.
+    """The parse of images of one shape; the arrays are those of `ImageBuffers`.
 
     Attributes:
         types: the types of the columns.
@@ -216,7 +216,7 @@ class ImageLayout:
             np.zeros(count, np.int64),
             np.empty(count, np.bool_),
         )
-        images = parse_heads(heads, self._tables(cells))
+        images = parse_heads(heads, self._buffers(cells))
         return ImageColumns(
             columns=self._columns(cells, images),
             before_at=np.where(heads.parsed, heads.before_at, -1),
@@ -243,16 +243,16 @@ class ImageLayout:
             return None
         ended = end_messages(data, offsets)
         cells = list(map(ImageCells.for_columns, columns, widths))
-        message_tables, *inner_tables = map(ImageLayout._tables, layouts, cells)
+        message_buffers, *inner_buffers = map(ImageLayout._buffers, layouts, cells)
         inner, list_rows = (
-            np.array(inner_tables, np.int64),
+            np.array(inner_buffers, np.int64),
             np.zeros((2, len(self.lists)), np.int64),
         )
         marks, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
         images = parse_rows(
             RowPositions(ended.starts, ended.ends, marks, parsed),
-            message_tables,
-            InnerTables(
+            message_buffers,
+            InnerBuffers(
                 inner.ctypes.data,
                 len(self.objects),
                 len(self.lists),
@@ -279,8 +279,8 @@ class ImageLayout:
             if kind not in (OBJECT, LIST)
         ]
 
-    def _tables(self, cells: ImageCells) -> ImageTables:
-        return cells.tables(self.packed, self.columns, self.kinds, self.scales)
+    def _buffers(self, cells: ImageCells) -> ImageBuffers:
+        return cells.buffers(self.packed, self.columns, self.kinds, self.scales)
 
 
 def _kind_of(

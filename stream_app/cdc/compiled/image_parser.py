@@ -16,8 +16,8 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s
 from stream_app.cdc.compiled.cell_values import (
     MISSING,
     VALUE,
+    ImageBuffers,
     ImageMark,
-    ImageTables,
     Span,
     parse_cell,
     put_null,
@@ -49,7 +49,7 @@ _TWO_BYTES, _FOUR_BYTES = np.uint64(0xFFFF), np.uint64(0xFFFFFFFF)
 _HEAD_MIN = len('{"before":{},"after":{}')
 _BEFORE_SIZE, _AFTER_SIZE, _NULL_SIZE = len('{"before":'), len(',"after":'), len("null")
 _BRACES, _WORD = len("{}"), 8
-_TABLES_SIZE = _WORD * len(ImageTables._fields)
+_BUFFERS_SIZE = _WORD * len(ImageBuffers._fields)
 _SEARCHES_PER_COLUMN = 8
 """Searches for names that a message may ask for, beside one for each byte."""
 
@@ -75,7 +75,7 @@ class HeadPositions(NamedTuple):
 
 @compiled
 def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
-    heads: HeadPositions, tables: ImageTables
+    heads: HeadPositions, buffers: ImageBuffers
 ) -> int:
     """Parse ``{"before":…,"after":…`` of each message up to its tail, and fill the heads.
 
@@ -94,11 +94,11 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             continue
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
-        steps = last - start + _SEARCHES_PER_COLUMN * tables.column_count
+        steps = last - start + _SEARCHES_PER_COLUMN * buffers.column_count
         position, first, mark_sum = start + _BEFORE_SIZE, image, 0
         if byte_at(position) == OBJECT_BEGIN:
             position, unknown, missing, steps = _parse_image(
-                Span(position, last, steps), tables, ImageMark(first, stamp)
+                Span(position, last, steps), buffers, ImageMark(first, stamp)
             )
             if position < 0:
                 continue
@@ -116,7 +116,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         position += _AFTER_SIZE
         if byte_at(position) == OBJECT_BEGIN:
             position, unknown, missing, steps = _parse_image(
-                Span(position, last, steps), tables, ImageMark(first, stamp + 1)
+                Span(position, last, steps), buffers, ImageMark(first, stamp + 1)
             )
             if position != last:
                 continue
@@ -144,20 +144,20 @@ class RowPositions(NamedTuple):
     parsed: Bools
 
 
-class InnerTables(NamedTuple):
+class InnerBuffers(NamedTuple):
     """The addresses of what the objects in messages are parsed with, and the lists of objects.
 
     Attributes:
-        tables: int64 [k + m, 15]; the `ImageTables` of each object, then of each list.
+        buffers: int64 [k + m, 15]; the `ImageBuffers` of each object, then of each list.
         object_count, list_count: k and m; the message's last columns are the objects, then the
             lists.
-        list_rows: int64 [2, m]; the rows in each list's tables, of the messages before and with the
-            message that is being parsed.
+        list_rows: int64 [2, m]; the rows in each list's buffers, of the messages before and with
+            the message that is being parsed.
         partial: a bit for each; 1: missing columns of its images are not drift.
         searches: how many searches for names a message may ask for, beside one for each byte.
     """
 
-    tables: int
+    buffers: int
     object_count: int
     list_count: int
     list_rows: int
@@ -166,15 +166,15 @@ class InnerTables(NamedTuple):
 
 
 @compiled
-def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> int:
+def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -> int:
     """Parse whole messages; a quote without backslash must follow the last one, to end any text.
 
     A text without its end is read up to a quote of a later message. That one is read from there
     on, so bytes are read twice at most.
 
     Returns:
-        How many messages are parsed: each is a row of the tables, and of those of each object.
-        The objects of lists are rows of their tables.
+        How many messages are parsed: each is a row of the buffers, and of those of each object.
+        The objects of lists are rows of their buffers.
     """
     image, lists, list_rows = 0, inner.list_count, inner.list_rows
     for row in range(len(rows.starts)):
@@ -186,7 +186,7 @@ def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> i
         for index in range(lists):
             put_number(list_rows, lists + index, number_at(list_rows + _WORD * index))
         mark = ImageMark(image, row + 1)
-        position, marks = _parse_message(Span(start, end, steps), tables, inner, mark)
+        position, marks = _parse_message(Span(start, end, steps), buffers, inner, mark)
         if 0 < position < end:
             position = blank_end(position, end)
         if position == end:
@@ -201,8 +201,8 @@ def parse_rows(rows: RowPositions, tables: ImageTables, inner: InnerTables) -> i
 @compiled
 def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     span: Span,
-    tables: ImageTables,
-    inner: InnerTables,
+    buffers: ImageBuffers,
+    inner: InnerBuffers,
     mark: ImageMark,
 ) -> tuple[int, int]:
     """Parse one message that is an image, and the objects in it as images of their own.
@@ -213,13 +213,13 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     """
     position, last, steps = span
     number, stamp = mark
-    first = tables.column_count - inner.object_count - inner.list_count
+    first = buffers.column_count - inner.object_count - inner.list_count
     expected, marks, columns, image_marks = 0, 0, 0, 0
     position = blank_end(position + 1, last)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
         search = last, steps, expected
-        behind, column, expected, steps = parse_name(position, search, tables, stamp)
+        behind, column, expected, steps = parse_name(position, search, buffers, stamp)
         if behind < 0:
             return DECLINED, 0
         columns += column >= 0
@@ -228,11 +228,11 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
             position = value_end(behind, last)
         elif column >= first and byte_at(behind) != NULL_BEGIN:
             position, inner_marks, steps = _parse_inner_images(
-                Span(behind, last, steps), tables, inner, column, mark
+                Span(behind, last, steps), buffers, inner, column, mark
             )
             image_marks += inner_marks
         else:
-            position = parse_cell(behind, tables, (column, number))
+            position = parse_cell(behind, buffers, (column, number))
         if position < 0 or position >= last:
             return DECLINED, 0
         if byte_at(position) != COMMA:
@@ -242,19 +242,19 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         position += 1
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0
-    if columns < tables.column_count:
-        marks += _put_missing(tables, number, stamp)
+    if columns < buffers.column_count:
+        marks += _put_missing(buffers, number, stamp)
     for index in range(inner.object_count):
-        if byte_at(tables.valid + (first + index) * tables.width + number) != VALUE:
-            _put_missing(_tables_at(inner.tables, index), number, stamp)
-    return position + 1, image_marks if first < tables.column_count else marks
+        if byte_at(buffers.valid + (first + index) * buffers.width + number) != VALUE:
+            _put_missing(_buffers_at(inner.buffers, index), number, stamp)
+    return position + 1, image_marks if first < buffers.column_count else marks
 
 
 @compiled
 def _parse_inner_images(
     span: Span,
-    tables: ImageTables,
-    inner: InnerTables,
+    buffers: ImageBuffers,
+    inner: InnerBuffers,
     column: int,
     mark: ImageMark,
 ) -> tuple[int, int, int]:
@@ -266,17 +266,17 @@ def _parse_inner_images(
     """
     position, _, steps = span
     number = mark.number
-    index = column - tables.column_count + inner.object_count + inner.list_count
-    image_tables, list_number = _tables_at(inner.tables, index), index - inner.object_count
-    put_byte(tables.valid, column * tables.width + number, VALUE)
+    index = column - buffers.column_count + inner.object_count + inner.list_count
+    image_buffers, list_number = _buffers_at(inner.buffers, index), index - inner.object_count
+    put_byte(buffers.valid, column * buffers.width + number, VALUE)
     if byte_at(position) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
     if list_number < 0:
-        position, unknown, missing, steps = _parse_image(span, image_tables, mark)
+        position, unknown, missing, steps = _parse_image(span, image_buffers, mark)
     else:
         before = number_at(inner.list_rows + _WORD * list_number)
-        position, rows, unknown, missing, steps = _parse_list(span, image_tables, before)
-        put_number(tables.numbers, column * tables.width + number, rows - before)
+        position, rows, unknown, missing, steps = _parse_list(span, image_buffers, before)
+        put_number(buffers.numbers, column * buffers.width + number, rows - before)
         put_number(inner.list_rows, inner.list_count + list_number, rows)
     if inner.partial >> index & 1:
         missing = 0
@@ -284,7 +284,7 @@ def _parse_inner_images(
 
 
 @compiled
-def _parse_list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, buffers: ImageBuffers, first: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
@@ -299,9 +299,9 @@ def _parse_list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, 
     position = blank_end(position + 1, last)
     if byte_at(position) == ARRAY_END:
         return position + 1, number, 0, 0, steps
-    while number < tables.width and byte_at(position) == OBJECT_BEGIN:
+    while number < buffers.width and byte_at(position) == OBJECT_BEGIN:
         position, more, less, steps = _parse_image(
-            Span(position, last, steps), tables, ImageMark(number, position)
+            Span(position, last, steps), buffers, ImageMark(number, position)
         )
         if position < 0 or position >= last:
             return DECLINED, first, 0, 0, 0
@@ -316,10 +316,10 @@ def _parse_list(span: Span, tables: ImageTables, first: int) -> tuple[int, int, 
 
 
 @compiled
-def _tables_at(address: int, index: int) -> ImageTables:
-    """Read the image tables of one object or list from memory."""
-    address += _TABLES_SIZE * index
-    return ImageTables(
+def _buffers_at(address: int, index: int) -> ImageBuffers:
+    """Read the image buffers of one object or list from memory."""
+    address += _BUFFERS_SIZE * index
+    return ImageBuffers(
         number_at(address),
         number_at(address + 8),
         number_at(address + 16),
@@ -341,7 +341,7 @@ def _tables_at(address: int, index: int) -> ImageTables:
 @compiled
 def _parse_image(
     span: Span,
-    tables: ImageTables,
+    buffers: ImageBuffers,
     mark: ImageMark,
 ) -> tuple[int, int, int, int]:
     """Parse one image into the cells of its row.
@@ -355,10 +355,10 @@ def _parse_image(
     expected, marks, columns = 0, 0, 0
     position = blank_end(position + 1, last)
     if byte_at(position) == OBJECT_END:
-        return position + 1, 0, _put_missing(tables, number, stamp), steps
+        return position + 1, 0, _put_missing(buffers, number, stamp), steps
     while True:
         search = last, steps, expected
-        behind, column, expected, steps = parse_name(position, search, tables, stamp)
+        behind, column, expected, steps = parse_name(position, search, buffers, stamp)
         if behind < 0:
             return DECLINED, 0, 0, 0
         if column < 0:
@@ -366,7 +366,7 @@ def _parse_image(
             position = value_end(behind, last)
         else:
             columns += 1
-            position = parse_cell(behind, tables, (column, number))
+            position = parse_cell(behind, buffers, (column, number))
         if position < 0 or position >= last:
             return DECLINED, 0, 0, 0
         if byte_at(position) != COMMA:
@@ -376,17 +376,17 @@ def _parse_image(
         position += 1
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0, 0, 0
-    missing = _put_missing(tables, number, stamp) if columns < tables.column_count else 0
+    missing = _put_missing(buffers, number, stamp) if columns < buffers.column_count else 0
     return position + 1, marks, missing, steps
 
 
 @compiled
-def _put_missing(tables: ImageTables, number: int, stamp: int) -> int:
+def _put_missing(buffers: ImageBuffers, number: int, stamp: int) -> int:
     """Set the columns that the image lacks to null; return the sum of their marks."""
     marks = 0
-    for column in range(tables.column_count):
-        if number_at(tables.seen + _WORD * column) != stamp:
-            put_null(tables, column * tables.width + number, MISSING)
+    for column in range(buffers.column_count):
+        if number_at(buffers.seen + _WORD * column) != stamp:
+            put_null(buffers, column * buffers.width + number, MISSING)
             marks += mark_of(column)
     return marks
 

@@ -22,7 +22,7 @@ _END = np.frombuffer(b'",' + bytes(30), np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class PackedNames:
-    """Names with their quotes and colon; attributes as in `cell_values.ImageTables`."""
+    """Names with their quotes and colon; attributes as in `cell_values.ImageBuffers`."""
 
     words: npt.NDArray[np.uint64]
     starts: Int64s

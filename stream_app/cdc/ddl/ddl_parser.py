@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stream_app.model.renames.statements import (
-    AlteredTable,
-    MadeTable,
-    RenamedTables,
+    AlterTable,
+    CreateOrDropTable,
+    RenameTable,
     Renaming,
     Statement,
     TableName,
@@ -134,7 +134,7 @@ def _statement(tokens: _Tokens) -> Statement | None:
     return None
 
 
-def _altered_table(tokens: _Tokens) -> AlteredTable:
+def _altered_table(tokens: _Tokens) -> AlterTable:
     """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
     table = tokens.table()
@@ -160,7 +160,7 @@ def _altered_table(tokens: _Tokens) -> AlteredTable:
         elif clause.takes("drop") and not clause.next_is_one_of(*_NO_COLUMN):
             clause.skip("column", "if", "exists")
             dropped.append(clause.name())
-    return AlteredTable(
+    return AlterTable(
         table=table,
         renames=tuple(pair for pair in renames if pair.old != pair.new),
         added=tuple(added),
@@ -181,18 +181,18 @@ def _added_columns(clause: _Tokens) -> list[str]:
     ]
 
 
-def _renamed_tables(tokens: _Tokens) -> RenamedTables:
+def _renamed_tables(tokens: _Tokens) -> RenameTable:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
         old = pair.table()
         pair.skip("wait", "nowait", "to")
         pairs.append((old, pair.table()))
-    return RenamedTables(tuple(pairs))
+    return RenameTable(tuple(pairs))
 
 
-def _made_table(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> MadeTable:
+def _made_table(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> CreateOrDropTable:
     """Return the table of CREATE, or the tables of DROP, which has a part for each."""
     tokens.skip("if", "not", "exists")
     parts = list(_split(tokens.rest(), ",")) if parts is None else parts
-    return MadeTable(tuple(part.table() for part in parts))
+    return CreateOrDropTable(tuple(part.table() for part in parts))

@@ -4,7 +4,7 @@ The format ``debezium-json``: change events of any Debezium connector through Ka
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
 Messages are grouped by their schema, and `json_records.decoder` decodes each group. A record goes
-one of three ways: `decode_by_images`, the quickest; `decode_in_columns`, of whole messages; and
+one of three ways: `decode_fast`, by its images; `decode_whole`, of whole messages; and
 `decode_one_by_one`, for the records that both decline.
 
 Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
@@ -46,9 +46,9 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
-from stream_app.cdc.debezium.decode_by_images import FramedGroup, decode_by_images
-from stream_app.cdc.debezium.decode_in_columns import decode_in_columns
+from stream_app.cdc.debezium.decode_fast import FramedGroup, decode_fast
 from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.decode_whole import decode_whole
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import DecodeSettings
@@ -177,14 +177,14 @@ class DebeziumJson:
     def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Decode values by their images alone (step 2); None if too few have a known frame."""
         assert isinstance(group, FramedGroup)
-        return decode_by_images(placed.values, group, self._settings)
+        return decode_fast(placed.values, group, self._settings)
 
-    def parse_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
         assert group.shape is not None
-        return decode_in_columns(placed.values, group.shape, self._settings)
+        return decode_whole(placed.values, group.shape, self._settings)
 
-    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.add_result(result, placed.message_index)

@@ -9,7 +9,7 @@ records are compared with it by bytes. Only images remain for the columnar parse
 
 Both parts are verified. The tail must be members of a JSON object, and the parser must accept each
 image as one object. Then the record is one object with these fields, each once. Called by
-`decode_by_images`. A record without a known frame, say with blanks or with other fields, is decoded
+`decode_fast`. A record without a known frame, say with blanks or with other fields, is decoded
 as a whole.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.

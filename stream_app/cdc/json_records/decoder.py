@@ -8,6 +8,7 @@
 
 Step 2 has three ways. Each passes the records that it declines to the next::
 
+                decode_fast                       decode_whole        decode_one_by_one
     machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3
          └──messages──────────┴──messages───────────▲
 
@@ -103,13 +104,13 @@ class PlacedValues:
 
 
 class ValueDecoder(Protocol):
-    """A format's decoder of values, in columns and one by one."""
+    """A format's decoder of values, in its three ways."""
 
     def decode_fast(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
-    def parse_whole(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
+    def decode_whole(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
         """Parse whole values of the group's shape; None if they do not parse as this shape.
 
         Args:
@@ -117,7 +118,9 @@ class ValueDecoder(Protocol):
         """
         ...
 
-    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /) -> None:
+    def decode_one_by_one(
+        self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /
+    ) -> None:
         """Read values one by one, into the outcome of the batch."""
         ...
 
@@ -153,13 +156,15 @@ class ShapeDecoder:
             suspects[quick.positions[quick.records.from_images.suspects]] = True
             is_undecoded[quick.positions] = False
         if is_undecoded.any():
-            suspects[is_undecoded] = self._decode_whole(placed.take(np.flatnonzero(is_undecoded)))
+            suspects[is_undecoded] = self._decode_remaining(
+                placed.take(np.flatnonzero(is_undecoded))
+            )
         if suspects.any():
-            self.value_decoder.decode_suspects(
+            self.value_decoder.decode_one_by_one(
                 placed.take(np.flatnonzero(suspects)), self.group, self.outcome
             )
 
-    def _decode_whole(self, placed: PlacedValues) -> Bools:
+    def _decode_remaining(self, placed: PlacedValues) -> Bools:
         """Parse whole messages (step 2), and return the mask of values left for step 3."""
         values, group, policy = placed.values, self.group, self.policy
         alike = looks_like_object(values) & ~are_too_deep(values)
@@ -188,7 +193,7 @@ class ShapeDecoder:
             if not len(rows):
                 return True
             part = placed.take(rows)
-            decoded = self.value_decoder.parse_whole(part, self.group)
+            decoded = self.value_decoder.decode_whole(part, self.group)
             if decoded is None:
                 return False
             suspects[rows[decoded.from_images.suspects]] = True

@@ -152,7 +152,7 @@ class DialectDecoder(ValueDecoder):
         messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
         return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
 
-    def parse_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
@@ -173,7 +173,7 @@ class DialectDecoder(ValueDecoder):
             drift = self._drift(values, parsed, decoded.suspects, numbers)
         return DecodedRecords(decoded, None, drift)
 
-    def decode_suspects(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
         keys = self._keys(placed)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.clock import Clock
 from stream_app.epochs.commit.epoch_tables import EpochTables
-from stream_app.epochs.commit.newcomers import ArrivedTables, Newcomers
+from stream_app.epochs.commit.newcomers import NewcomerOutcome, Newcomers
 from stream_app.epochs.commit.round_commits import (
     SOURCE_ORDER,
     DecodedEpoch,
@@ -308,7 +308,7 @@ class EpochRounds(Generic[Messages]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, arrived: ArrivedTables, newcomers: Newcomers) -> None:
+    def _open_created(self, arrived: NewcomerOutcome, newcomers: Newcomers) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in arrived.feeds if feed.name not in names]

@@ -1,8 +1,8 @@
 """Tracks the tables of a job: which ones take part in an epoch, and what a table's error means.
 
 A job of one table ends with the table's error, and waits for its compactions (`StoppingTables`). A
-job of many holds back a table that fails or must wait (`HoldingTables`): the others continue, and
-the held table catches up later. In a first load it cannot (`LoadingTables`). `epoch_committer`
+job of many holds back a table that fails or must wait (`IndependentTables`): the others continue,
+and the held table catches up later. In a first load it cannot (`LoadingTables`). `epoch_committer`
 calls this under its lock; to decode, it reads `feeds` without the lock.
 """
 
@@ -254,7 +254,7 @@ class StoppingTables(EpochTables):
         """Do nothing, because the state names no epochs of the table. `check_next` checks it."""
 
 
-class HoldingTables(EpochTables):
+class IndependentTables(EpochTables):
     """The tables of a job of many: one that fails or must wait is held back.
 
     An epoch without rows for a table makes no snapshot, so the job's state has the newest epochs.
@@ -309,7 +309,7 @@ class HoldingTables(EpochTables):
         feed.table_job.check_epochs(self.newest_begun + 1, newest)
 
 
-class LoadingTables(HoldingTables):
+class LoadingTables(IndependentTables):
     """The tables of a job of many whose first epochs are a first load.
 
     A held table reads topics alone. So no table is held while the load lasts, and one that fails

@@ -15,7 +15,7 @@ from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.model.source.origin import Origin
 
 
-class ArrivedTables(NamedTuple):
+class NewcomerOutcome(NamedTuple):
     """Outcome for tables that appear in the messages.
 
     Attributes:
@@ -31,7 +31,7 @@ class ArrivedTables(NamedTuple):
 class Newcomers(Protocol):
     """The creation of tables that appear in the messages."""
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         """Create the tables of messages in the warehouse unless they exist; returns them.
 
         The splitter sends messages of a table that cannot be created to `blocks.UNREADABLE_INDEX`.

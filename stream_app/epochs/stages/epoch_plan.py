@@ -223,7 +223,7 @@ class MessageSplitter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AllToOneTable:
+class OneTableSplitter:
     """The splitter of a job with one table."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
@@ -245,7 +245,7 @@ class EpochSettings:
     """
 
     tasks: int
-    splitter: MessageSplitter = AllToOneTable()
+    splitter: MessageSplitter = OneTableSplitter()
     sort_messages: bool = False
     holds_tables: bool = False
     block_bytes: int = BLOCK_BYTES
@@ -279,7 +279,7 @@ class EpochPlan:
 
     def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
-        return EpochPlan(tables=tables, settings=self.settings.with_splitter(AllToOneTable()))
+        return EpochPlan(tables=tables, settings=self.settings.with_splitter(OneTableSplitter()))
 
     @property
     def indexes_all_keys(self) -> bool:

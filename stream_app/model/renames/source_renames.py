@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from stream_app.model.renames.statements import (
-    AlteredTable,
-    MadeTable,
-    RenamedTables,
+    AlterTable,
+    CreateOrDropTable,
+    RenameTable,
     Renaming,
     Statement,
     TableName,
@@ -85,11 +85,11 @@ class SourceRenames:
         tables = dict(self.tables)
         for statement in statements:
             match statement:
-                case AlteredTable():
+                case AlterTable():
                     _alter(tables, database, statement, now_ms)
-                case RenamedTables(pairs):
+                case RenameTable(pairs):
                     _rename(tables, database, pairs)
-                case MadeTable(names):
+                case CreateOrDropTable(names):
                     for name in names:
                         if ghost_of(name.table):
                             tables[_origin(name, database)] = TableRenames()
@@ -142,7 +142,7 @@ NO_RENAMES = SourceRenames()
 _Tables = dict[Origin, TableRenames]
 
 
-def _alter(tables: _Tables, database: SourceDatabase, statement: AlteredTable, now_ms: int) -> None:
+def _alter(tables: _Tables, database: SourceDatabase, statement: AlterTable, now_ms: int) -> None:
     """Add one ALTER TABLE statement; a rename that reuses one of its names stays unclear."""
     origin = _origin(statement.table, database)
     renames = tables.get(origin, TableRenames())

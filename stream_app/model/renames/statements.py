@@ -24,7 +24,7 @@ class Renaming(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredTable:
+class AlterTable:
     """ALTER TABLE.
 
     Attributes:
@@ -41,17 +41,17 @@ class AlteredTable:
 
 
 @dataclass(frozen=True, slots=True)
-class RenamedTables:
+class RenameTable:
     """RENAME TABLE: pairs of old and new name, in the order of the statement."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MadeTable:
+class CreateOrDropTable:
     """CREATE TABLE or DROP TABLE, after which the earlier table of the name does not exist."""
 
     tables: tuple[TableName, ...]
 
 
-Statement = AlteredTable | RenamedTables | MadeTable
+Statement = AlterTable | RenameTable | CreateOrDropTable

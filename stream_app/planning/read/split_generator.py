@@ -21,7 +21,7 @@ from typing import TypeVar
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import SplitGroup
-from stream_app.model.files.row_group import RowGroup
+from stream_app.model.files.joined_files import JoinedFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[Spli
     return [SplitGroup(tuple(files), is_raw=True) for files in packed]
 
 
-def row_group_splits(groups: Iterable[RowGroup], rules: SplitRules) -> list[SplitGroup]:
+def joined_groups(groups: Iterable[JoinedFiles], rules: SplitRules) -> list[SplitGroup]:
     """Return splits of a bucket whose files are joined by the numbers of their rows, in their
     order.
     """

@@ -19,7 +19,7 @@ _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneTable:
+class TableSettings:
     """The settings for one table; None: the settings for all tables apply."""
 
     primary_keys: Names | None = None
@@ -49,7 +49,7 @@ class TableRules:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
-    tables: Mapping[str, OneTable] = field(default_factory=dict)
+    tables: Mapping[str, TableSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,25 +79,29 @@ def new_table(
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
-    one_table = rules.tables.get(name, OneTable())
+    table_settings = rules.tables.get(name, TableSettings())
     remarks: list[str] = []
     from_source = source_key if rules.sync_primary_keys_from_source_schema else ()
     key_settings = _KeySettings(name, columns, remarks)
-    primary_keys = key_settings.keys("primary-keys", one_table.primary_keys, rules.primary_keys)
+    primary_keys = key_settings.keys(
+        "primary-keys", table_settings.primary_keys, rules.primary_keys
+    )
     primary_keys = from_source if primary_keys is None else primary_keys
     source_partition_keys = rules.multiple_table_partition_keys.get(origin.table, ())
     partition_keys = key_settings.keys(
-        "partition-keys", one_table.partition_keys, source_partition_keys or rules.partition_keys
+        "partition-keys",
+        table_settings.partition_keys,
+        source_partition_keys or rules.partition_keys,
     )
     for_all = options_for(primary_keys, rules.options)
     remarks += [
         f"{key} = {value} does not hold: the table has no primary key"
         for key, value in rules.options.items()
-        if key not in for_all and key not in one_table.options
+        if key not in for_all and key not in table_settings.options
     ]
     if not partition_keys:
         for_all = {key: text for key, text in for_all.items() if key != PARTITION_LOOKUP.key}
-    options = {**for_all, **one_table.options}
+    options = {**for_all, **table_settings.options}
     return NewTable(
         primary_keys=primary_keys,
         partition_keys=partition_keys or (),

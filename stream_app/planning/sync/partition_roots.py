@@ -26,7 +26,7 @@ PARTITIONED = (
 
 
 @dataclass(frozen=True, slots=True)
-class SeenTable:
+class TableSample:
     """The facts that some messages of a source table show.
 
     Attributes:
@@ -40,7 +40,7 @@ class SeenTable:
     is_changed: bool
 
 
-def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collection[Origin]]:
+def partition_roots(seen: Mapping[Origin, TableSample]) -> Mapping[Origin, Collection[Origin]]:
     """Map each table without changes to the changing tables with the same columns and rows."""
     roots: dict[Origin, list[Origin]] = {}
     for root, table in sorted(seen.items()):

@@ -41,7 +41,7 @@ from stream_app.table.read.interleaved import BatchStream
 from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.read.system_tables import ROW_TABLES, ROWS, SYSTEM_TABLES, RowTable
+from stream_app.table.read.system_tables import ROW_FORMS, ROWS, SYSTEM_TABLES, SystemRowForm
 from stream_app.table.upkeep.read_protection import tagged_version
 from stream_app.table.versions.time_travel import (
     Version,
@@ -96,26 +96,26 @@ class VersionScan:
     Attributes:
         table: with the columns of the version.
         snapshot: the snapshot to read, or None for the latest one at planning time.
-        row_table: shows rows as they are, or as a system table does.
+        row_form: shows rows as they are, or as a system table does.
         retained_ms: how long the version is kept after planning, or None if it may expire.
     """
 
     table: FileStoreTable
     snapshot: Snapshot | None
-    row_table: RowTable
+    row_form: SystemRowForm
     row_filter: RowFilter | None = None
     retained_ms: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self.row_table.schema(
-            SplitRead(self.table, shows_row_kinds=self.row_table.shows_row_kinds).selection.schema
+        return self.row_form.schema(
+            SplitRead(self.table, shows_row_kinds=self.row_form.shows_row_kinds).selection.schema
         )
 
     def with_filter(self, row_filter: RowFilter) -> TableScan | None:
         """See `TableScan.with_filter`. It also skips manifests, files and row groups."""
-        return None if self.row_table.in_lists else replace(self, row_filter=row_filter)
+        return None if self.row_form.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
         """Return the splits of the version."""
@@ -127,18 +127,18 @@ class VersionScan:
             # live is over.
             again = self.snapshot is None
             (_, snapshot), _ = tagged_version(self._version, self.retained_ms, retries=again)
-        least_level = self.row_table.least_level(self.table)
+        least_level = self.row_form.least_level(self.table)
         return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return the rows of a split."""
-        return map(self.row_table.batch, self._read(columns).read(part))
+        return map(self.row_form.batch, self._read(columns).read(part))
 
     def _version(self) -> tuple[FileStoreTable, Snapshot | None]:
         return self.table, self.snapshot or self.table.snapshots.latest()
 
     def _read(self, columns: Sequence[str]) -> SplitRead:
-        shows_row_kinds = self.row_table.shows_row_kinds
+        shows_row_kinds = self.row_form.shows_row_kinds
         return SplitRead(self.table, _table_columns(columns), self.row_filter, shows_row_kinds)
 
 
@@ -223,7 +223,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     choice = batch_choice(options)
     retained_ms = options[READ_PROTECT]
     if retained_ms is not None and (
-        isinstance(choice, VersionBounds | TimeBounds) or system not in ("", *ROW_TABLES)
+        isinstance(choice, VersionBounds | TimeBounds) or system not in ("", *ROW_FORMS)
     ):
         raise UsageError(
             "read.protect protects one version, and this read has no single version",
@@ -242,9 +242,9 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
     store = versioned.with_options(options.of_table())
-    row_table = ROW_TABLES.get(system, ROWS)
-    row_table = replace(row_table, shows_row_kinds=row_table.shows_row_kinds or shows_row_kinds)
-    return VersionScan(store, snapshot, row_table, retained_ms=retained_ms)
+    row_form = ROW_FORMS.get(system, ROWS)
+    row_form = replace(row_form, shows_row_kinds=row_form.shows_row_kinds or shows_row_kinds)
+    return VersionScan(store, snapshot, row_form, retained_ms=retained_ms)
 
 
 def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:

@@ -43,9 +43,9 @@ from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import (
-    ROW_TABLES,
+    ROW_FORMS,
     SYSTEM_TABLES,
-    RowTable,
+    SystemRowForm,
     check_system_table,
 )
 from stream_app.table.upkeep.read_protection import SchemaAndRows, protected_rows, retention_ms
@@ -260,7 +260,7 @@ class PaimonTable(ChangeableTable):
         table, version_snapshot = at_version(self.table, version)
         if name in SYSTEM_TABLES:
             return SYSTEM_TABLES[name](table, version_snapshot)
-        return _shown_rows(ROW_TABLES[name], table, version_snapshot)
+        return _shown_rows(ROW_FORMS[name], table, version_snapshot)
 
     def splits(
         self,
@@ -340,12 +340,14 @@ def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Rec
         remaining -= min(remaining, batch.num_rows)
 
 
-def _shown_rows(row_table: RowTable, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
-    read = SplitRead(table, shows_row_kinds=row_table.shows_row_kinds)
-    scan = SplitScan(table, least_level=row_table.least_level(table))
+def _shown_rows(
+    row_form: SystemRowForm, table: FileStoreTable, snapshot: Snapshot | None
+) -> pa.Table:
+    read = SplitRead(table, shows_row_kinds=row_form.shows_row_kinds)
+    scan = SplitScan(table, least_level=row_form.least_level(table))
     streams = [partial(read.read, split) for split in scan.splits(snapshot)]
-    batches = map(row_table.batch, interleaved(streams, reading_threads(None, None)))
-    return pa.Table.from_batches(batches, row_table.schema(read.selection.schema))
+    batches = map(row_form.batch, interleaved(streams, reading_threads(None, None)))
+    return pa.Table.from_batches(batches, row_form.schema(read.selection.schema))
 
 
 def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:

@@ -33,7 +33,7 @@ from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_w
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.old_rows import OldRowsOfTable
+from stream_app.table.write.old_rows import OldRowsOfBucket
 from stream_app.table.write.postponed_rows import SHARES
 
 RUN_ROWS = 200_000
@@ -113,7 +113,7 @@ class RowsOnDisk:
             writer = bucket_writer(
                 *(scratch, partition, bucket),
                 next_sequence_number=self._next_sequence_number,
-                old_rows=OldRowsOfTable(scratch, partition, bucket, files),
+                old_rows=OldRowsOfBucket(scratch, partition, bucket, files),
             )
             writer.write(rows)
             written = writer.prepare_commit()
@@ -145,7 +145,7 @@ class RowsOnDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsOfTable:
+class SnapshotRows:
     """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets.
 
     The rows of ``bucket-postpone`` are changes in the order of their application.
@@ -155,7 +155,7 @@ class RowsOfTable:
     files: dict[BucketId, list[DataFileMeta]]
 
     @classmethod
-    def of_snapshot(cls, table: FileStoreTable, snapshot: Snapshot | None) -> RowsOfTable:
+    def of_snapshot(cls, table: FileStoreTable, snapshot: Snapshot | None) -> SnapshotRows:
         """Return the rows of a snapshot, or no rows if there is no snapshot."""
         files: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
         for entry in FileStoreScan(table).live(snapshot):
@@ -176,7 +176,7 @@ class RowsOfTable:
 
 
 def rows_by_key(
-    table_rows: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
+    table_rows: SnapshotRows, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
 ) -> RowsOnDisk:
     """Distribute the rows of a table to the buckets of `as_compared`, on local disk.
 
@@ -202,7 +202,7 @@ def rows_by_key(
 
 
 def deletes_of(
-    table_rows: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
+    table_rows: SnapshotRows, compared: FileStoreTable, keys: pa.RecordBatch
 ) -> Iterator[BucketRows]:
     """Yield the rows of `keys` as -D, with the table's own partition and bucket."""
     for bucket in table_rows.buckets:

@@ -22,8 +22,8 @@ from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.mergetree.key_value_batch import keys_not_after, retract_mask
 from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.files.joined_files import holds_blobs
 from stream_app.model.files.manifest_entry import ManifestEntry
-from stream_app.model.files.row_group import holds_blobs
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER

@@ -21,8 +21,8 @@ from stream_app.table.check.compared_rows import (
     FORGOTTEN_DELETES,
     ComparedRows,
     RowDifferences,
-    RowsOfTable,
     RowsOnDisk,
+    SnapshotRows,
     as_compared,
     compare_rows,
     rows_by_key,
@@ -70,7 +70,7 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        rows = RowsOfTable.of_snapshot(self.table, snapshot)
+        rows = SnapshotRows.of_snapshot(self.table, snapshot)
         if self.view is self.table:
             return rows
         return rows_by_key(rows, self.view, f"{self.folder}/table", without)
@@ -97,7 +97,7 @@ class SourceCheck:
             return
         if not set(names) <= set(schema.fields.names):
             return
-        stored_rows: ComparedRows = RowsOfTable.of_snapshot(self.table, snapshot)
+        stored_rows: ComparedRows = SnapshotRows.of_snapshot(self.table, snapshot)
         if self.table.kind.postpones:
             stored_rows = self.stored(snapshot)
         keys = [

@@ -24,7 +24,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionChoice:
+class PartitionChoice:
     """Conditions on a bucket's partition, all of which must hold.
 
     Attributes:

@@ -26,7 +26,7 @@ from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
-from stream_app.table.write.old_rows import OldRowsOfTable
+from stream_app.table.write.old_rows import OldRowsOfBucket
 from stream_app.table.write.table_write import TableWrite
 
 PART_BYTES = 128 << 20
@@ -147,7 +147,7 @@ class PlacedWrite(TableWrite):
             if change.bucket_id == (partition, bucket)
             for file in change.added
         ]
-        rows = OldRowsOfTable(table, partition, bucket)
+        rows = OldRowsOfBucket(table, partition, bucket)
         return _EarlierRows(rows, earlier) if earlier else rows
 
 

@@ -38,7 +38,7 @@ from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.hidden_changes import HiddenChangesOfBucket
-from stream_app.table.write.old_rows import OldRowsOfTable
+from stream_app.table.write.old_rows import OldRowsOfBucket
 from stream_app.table.write.table_write import TableWrite
 
 
@@ -80,7 +80,7 @@ def _bucket_writer(
         if history is None
         else HistoryRule(history, layout, with_before=options.flushes_changelog),
         hidden=HiddenChangesOfBucket.of_table(table, partition, bucket),
-        old_rows=old_rows or OldRowsOfTable(table, partition, bucket),
+        old_rows=old_rows or OldRowsOfBucket(table, partition, bucket),
     )
 
 

@@ -30,7 +30,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, batch_bucket_count
 from stream_app.table.commit.batch_commit import batch_committer
-from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.table_kind_registry import table_kind_of
@@ -57,7 +57,7 @@ def overwrite(
     """
     _check_overwritable(table)
     partition_values = dict(partition or {})
-    choice = CompactionChoice(partitions=(partition_values,) if partition_values else ())
+    choice = PartitionChoice(partitions=(partition_values,) if partition_values else ())
     _check_named(table, partition_values)
     batch = rows_of_table(table, rows, partition_values)
     changes = _write_rows(table, batch)
@@ -96,7 +96,7 @@ def _check_named(table: FileStoreTable, partition_values: Mapping[str, str]) -> 
 
 
 def _replaced_partitions(
-    table: FileStoreTable, choice: CompactionChoice, written: set[bytes]
+    table: FileStoreTable, choice: PartitionChoice, written: set[bytes]
 ) -> set[bytes] | None:
     """Return the partitions to replace; None: the whole table.
 

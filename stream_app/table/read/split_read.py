@@ -13,8 +13,8 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import FilteredRowsReader
+from stream_app.filestore.data.joined_files_reader import JoinedFilesReader
 from stream_app.filestore.data.part_filter import PartsOfCondition
-from stream_app.filestore.data.row_group_reader import RowGroupReader
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.file_access import KeyValueFileReader
@@ -26,7 +26,7 @@ from stream_app.mergetree.merged_section import (
 )
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
-from stream_app.model.files.row_group import row_groups
+from stream_app.model.files.joined_files import group_joined_files
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.read.split_generator import (
@@ -86,9 +86,9 @@ class SplitRead:
     def _read_appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
         if self.table.schema.joins_files:
-            for group in row_groups(split.files):
+            for group in group_joined_files(split.files):
                 if len(group.files) > 1 or [*self._files_matching_indexes(split, group.files)]:
-                    yield from RowGroupReader(rows).read(group)
+                    yield from JoinedFilesReader(rows).read(group)
             return
         for file in self._files_matching_indexes(split, split.files):
             yield from rows.read(file)

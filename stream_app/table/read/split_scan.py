@@ -26,8 +26,8 @@ from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, SplitGroup
 from stream_app.model.files.index_file_meta import IndexManifestEntry
+from stream_app.model.files.joined_files import JoinedFiles, group_joined_files
 from stream_app.model.files.manifest_entry import files_of_buckets
-from stream_app.model.files.row_group import RowGroup, row_groups
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,
@@ -37,8 +37,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.read.split_generator import (
     SplitRules,
     append_groups,
+    joined_groups,
     merge_tree_groups,
-    row_group_splits,
     section_files,
 )
 from stream_app.table.conditions.index_pruning import ColumnAndKind, index_pruning
@@ -101,7 +101,8 @@ class SplitScan:
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
         )
         if self.table.schema.joins_files:
-            return row_group_splits(self._matching_groups(row_groups(files), file_stats), rules)
+            joined_files = group_joined_files(files)
+            return joined_groups(self._matching_joined_files(joined_files, file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._matching_files(files, file_stats), rules)
         with_key = self._matching_by_stats(files, file_stats.keys)
@@ -156,7 +157,9 @@ class SplitScan:
             matching if indexes is None else [file for file in matching if indexes.may_hold(file)]
         )
 
-    def _matching_groups(self, groups: Sequence[RowGroup], file_stats: FileStats) -> list[RowGroup]:
+    def _matching_joined_files(
+        self, groups: Sequence[JoinedFiles], file_stats: FileStats
+    ) -> list[JoinedFiles]:
         """Return the groups in which a row may match; only a file that stands alone says so."""
         alone = [group.files[0] for group in groups if len(group.files) == 1]
         matching_names = {file.file_name for file in self._matching_files(alone, file_stats)}

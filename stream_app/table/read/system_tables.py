@@ -232,7 +232,7 @@ SYSTEM_TABLES: dict[str, SystemTable] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowTable:
+class SystemRowForm:
     """The form in which a system table shows rows.
 
     Attributes:
@@ -276,11 +276,11 @@ class RowTable:
         return pa.field(field.name, pa.list_(field.type))
 
 
-ROWS = RowTable()
-ROW_TABLES = {
-    "audit_log": RowTable(shows_row_kinds=True),
-    "binlog": RowTable(shows_row_kinds=True, in_lists=True),
-    "ro": RowTable(top_level=True),
+ROWS = SystemRowForm()
+ROW_FORMS = {
+    "audit_log": SystemRowForm(shows_row_kinds=True),
+    "binlog": SystemRowForm(shows_row_kinds=True, in_lists=True),
+    "ro": SystemRowForm(top_level=True),
 }
 """System tables that show rows, by name."""
 
@@ -291,7 +291,7 @@ def check_system_table(name: str) -> None:
     Raises:
         UsageError: the name is unknown, or stream_app does not read this table.
     """
-    names = (*SYSTEM_TABLES, *ROW_TABLES)
+    names = (*SYSTEM_TABLES, *ROW_FORMS)
     if name == "row_tracking":
         raise UsageError(
             "stream_app does not read the system table 'row_tracking'",

@@ -25,7 +25,7 @@ from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-class OldRowsOfTable:
+class OldRowsOfBucket:
     """Implements `mergetree.file_access.OldRows`; reads manifests on first use."""
 
     def __init__(

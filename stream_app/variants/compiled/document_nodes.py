@@ -1,8 +1,8 @@
 """Step 1: lists the values of a document in order of their first bytes.
 
-Each value is a node, which is a row in several tables. A container's node precedes the nodes inside
-it. Every byte is read once. The caller puts a quote and a comma behind each text, so that every
-loop ends there at the latest.
+Each value is a node, a row in several buffers. A container's node precedes the nodes inside it.
+Every byte is read once. The caller puts a quote and a comma behind each text, so that every loop
+ends there at the latest.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ OBJECTS, ARRAYS, TEXTS, ESCAPED_TEXTS, NUMBERS, NULLS, TRUES, FALSES = range(8)
 NO_NAME = -1
 
 
-class NodeTables(NamedTuple):
-    """The addresses of int64 tables with a row for each node, and of memory for names.
+class NodeBuffers(NamedTuple):
+    """The addresses of int64 buffers with a row for each node, and of memory for names.
 
     Attributes:
         kinds: of the nodes.
@@ -54,7 +54,7 @@ class NodeTables(NamedTuple):
         name_begins, name_sizes: the name of a member; `NO_NAME` for an element and for the root.
         starts: where the node's bytes begin in the output, set by `value_bytes`.
         scratch: memory for names without their escapes.
-        scratch_end: a table with one row: where the free part of `scratch` begins.
+        scratch_end: a buffer with one row: where the free part of `scratch` begins.
     """
 
     kinds: int
@@ -71,7 +71,7 @@ class NodeTables(NamedTuple):
 
 
 @compiled
-def list_nodes(position: int, end: int, nodes: NodeTables) -> int:
+def list_nodes(position: int, end: int, nodes: NodeBuffers) -> int:
     """List the nodes of a text; return their number, or `DECLINED` if it is not a document."""
     count, container = 0, -1
     put_number(nodes.scratch_end, 0, nodes.scratch)
@@ -97,7 +97,7 @@ def list_nodes(position: int, end: int, nodes: NodeTables) -> int:
 
 
 @compiled
-def _add_node(node: int, container: int, nodes: NodeTables) -> None:
+def _add_node(node: int, container: int, nodes: NodeBuffers) -> None:
     """Add a node to its container."""
     put_number(nodes.parents, node, container)
     if container < 0:
@@ -111,7 +111,7 @@ def _add_node(node: int, container: int, nodes: NodeTables) -> None:
 
 
 @compiled
-def _put_value(position: int, end: int, node: int, nodes: NodeTables) -> int:
+def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
     """Return the position after a scalar, an empty container, or another container's opening
     bracket.
     """
@@ -137,7 +137,7 @@ def _put_value(position: int, end: int, node: int, nodes: NodeTables) -> int:
 
 
 @compiled
-def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeTables) -> int:
+def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeBuffers) -> int:
     """Return the position after a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
         stop = number_end(position)
@@ -152,7 +152,7 @@ def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeTables) 
 
 @compiled
 def _find_next_value(
-    position: int, end: int, container: int, count: int, nodes: NodeTables
+    position: int, end: int, container: int, count: int, nodes: NodeBuffers
 ) -> tuple[int, int]:
     """Return the position and the container of the next value, or the end of the text and -1.
 
@@ -176,7 +176,7 @@ def _find_next_value(
 
 
 @compiled
-def _put_name(position: int, end: int, node: int, nodes: NodeTables) -> int:
+def _put_name(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
     """Give the next node its name; return the position after the colon, or `DECLINED`."""
     position = blank_end(position, end)
     if position >= end or byte_at(position) != QUOTE:

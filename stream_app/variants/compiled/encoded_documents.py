@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, offsets_of, own_bytes
 from stream_app.machine_code.compiler import compiled
-from stream_app.variants.compiled.document_nodes import NodeTables, list_nodes
-from stream_app.variants.compiled.member_numbers import MemberTables, number_members
-from stream_app.variants.compiled.number_bytes import DoubleTables
+from stream_app.variants.compiled.document_nodes import NodeBuffers, list_nodes
+from stream_app.variants.compiled.member_numbers import MemberBuffers, number_members
+from stream_app.variants.compiled.number_bytes import DoubleBuffers
 from stream_app.variants.compiled.value_bytes import put_metadata, put_value
 from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
 
@@ -55,7 +55,7 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     doubles = np.empty((4, size // 3 + 1), np.int64)
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
-    tables = [int(array.ctypes.data) for array in memory]
+    addresses = [int(array.ctypes.data) for array in memory]
     last_counts, scratch_end, doubles_count = (
         int(state[index:].ctypes.data) for index in (1, 0, 4)
     )
@@ -63,9 +63,9 @@ def _encode_part(column: pa.Array) -> EncodedPart:
         positions,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
-        NodeTables._make([*tables[:9], int(scratch.ctypes.data), scratch_end]),
-        MemberTables._make([*tables[9:20], last_counts]),
-        DoubleTables._make([*(int(array.ctypes.data) for array in doubles), doubles_count]),
+        NodeBuffers._make([*addresses[:9], int(scratch.ctypes.data), scratch_end]),
+        MemberBuffers._make([*addresses[9:20], last_counts]),
+        DoubleBuffers._make([*(int(array.ctypes.data) for array in doubles), doubles_count]),
     )
     failed: Bools = sizes[0] == 0
     failed |= sizes.max(axis=0) > SIZE_MAX
@@ -82,9 +82,9 @@ def _encode_texts(
     positions: Int64s,
     sizes: Int64s,
     ends: tuple[int, int],
-    nodes: NodeTables,
-    table: MemberTables,
-    doubles: DoubleTables,
+    nodes: NodeBuffers,
+    buffers: MemberBuffers,
+    doubles: DoubleBuffers,
 ) -> tuple[int, int]:
     """Encode texts from the last to the first; return where both outputs begin.
 
@@ -96,13 +96,13 @@ def _encode_texts(
         count = list_nodes(positions[row], positions[row + 1] - 1, nodes)
         if count < 0:
             continue
-        members = number_members(count, nodes, table)
+        members = number_members(count, nodes, buffers)
         if members < 0:
             continue
-        begin = put_value(count, cursor, row, nodes, table, doubles)
+        begin = put_value(count, cursor, row, nodes, buffers, doubles)
         sizes[0, row] = cursor - begin
         cursor = begin
-        begin = put_metadata(members, names, nodes, table)
+        begin = put_metadata(members, names, nodes, buffers)
         sizes[1, row] = names - begin
         names = begin
     return cursor, names

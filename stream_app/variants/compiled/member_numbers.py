@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_number
 from stream_app.machine_code.json_tokens import DECLINED
-from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeTables
+from stream_app.variants.compiled.document_nodes import NO_NAME, OBJECTS, NodeBuffers
 
 COUNT, NAMES, NAME_BYTES = range(3)
-"""The elements of `MemberTables.last_counts`: the last document's members, names and name bytes."""
+"""Elements of `MemberBuffers.last_counts`: the last document's members, names and name bytes."""
 _BEYOND_SURROGATES, _ASTRAL = 0xEE, 0xF0
 
 
-class MemberTables(NamedTuple):
-    """The addresses of int64 tables with a row for each member, or for each node where noted.
+class MemberBuffers(NamedTuple):
+    """The addresses of int64 buffers with a row for each member, or for each node where noted.
 
     Attributes:
         members: their nodes, in the order of nodes.
@@ -30,7 +30,7 @@ class MemberTables(NamedTuple):
         leaders: for a node; the first member of the same name.
         numbers: for a node; that of its name.
         last_parents, last_begins, last_sizes: parents and names of the last document's members.
-        last_counts: a table of three numbers of the last document.
+        last_counts: a buffer of three numbers of the last document.
     """
 
     members: int
@@ -48,44 +48,44 @@ class MemberTables(NamedTuple):
 
 
 @compiled
-def number_members(count: int, nodes: NodeTables, table: MemberTables) -> int:
+def number_members(count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Number the members; return their count, or `DECLINED` if an object repeats a name."""
     members, same = 0, 1
-    last_count = number_at(table.last_counts)
+    last_count = number_at(buffers.last_counts)
     for node in range(count):
         if number_at(nodes.name_sizes + 8 * node) == NO_NAME:
             continue
-        if same and (members >= last_count or not _is_as_before(members, node, nodes, table)):
+        if same and (members >= last_count or not _is_as_before(members, node, nodes, buffers)):
             same = 0
         if not same:
-            put_number(table.members, members, node)
+            put_number(buffers.members, members, node)
         members += 1
     if same and members == last_count:
         return members
-    put_number(table.last_counts, COUNT, -1)
-    _sort_members(members, nodes, table)
-    _find_leaders(members, nodes, table)
-    _number_names(members, nodes, table)
-    if not _fill_slots(members, count, nodes, table):
+    put_number(buffers.last_counts, COUNT, -1)
+    _sort_members(members, nodes, buffers)
+    _find_leaders(members, nodes, buffers)
+    _number_names(members, nodes, buffers)
+    if not _fill_slots(members, count, nodes, buffers):
         return DECLINED
     if number_at(nodes.scratch_end) == nodes.scratch:  # otherwise later names would overwrite these
-        _keep_members(members, nodes, table)
+        _keep_members(members, nodes, buffers)
     return members
 
 
 @compiled
-def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables) -> bool:
+def _is_as_before(member: int, node: int, nodes: NodeBuffers, buffers: MemberBuffers) -> bool:
     """Return whether the previous document had this member with this number."""
     entry = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
     if (
-        number_at(table.members + entry) != node
-        or number_at(table.last_parents + entry) != number_at(nodes.parents + 8 * node)
-        or number_at(table.last_sizes + entry) != size
+        number_at(buffers.members + entry) != node
+        or number_at(buffers.last_parents + entry) != number_at(nodes.parents + 8 * node)
+        or number_at(buffers.last_sizes + entry) != size
     ):
         return False
     position, other_position = (
-        number_at(table.last_begins + entry),
+        number_at(buffers.last_begins + entry),
         number_at(nodes.name_begins + 8 * node),
     )
     index = 0
@@ -95,17 +95,17 @@ def _is_as_before(member: int, node: int, nodes: NodeTables, table: MemberTables
 
 
 @compiled
-def _keep_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _keep_members(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     for member in range(members):
-        node = number_at(table.members + 8 * member)
-        put_number(table.last_parents, member, number_at(nodes.parents + 8 * node))
-        put_number(table.last_begins, member, number_at(nodes.name_begins + 8 * node))
-        put_number(table.last_sizes, member, number_at(nodes.name_sizes + 8 * node))
-    put_number(table.last_counts, COUNT, members)
+        node = number_at(buffers.members + 8 * member)
+        put_number(buffers.last_parents, member, number_at(nodes.parents + 8 * node))
+        put_number(buffers.last_begins, member, number_at(nodes.name_begins + 8 * node))
+        put_number(buffers.last_sizes, member, number_at(nodes.name_sizes + 8 * node))
+    put_number(buffers.last_counts, COUNT, members)
 
 
 @compiled
-def _compare_names(member: int, other_member: int, nodes: NodeTables) -> int:
+def _compare_names(member: int, other_member: int, nodes: NodeBuffers) -> int:
     """Compare two members' names by UTF-16, as Java does: less than 0, 0, or more."""
     size, other_size = (
         number_at(nodes.name_sizes + 8 * member),
@@ -133,11 +133,11 @@ def _utf16_rank(byte: int) -> int:
 
 
 @compiled
-def _sort_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _sort_members(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Merge runs of 1, 2, 4 … members; equal names keep their order."""
-    source, target = table.order, table.other
+    source, target = buffers.order, buffers.other
     for member in range(members):
-        put_number(source, member, number_at(table.members + 8 * member))
+        put_number(source, member, number_at(buffers.members + 8 * member))
     run = 1
     while run < members:
         for begin in range(0, members, 2 * run):
@@ -145,14 +145,14 @@ def _sort_members(members: int, nodes: NodeTables, table: MemberTables) -> None:
                    source, target, nodes)  # fmt: skip
         source, target = target, source
         run *= 2
-    if source != table.order:
+    if source != buffers.order:
         for member in range(members):
-            put_number(table.order, member, number_at(source + 8 * member))
+            put_number(buffers.order, member, number_at(source + 8 * member))
 
 
 @compiled
 def _merge_runs(
-    begin: int, middle: int, end: int, source: int, target: int, nodes: NodeTables
+    begin: int, middle: int, end: int, source: int, target: int, nodes: NodeBuffers
 ) -> None:
     left_index, right_index = begin, middle
     for index in range(begin, end):
@@ -172,52 +172,52 @@ def _merge_runs(
 
 
 @compiled
-def _find_leaders(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _find_leaders(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Find the first member of each name."""
     for index in range(members):
-        node, leader = number_at(table.order + 8 * index), -1
+        node, leader = number_at(buffers.order + 8 * index), -1
         if index:
-            before = number_at(table.order + 8 * (index - 1))
+            before = number_at(buffers.order + 8 * (index - 1))
             if _compare_names(before, node, nodes) == 0:
-                leader = number_at(table.leaders + 8 * before)
-        put_number(table.leaders, node, node if leader < 0 else leader)
+                leader = number_at(buffers.leaders + 8 * before)
+        put_number(buffers.leaders, node, node if leader < 0 else leader)
 
 
 @compiled
-def _number_names(members: int, nodes: NodeTables, table: MemberTables) -> None:
+def _number_names(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Number the names in the order of their first use."""
     names, size = 0, 0
     for member in range(members):
-        node = number_at(table.members + 8 * member)
-        leader = number_at(table.leaders + 8 * node)
+        node = number_at(buffers.members + 8 * member)
+        leader = number_at(buffers.leaders + 8 * node)
         if leader == node:
-            put_number(table.numbers, node, names)
+            put_number(buffers.numbers, node, names)
             names += 1
             size += number_at(nodes.name_sizes + 8 * node)
         else:
-            put_number(table.numbers, node, number_at(table.numbers + 8 * leader))
-    put_number(table.last_counts, NAMES, names)
-    put_number(table.last_counts, NAME_BYTES, size)
+            put_number(buffers.numbers, node, number_at(buffers.numbers + 8 * leader))
+    put_number(buffers.last_counts, NAMES, names)
+    put_number(buffers.last_counts, NAME_BYTES, size)
 
 
 @compiled
-def _fill_slots(members: int, count: int, nodes: NodeTables, table: MemberTables) -> bool:
+def _fill_slots(members: int, count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> bool:
     """Put members into their objects' slots; False if an object repeats a name."""
     slot = 0
     for node in range(count):
         if number_at(nodes.kinds + 8 * node) == OBJECTS:
-            put_number(table.firsts, node, slot)
-            put_number(table.filled, node, 0)
+            put_number(buffers.firsts, node, slot)
+            put_number(buffers.filled, node, 0)
             slot += number_at(nodes.sizes + 8 * node)
     for index in range(members):
-        node = number_at(table.order + 8 * index)
+        node = number_at(buffers.order + 8 * index)
         parent = number_at(nodes.parents + 8 * node)
-        filled = number_at(table.filled + 8 * parent)
-        slot = number_at(table.firsts + 8 * parent) + filled
+        filled = number_at(buffers.filled + 8 * parent)
+        slot = number_at(buffers.firsts + 8 * parent) + filled
         if filled:
-            before = number_at(table.slots + 8 * (slot - 1))
-            if number_at(table.leaders + 8 * before) == number_at(table.leaders + 8 * node):
+            before = number_at(buffers.slots + 8 * (slot - 1))
+            if number_at(buffers.leaders + 8 * before) == number_at(buffers.leaders + 8 * node):
                 return False
-        put_number(table.slots, slot, node)
-        put_number(table.filled, parent, filled + 1)
+        put_number(buffers.slots, slot, node)
+        put_number(buffers.filled, parent, filled + 1)
     return True

@@ -1,7 +1,7 @@
 """Writes numbers of JSON as VARIANTs: integers, decimals, and room for doubles.
 
 Parsing a double exactly is intricate, and doubles are rare. So this code reserves their bytes, and
-lists them in `DoubleTables`; the caller fills them.
+lists them in `DoubleBuffers`; the caller fills them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _LIMB = 0xFFFFFFFF
 _HALF = 1 << 31
 
 
-class DoubleTables(NamedTuple):
-    """The addresses of int64 tables: where each double goes, and where its text is.
+class DoubleBuffers(NamedTuple):
+    """The addresses of int64 buffers: where each double goes, and where its text is.
 
     Attributes:
-        filled: a table with one row: the number of doubles.
+        filled: a buffer with one row: the number of doubles.
     """
 
     positions: int
@@ -39,7 +39,7 @@ class DoubleTables(NamedTuple):
 
 
 @compiled
-def put_number_text(position: int, size: int, cursor: int, row: int, doubles: DoubleTables) -> int:
+def put_number_text(position: int, size: int, cursor: int, row: int, doubles: DoubleBuffers) -> int:
     """Write a number in front of the cursor; return where its bytes begin."""
     digits, scale, has_exponent = _measure(position, size)
     if not has_exponent and scale <= _LONG_DIGITS and digits <= _LONG_DIGITS:

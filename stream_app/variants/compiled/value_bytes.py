@@ -15,11 +15,11 @@ from stream_app.variants.compiled.document_nodes import (
     NUMBERS,
     OBJECTS,
     TEXTS,
-    NodeTables,
+    NodeBuffers,
     copy_unescaped,
 )
-from stream_app.variants.compiled.member_numbers import NAME_BYTES, NAMES, MemberTables
-from stream_app.variants.compiled.number_bytes import DoubleTables, put_number_text
+from stream_app.variants.compiled.member_numbers import NAME_BYTES, NAMES, MemberBuffers
+from stream_app.variants.compiled.number_bytes import DoubleBuffers, put_number_text
 from stream_app.variants.layout import (
     ARRAY,
     FALSE,
@@ -39,9 +39,9 @@ def put_value(
     count: int,
     cursor: int,
     row: int,
-    nodes: NodeTables,
-    table: MemberTables,
-    doubles: DoubleTables,
+    nodes: NodeBuffers,
+    buffers: MemberBuffers,
+    doubles: DoubleBuffers,
 ) -> int:
     """Write the nodes in front of the cursor; return where the value begins."""
     end = cursor
@@ -50,7 +50,7 @@ def put_value(
         if kind <= ARRAYS:
             behind = number_at(nodes.nexts + 8 * node)
             stop = number_at(nodes.starts + 8 * behind) if behind < count else end
-            cursor = _put_container(node, cursor, stop, nodes, table)
+            cursor = _put_container(node, cursor, stop, nodes, buffers)
         elif kind in (TEXTS, ESCAPED_TEXTS):
             cursor = _put_text(node, kind, cursor, nodes)
         elif kind == NUMBERS:
@@ -65,11 +65,11 @@ def put_value(
 
 
 @compiled
-def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTables) -> int:
+def put_metadata(members: int, cursor: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Write the dictionary in front of the cursor; return where it begins."""
     names, size = (
-        number_at(table.last_counts + 8 * NAMES),
-        number_at(table.last_counts + 8 * NAME_BYTES),
+        number_at(buffers.last_counts + 8 * NAMES),
+        number_at(buffers.last_counts + 8 * NAME_BYTES),
     )
     width = _width(max(names, size))
     text = cursor - size
@@ -79,8 +79,8 @@ def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTabl
     _put_little_endian(begin + 1, names, width)
     name_start = 0
     for member in range(members):
-        node = number_at(table.members + 8 * member)
-        if number_at(table.leaders + 8 * node) != node:
+        node = number_at(buffers.members + 8 * member)
+        if number_at(buffers.leaders + 8 * node) != node:
             continue
         _put_little_endian(offsets, name_start, width)
         offsets += width
@@ -92,15 +92,17 @@ def put_metadata(members: int, cursor: int, nodes: NodeTables, table: MemberTabl
 
 
 @compiled
-def _put_container(node: int, data: int, stop: int, nodes: NodeTables, table: MemberTables) -> int:
+def _put_container(
+    node: int, data: int, stop: int, nodes: NodeBuffers, buffers: MemberBuffers
+) -> int:
     """Write the header of a container whose content lies from `data` to `stop`."""
     is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
     size = number_at(nodes.sizes + 8 * node)
     width = _width(stop - data)
-    first = number_at(table.firsts + 8 * node) if is_object and size else 0
+    first = number_at(buffers.firsts + 8 * node) if is_object and size else 0
     id_width = 0
     if is_object:
-        id_width = _width(_largest_number(first, size, table))
+        id_width = _width(_largest_number(first, size, buffers))
     count_width = 4 if size > SMALL_COUNT_MAX else 1
     begin = data - (1 + count_width + size * id_width + (size + 1) * width)
     ids = begin + 1 + count_width
@@ -110,8 +112,8 @@ def _put_container(node: int, data: int, stop: int, nodes: NodeTables, table: Me
     if is_object:
         put_byte(begin, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
         for slot in range(first, first + size):
-            member = number_at(table.slots + 8 * slot)
-            _put_little_endian(ids, number_at(table.numbers + 8 * member), id_width)
+            member = number_at(buffers.slots + 8 * slot)
+            _put_little_endian(ids, number_at(buffers.numbers + 8 * member), id_width)
             _put_little_endian(offsets, number_at(nodes.starts + 8 * member) - data, width)
             ids, offsets = ids + id_width, offsets + width
     else:
@@ -125,16 +127,16 @@ def _put_container(node: int, data: int, stop: int, nodes: NodeTables, table: Me
 
 
 @compiled
-def _largest_number(first: int, size: int, table: MemberTables) -> int:
+def _largest_number(first: int, size: int, buffers: MemberBuffers) -> int:
     largest = 0
     for slot in range(first, first + size):
-        member = number_at(table.slots + 8 * slot)
-        largest = max(largest, number_at(table.numbers + 8 * member))
+        member = number_at(buffers.slots + 8 * slot)
+        largest = max(largest, number_at(buffers.numbers + 8 * member))
     return largest
 
 
 @compiled
-def _put_text(node: int, kind: int, cursor: int, nodes: NodeTables) -> int:
+def _put_text(node: int, kind: int, cursor: int, nodes: NodeBuffers) -> int:
     position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
     cursor -= size
     if kind == ESCAPED_TEXTS:

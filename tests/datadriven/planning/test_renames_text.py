@@ -20,9 +20,9 @@ from stream_app.model.renames.source_renames import (
     source_renames,
 )
 from stream_app.model.renames.statements import (
-    AlteredTable,
-    MadeTable,
-    RenamedTables,
+    AlterTable,
+    CreateOrDropTable,
+    RenameTable,
     Statement,
     TableName,
 )
@@ -45,16 +45,16 @@ def _name(name: TableName) -> str:
 
 def _shown(statement: Statement) -> str:
     match statement:
-        case AlteredTable():
+        case AlterTable():
             parts = [f"{old} → {new}" for old, new in statement.renames]
             parts += [f"+{name}" for name in statement.added]
             parts += [f"-{name}" for name in statement.dropped]
             if statement.new_name is not None:
                 parts.append(f"is {_name(statement.new_name)}")
             return f"alter {_name(statement.table)}: {', '.join(parts) or 'nothing'}"
-        case RenamedTables(pairs):
+        case RenameTable(pairs):
             return f"rename {', '.join(f'{_name(old)} → {_name(new)}' for old, new in pairs)}"
-        case MadeTable(tables):
+        case CreateOrDropTable(tables):
             return f"anew {', '.join(map(_name, tables))}"
 
 

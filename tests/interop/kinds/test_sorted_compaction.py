@@ -18,7 +18,7 @@ from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact.append.row_sorting import RowSorting
-from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
+from stream_app.table.compact.compacted_buckets import PartitionChoice, parse_partition
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
@@ -62,7 +62,7 @@ def a_table(path: Path, rng: random.Random, **options: str) -> list[Change]:
 
 
 def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[str]:
-    choice = CompactionChoice(partitions=tuple(map(parse_partition, partitions)))
+    choice = PartitionChoice(partitions=tuple(map(parse_partition, partitions)))
     job = CompactionSettings(
         table=table, choice=choice, full=True, follow=False, spark={}, row_order=order
     )

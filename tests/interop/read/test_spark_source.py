@@ -20,7 +20,7 @@ from stream_app.model.schema.data_type import DataField, parse_data_type
 from stream_app.predicate.literal import Literal, LiteralKind
 from stream_app.predicate.predicate_functions import FUNCTIONS
 from stream_app.spark.read.data_source import NAME
-from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_FORMS, SYSTEM_TABLES
 from stream_app.variants.json_column import variants_of
 from tests.support.engines.stream_app_source import a_stream, frame, micro_batches, rows_of, source
 from tests.support.interop import append_tables, changelog_tables
@@ -146,7 +146,7 @@ def test_system_tables_are_those_that_python_reads(
     paimon_java.branch(location, "side", "one")
     paimon_java.collect_statistics(location)
     table = stream_app.open_table(location)
-    for name in (*SYSTEM_TABLES, *ROW_TABLES):
+    for name in (*SYSTEM_TABLES, *ROW_FORMS):
         shown, table_rows = frame(source, f"{location}${name}"), table.system(name)
         assert shown.columns == table_rows.schema.names
         rows = shown.collect()

@@ -13,7 +13,7 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
-from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_FORMS, SYSTEM_TABLES
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -118,7 +118,7 @@ def table(
     return path
 
 
-@pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_TABLES])
+@pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_FORMS])
 def test_it_is_javas(paimon_java: PaimonJava, table: Path, name: str) -> None:
     ours = stream_app.open_table(str(table)).system(name)
     if name == "snapshots":  # Paimon 2 has two columns more
@@ -170,6 +170,6 @@ def _sql(kind: pa.DataType) -> str:
 
 
 def test_there_are_all_of_paimons_but_one(table: Path) -> None:
-    assert {*SYSTEM_TABLES, *ROW_TABLES} == PAIMONS - {"row_tracking"}
+    assert {*SYSTEM_TABLES, *ROW_FORMS} == PAIMONS - {"row_tracking"}
     with pytest.raises(UsageError, match="does not read the system table 'row_tracking'"):
         stream_app.open_table(str(table)).system("row_tracking")

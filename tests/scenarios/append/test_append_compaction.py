@@ -19,7 +19,7 @@ from stream_app.table.compact.append.append_planner import (
     AppendCompactPlanner,
     AppendPlan,
 )
-from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.compact.compaction_failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.bucket_compaction import compact_bucket
@@ -377,7 +377,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
         job, "compactor", CompactInThreads(job), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     latest = table.snapshots.latest()
-    choice = CompactionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
+    choice = PartitionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_with(choice)
     compactor.compactions.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)

@@ -16,7 +16,7 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
@@ -83,7 +83,7 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
 
     executor.submit = at_midnight  # type: ignore[method-assign]
     job = CompactionSettings(
-        table=job_table, choice=CompactionChoice(), full=False, follow=True, spark={}
+        table=job_table, choice=PartitionChoice(), full=False, follow=True, spark={}
     )
     work = a_compactor(job_table, lambda _: executor)
     follower = _Compaction(job, work, threading.Event())
@@ -251,7 +251,7 @@ def test_compact_reports_files_that_could_not_be_compacted(tmp_path: Path) -> No
             return CompactInCaller.submit(self, request)
 
     job = CompactionSettings(
-        table=job_table, choice=CompactionChoice(), full=True, follow=False, spark={}
+        table=job_table, choice=PartitionChoice(), full=True, follow=False, spark={}
     )
     once = _Compaction(job, a_compactor(job_table, Damaged), threading.Event())
     with pytest.raises(CompactionError, match="could not be compacted"):
@@ -269,7 +269,7 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
     writer.write(rows(0))
     job_table = table.with_options({"write-only": "false"})
     job = CompactionSettings(
-        table=job_table, choice=CompactionChoice(), full=False, follow=True, spark={}
+        table=job_table, choice=PartitionChoice(), full=False, follow=True, spark={}
     )
     work = a_compactor(job_table, CompactInCaller)
     follower = _Compaction(job, work, threading.Event())

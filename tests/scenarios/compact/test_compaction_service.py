@@ -25,7 +25,7 @@ from stream_app.model.options.expire_options import SNAPSHOT_NUM_RETAINED_MAX
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import AddColumn
-from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
@@ -55,7 +55,7 @@ def a_compactor(table: FileStoreTable) -> StreamTableCommit:
 class Follower(JobListener):
     """`stream-app compact --follow`, which stops after each look at its table."""
 
-    def __init__(self, table: FileStoreTable, choice: CompactionChoice) -> None:
+    def __init__(self, table: FileStoreTable, choice: PartitionChoice) -> None:
         compacting = table.with_options({"write-only": "false"})
         work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
         work.open(f"compactor-{uuid.uuid4()}")
@@ -110,7 +110,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
 def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
     """A job evolves its table beside the compacting one."""
     table = a_table(tmp_path, write_only="true", num_sorted_run__compaction_trigger=2)
-    follower = Follower(table, CompactionChoice())
+    follower = Follower(table, PartitionChoice())
     for epoch in range(3):
         newest = open_file_store_table(table.location, table.clock)
         writer = SmallTable(newest)
@@ -140,7 +140,7 @@ def test_follow_leaves_a_partition_alone_that_is_active_again(tmp_path: Path) ->
     writer = TableWriter(table)
     for _ in range(3):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = Follower(table, CompactionChoice(idle_ms=3_600_000))
+    follower = Follower(table, PartitionChoice(idle_ms=3_600_000))
     assert follower.step() == []
     table.clock.sleep(4000)
     assert len(follower.step()) == 1, "idle for more than an hour"
@@ -156,7 +156,7 @@ def test_follow_compacts_an_append_partition_when_it_is_idle(tmp_path: Path) -> 
     writer = TableWriter(table)
     for _ in range(6):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = Follower(table, CompactionChoice(idle_ms=3_600_000))
+    follower = Follower(table, PartitionChoice(idle_ms=3_600_000))
     assert follower.step() == []
     table.clock.sleep(4000)
     assert len(follower.step()) == 1
@@ -167,7 +167,7 @@ def test_a_bound_below_the_compaction_trigger(tmp_path: Path) -> None:
     options = {"write_only": "true", "write_only__stop_trigger": 2}
     table = a_table(tmp_path, **options)
     writer = TableWriter(table)
-    compactor = Follower(table, CompactionChoice())
+    compactor = Follower(table, PartitionChoice())
     for epoch in range(10):
         writer.write(rows(epoch))
         compactor.step()
@@ -268,7 +268,7 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
     table = a_table(tmp_path, **options)
     reasons = []
     writer = TableWriter(table.with_options({"write-only": "true"}) if outside else table)
-    follower = Follower(table, CompactionChoice())
+    follower = Follower(table, PartitionChoice())
     for epoch in range(12):
         done = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
         if outside:

@@ -16,7 +16,7 @@ from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.predicate.parser import parse_predicate
-from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
+from stream_app.table.compact.compacted_buckets import PartitionChoice, parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.jobs.compacting_table import a_table, rows
@@ -175,7 +175,7 @@ def test_chosen_partitions(
     idle: int | None,
     days: list[int],
 ) -> None:
-    choice = CompactionChoice(
+    choice = PartitionChoice(
         partitions=tuple(map(parse_partition, partitions)),
         where=None if where is None else parse_predicate(where, by_day.schema.fields),
         idle_ms=idle,
@@ -188,6 +188,6 @@ def test_chosen_partitions(
 
 
 def test_a_table_without_partitions_cannot_be_chosen_from(tmp_path: Path) -> None:
-    choice = CompactionChoice(partitions=({"dt": "1"},))
+    choice = PartitionChoice(partitions=({"dt": "1"},))
     with pytest.raises(UsageError, match="'dt' is not a partition column"):
         choice.check(a_table(tmp_path))

@@ -12,7 +12,7 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
-from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES, duration_text
+from stream_app.table.read.system_tables import ROW_FORMS, SYSTEM_TABLES, duration_text
 from tests.support.tables.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -80,7 +80,7 @@ def test_the_audit_log_has_kinds_and_deletes(small: SmallTable) -> None:
 
 
 @pytest.mark.parametrize("keys", [("k",), ()])
-@pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_TABLES])
+@pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_FORMS])
 def test_an_empty_table_has_them_all(tmp_path: Path, name: str, keys: tuple[str, ...]) -> None:
     small = small_table(tmp_path / "t", "k INT", keys)
     rows = stream_app.open_table(small.path).system(name)

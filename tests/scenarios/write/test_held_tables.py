@@ -14,7 +14,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.checkpoint.held_tables import resume
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.newcomers import ArrivedTables
+from stream_app.epochs.commit.newcomers import NewcomerOutcome
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.epochs.stages.epoch_plan import MessagePart
@@ -289,10 +289,10 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         self.seen.append(messages)
         self.table_count = 2
-        return ArrivedTables([self.feed], {}, {})
+        return NewcomerOutcome([self.feed], {}, {})
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         self.refused.append((epoch, messages.column("reason").to_pylist()))
@@ -334,9 +334,9 @@ class Both(Second):
         super().__init__(feeds[0])
         self.table_count, self.both = 0, feeds
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> ArrivedTables:
+    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
         self.table_count = 2
-        return ArrivedTables(self.both, {}, {})
+        return NewcomerOutcome(self.both, {}, {})
 
 
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from stream_app.checkpoint.job_state import JobStateFile, state_of
 from stream_app.epochs.commit.broken_expectations import BrokenExpectations
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import HoldingTables
+from stream_app.epochs.commit.epoch_tables import IndependentTables
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.fileio.local.local_file_io import LocalFileIO
@@ -96,7 +96,7 @@ class DatabaseJob:
         known_feeds = self.tables.known_feeds()
         splitter = self.tables.splitter(known_feeds, frozenset(state.state.held))
         self.runner = EpochHere()
-        tables = HoldingTables(
+        tables = IndependentTables(
             known_feeds,
             epoch_log=EpochLog(self.checkpoint, can_reread=True),
             state_file=state,

@@ -23,7 +23,7 @@ from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
 from stream_app.epochs.commit.epoch_tables import (
     EpochTables,
-    HoldingTables,
+    IndependentTables,
     LoadingTables,
     StoppingTables,
 )
@@ -143,7 +143,7 @@ class TwoTables:
             )
             feeds.append(feed)
         clock = self.tables[0].clock
-        policy: Callable[..., EpochTables] = HoldingTables if holds_tables else StoppingTables
+        policy: Callable[..., EpochTables] = IndependentTables if holds_tables else StoppingTables
         if loads:
             policy = partial(LoadingTables, load_epochs=loads)
         joined = policy(

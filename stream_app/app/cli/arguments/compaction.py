@@ -16,7 +16,7 @@ from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
-from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
+from stream_app.table.compact.compacted_buckets import PartitionChoice, parse_partition
 from stream_app.table.opening import open_for_altering, with_configuration
 
 
@@ -123,7 +123,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark = {**config.spark, **spark}
     table = with_configuration(open_for_altering(table), {**options, "write-only": "false"})
-    choice = CompactionChoice(
+    choice = PartitionChoice(
         partitions=tuple(map(parse_partition, args.partition)),
         where=None if args.where is None else parse_predicate(args.where, table.schema.fields),
         idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),

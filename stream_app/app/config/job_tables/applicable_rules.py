@@ -22,7 +22,7 @@ from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import RowType
-from stream_app.planning.sync.new_tables import Names, OneTable
+from stream_app.planning.sync.new_tables import Names, TableSettings
 from stream_app.predicate.parser import check_grammar, named_columns, parse_predicate
 
 
@@ -101,7 +101,7 @@ def made_column_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterato
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
     shared_problems = set()
-    for key, problem in _text_problems(_configured_rules(sync, OneTable()), source):
+    for key, problem in _text_problems(_configured_rules(sync, TableSettings()), source):
         shared_problems.add(problem)
         yield f"sync.{key}", problem
     for name, rule in tables.items():
@@ -141,7 +141,7 @@ def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tu
         yield "filter", f"{error.problem} ({error.fix})"
 
 
-def _configured_rules(sync: SyncConfig, rule: OneTable) -> TableConfig:
+def _configured_rules(sync: SyncConfig, rule: TableSettings) -> TableConfig:
     """Return the configured rules for a table, whether they fit or not."""
     prefix = rule.metadata_column_prefix
     prefix = sync.metadata_column_prefix if prefix is None else prefix
@@ -183,7 +183,7 @@ def _applicable_rules(
         existing: the columns of an existing table, of which it keeps the made ones; None for a new
             table, which gets all made columns.
     """
-    rule = sync.table_rules.tables.get(name, OneTable())
+    rule = sync.table_rules.tables.get(name, TableSettings())
     configured, inapplicable = _configured_rules(sync, rule), list[str]()
     made_columns = configured.made_columns
     prefix = configured.metadata_column_prefix

@@ -72,7 +72,7 @@ class KafkaOffsetsFacet(DatasetFacet):
 
 
 @dataclass(slots=True)
-class WrittenTable:
+class WrittenChanges:
     """The changes and files that a run has written into a table so far.
 
     Attributes:
@@ -177,7 +177,7 @@ class LineageEvents(JobListener):
     _has_news: bool = field(init=False, default=False)
     _run: Run = field(init=False)
     _offsets: Offsets = field(init=False, default_factory=dict)
-    _written: dict[str, WrittenTable] = field(init=False, default_factory=dict)
+    _written: dict[str, WrittenChanges] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -216,7 +216,7 @@ class LineageEvents(JobListener):
     def on_table(self, table: str, job: TableJob) -> None:
         """Register a table of the job."""
         with self._lock:
-            self._written.setdefault(table, WrittenTable(job))
+            self._written.setdefault(table, WrittenChanges(job))
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part of an epoch."""
@@ -272,7 +272,7 @@ class LineageEvents(JobListener):
             ],
         )
 
-    def _output(self, name: str, written: WrittenTable) -> OutputDataset:
+    def _output(self, name: str, written: WrittenChanges) -> OutputDataset:
         table = written.job.table
         schema = table.schema
         facets: dict[str, DatasetFacet] = {
@@ -297,7 +297,7 @@ class LineageEvents(JobListener):
         )
 
     def _column_lineage(
-        self, name: str, written: WrittenTable, schema: TableSchema
+        self, name: str, written: WrittenChanges, schema: TableSchema
     ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
         """Return each column's origin in the topics from which the table has records."""
         config = self.tables.table_config(self.tables.own_name(name) or name, schema.fields)

@@ -25,7 +25,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import to_expression
-from stream_app.table.check.compared_rows import RowsOfTable, as_compared, deletes_of
+from stream_app.table.check.compared_rows import SnapshotRows, as_compared, deletes_of
 from stream_app.table.check.doubled_keys import doubled_keys
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
@@ -123,7 +123,7 @@ class TableChanges:
     def duplicate_deletes(self) -> Iterator[BucketRows]:
         """Yield deletes of all rows of keys that are in several partitions, and count them."""
         if self._duplicates is not None:
-            rows = RowsOfTable.of_snapshot(self.table, self.snapshot)
+            rows = SnapshotRows.of_snapshot(self.table, self.snapshot)
             for partition, bucket, part in deletes_of(rows, self.state.view, self._duplicates):
                 yield from self._count((partition, bucket), part)
 

@@ -36,8 +36,8 @@ from stream_app.app.ops.source_comparison.source_replay import (
     table_end,
 )
 from stream_app.app.source.topic_messages import topic_messages
-from stream_app.cdc.pipeline_steps.own_table import EVERY_SOURCE, SourceChoice
-from stream_app.epochs.stages.epoch_plan import AllToOneTable, MessageSplitter
+from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.errors import SourceError, UsageError
 from stream_app.message_format_registry import format_named
 from stream_app.process.local_disk import scratch_folder
@@ -87,7 +87,7 @@ class TopicBackfill:
     rules: TableConfig
     progress: Progress
     since_ms: int | None = None
-    splitter: MessageSplitter = field(default_factory=AllToOneTable)
+    splitter: MessageSplitter = field(default_factory=OneTableSplitter)
     choice: SourceChoice = EVERY_SOURCE
     quarantines: Sequence[Quarantine] = ()
     scope: Scope = all_keys

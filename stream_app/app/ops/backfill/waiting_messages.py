@@ -17,7 +17,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
 )
 from stream_app.app.source.topic_checks import RECREATED_FIX, source_ends
 from stream_app.app.source.topic_messages import reader_of
-from stream_app.cdc.pipeline_steps.own_table import SourceChoice
+from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.format.row_hash.key_groups import key_texts

@@ -20,8 +20,8 @@ from stream_app.machine_code.compiler import (
 _FIRST, _SECOND, _THIRD, _FOURTH = BEGIN
 
 
-class LaneTables(NamedTuple):
-    """The addresses of tables of int64 [LANES], and of the state that `add_block` takes.
+class LaneBuffers(NamedTuple):
+    """The addresses of buffers of int64 [LANES], and of the state that `add_block` takes.
 
     Attributes:
         cursors, ends: where the next block of each lane's text begins, and where the text ends.
@@ -36,7 +36,7 @@ class LaneTables(NamedTuple):
 
 
 @compiled
-def put_digests(begins: int, count: int, digests: int, lanes: LaneTables) -> None:
+def put_digests(begins: int, count: int, digests: int, lanes: LaneBuffers) -> None:
     """Put the digests of padded texts into a table, 16 bytes each.
 
     Args:
@@ -63,7 +63,7 @@ def put_digests(begins: int, count: int, digests: int, lanes: LaneTables) -> Non
 
 
 @compiled
-def _begin_text(lane: int, text: int, begins: int, count: int, lanes: LaneTables) -> None:
+def _begin_text(lane: int, text: int, begins: int, count: int, lanes: LaneBuffers) -> None:
     """Let a lane begin a text; a lane without one repeats the last, and its digest is left out."""
     begin = begins + 8 * min(text, count - 1)
     put_number(lanes.cursors, lane, number_at(begin))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import lengths_of
-from stream_app.format.row_hash.compiled.digests import LaneTables, put_digests
+from stream_app.format.row_hash.compiled.digests import LaneBuffers, put_digests
 from stream_app.format.row_hash.compiled.md5_block import BEGIN, BLOCK, LANES
 from stream_app.format.row_hash.compiled.text_bytes import (
     DIGITS,
@@ -45,8 +45,8 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
         (position, values.cast(pa.int64()) if pa.types.is_integer(values.type) else values)
         for position, values in columns
     ]
-    tables = np.array([_table_row(*column) for column in wide], np.int64).reshape(-1, 8)
-    tables = np.ascontiguousarray(tables.T)
+    numbers = np.array([_numbers_of(*column) for column in wide], np.int64).reshape(-1, 8)
+    numbers = np.ascontiguousarray(numbers.T)
     texts = np.empty(_PIECE + _text_bytes_max(wide, count) + _OVERRUN, np.uint8)
     begins = np.empty(_PIECE // BLOCK + 2, np.int64)
     lanes = np.empty((3, LANES), np.int64)
@@ -54,17 +54,17 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     digests = np.empty(2 * count, ">u8")
     _hash(
         count,
-        TextColumns(len(wide), *(int(array.ctypes.data) for array in tables)),
+        TextColumns(len(wide), *(int(array.ctypes.data) for array in numbers)),
         int(texts.ctypes.data),
         int(begins.ctypes.data),
         int(digests.ctypes.data),
-        LaneTables(*(int(array.ctypes.data) for array in (*lanes, state))),
+        LaneBuffers(*(int(array.ctypes.data) for array in (*lanes, state))),
     )
     return lanes_of(digests)
 
 
-def _table_row(position: int, values: pa.Array) -> tuple[int, ...]:
-    """Return the column's number in each table of `TextColumns`."""
+def _numbers_of(position: int, values: pa.Array) -> tuple[int, ...]:
+    """Return the column's number in each buffer of `TextColumns`."""
     prefix = f"{position}=".encode()
     validity, fixed, *strings = values.buffers()
     kind, width = (NUMBERS, 8) if not strings else (_STRING_KINDS[values.type], 4)
@@ -93,7 +93,7 @@ def _text_bytes_max(columns: Sequence[PlacedValues], count: int) -> int:
 
 @compiled
 def _hash(
-    count: int, columns: TextColumns, texts: int, begins: int, digests: int, lanes: LaneTables
+    count: int, columns: TextColumns, texts: int, begins: int, digests: int, lanes: LaneBuffers
 ) -> None:
     row = 0
     while row < count:

@@ -35,7 +35,7 @@ _PADDING = 0x80
 
 
 class TextColumns(NamedTuple):
-    """The addresses of tables of int64 [columns], and their number.
+    """The addresses of buffers of int64 [columns], and their number.
 
     Attributes:
         kinds: as above.

@@ -26,7 +26,7 @@ from stream_app.planning.sync.column_remarks import (
     remarks_of_existing,
     remarks_of_new,
 )
-from stream_app.planning.sync.partition_roots import SeenTable, partition_roots
+from stream_app.planning.sync.partition_roots import TableSample, partition_roots
 from tests.support.messages.debezium_messages import messages
 
 MICRO_TIME = {"type": "int64", "name": "io.debezium.time.MicroTime"}
@@ -173,10 +173,10 @@ def test_the_root_of_partitions_stands_still() -> None:
 def test_tables_of_two_schemas_or_of_other_columns_are_no_partitions() -> None:
     row = frozenset({b"1"})
     columns = frozenset({"id"})
-    still = SeenTable(columns=columns, read=row, is_changed=False)
-    changed = SeenTable(columns=columns, read=row, is_changed=True)
+    still = TableSample(columns=columns, read=row, is_changed=False)
+    changed = TableSample(columns=columns, read=row, is_changed=True)
     root = Origin("shop", "a", "t")
     assert partition_roots({root: still, Origin("shop", "b", "u"): changed}) == {}
-    wider = SeenTable(columns=columns | {"v"}, read=row, is_changed=True)
+    wider = TableSample(columns=columns | {"v"}, read=row, is_changed=True)
     assert partition_roots({root: still, Origin("shop", "a", "u"): wider}) == {}
     assert partition_roots({root: still, Origin("shop", "a", "u"): still}) == {}

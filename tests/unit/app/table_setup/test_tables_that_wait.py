@@ -17,7 +17,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.held_tables import resume
 from stream_app.checkpoint.job_state import JobStateFile
-from stream_app.epochs.commit.epoch_tables import HoldingTables
+from stream_app.epochs.commit.epoch_tables import IndependentTables
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.messages.database_topic import GARBAGE, Message, a_row, change, creates
@@ -79,7 +79,7 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
     held: dict[str, HeldTable | None] = {}
-    HoldingTables(
+    IndependentTables(
         [],
         epoch_log=EpochLog(job.checkpoint, can_reread=True),
         state_file=JobStateFile(job.checkpoint),

@@ -224,7 +224,9 @@ def one_by_one(decoder: DialectDecoder, messages: pa.RecordBatch) -> DecodedBatc
     group = getattr(decoder, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(messages.num_rows, dtype=np.int32)
-    decoder.decode_suspects(PlacedValues(messages.column("value"), index, messages), group, outcome)
+    decoder.decode_one_by_one(
+        PlacedValues(messages.column("value"), index, messages), group, outcome
+    )
     return outcome.decoded(decoder.decode(messages.slice(0, 0)).changes.rows.schema, {})
 
 

@@ -16,7 +16,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.read.data_source import BatchReader
 from stream_app.table.opening import create_or_open
-from stream_app.table.read.system_tables import ROW_TABLES, SYSTEM_TABLES
+from stream_app.table.read.system_tables import ROW_FORMS, SYSTEM_TABLES
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back, rollback_target
 from stream_app.table.versions.time_travel import Version
 from tests.support.engines.stream_app_source import (
@@ -115,7 +115,7 @@ def test_system_tables(table: SmallTable) -> None:
     assert snapshots == [(1, "APPEND"), (2, "APPEND"), (3, "APPEND")]
     files = read(a_reader(f"{table.path}$files", scan__snapshot_id="1"))
     assert values(files, "partition", "record_count") == [("{a}", 2)]
-    for name in (*SYSTEM_TABLES, *ROW_TABLES):
+    for name in (*SYSTEM_TABLES, *ROW_FORMS):
         shown = a_source(f"{table.path}${name}").schema()
         assert read(a_reader(f"{table.path}${name}")) is not None
         assert shown.names == a_reader(f"{table.path}${name}").columns, name

@@ -26,7 +26,7 @@ from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.format.data_files.blob_files import BlobIndex, blob_windows, read_blob_index
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.files.row_group import RowGroup, first_row, holds_blobs
+from stream_app.model.files.joined_files import JoinedFiles, first_row, holds_blobs
 from stream_app.model.schema.data_type import DataField, RowType
 
 _NO_OWNER = -1
@@ -34,7 +34,7 @@ _Owners = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroupReader:
+class JoinedFilesReader:
     """A reader of groups of files of one bucket.
 
     Attributes:
@@ -44,7 +44,7 @@ class RowGroupReader:
 
     files: BucketFiles
 
-    def read(self, group: RowGroup) -> Iterator[pa.RecordBatch]:
+    def read(self, group: JoinedFiles) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group that are not deleted.
 
         Raises:
@@ -60,7 +60,7 @@ class RowGroupReader:
         else:
             yield from live_rows(self._join_columns(group), vector, group.row_count)
 
-    def _join_columns(self, group: RowGroup) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def _join_columns(self, group: JoinedFiles) -> Iterator[tuple[int, pa.RecordBatch]]:
         reader = self.files.reader
         by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:
@@ -82,12 +82,12 @@ class RowGroupReader:
             start += batches[0].num_rows
 
     def _read_columns(
-        self, group: RowGroup, files: Sequence[DataFileMeta], columns: RowType
+        self, group: JoinedFiles, files: Sequence[DataFileMeta], columns: RowType
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of columns that the same files have."""
-        whole = self.files.reader
-        fields = [whole.layout_schema.field(name) for name in columns.names]
-        reader = replace(whole, columns=columns, layout_schema=pa.schema(fields), parts=None)
+        unprojected = self.files.reader
+        fields = [unprojected.layout_schema.field(name) for name in columns.names]
+        reader = replace(unprojected, columns=columns, layout_schema=pa.schema(fields), parts=None)
         if not files:
             for count in _batch_sizes(group.row_count, reader.batch_rows):
                 nulls = [pa.nulls(count, field.type) for field in fields]
@@ -101,7 +101,7 @@ class RowGroupReader:
 
     def _read_from_owners(
         self,
-        group: RowGroup,
+        group: JoinedFiles,
         files: Sequence[DataFileMeta],
         owners: _Owners,
         reader: DataFileReader,
@@ -118,7 +118,7 @@ class RowGroupReader:
                     yield batch.slice(low, high - low)
 
     def _read_blobs(
-        self, group: RowGroup, files: Sequence[DataFileMeta], reader: DataFileReader
+        self, group: JoinedFiles, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[pa.RecordBatch]:
         """Yield a column of BLOBs; records of older files are not read where a newer one has the
         row.
@@ -164,7 +164,7 @@ def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
         )
 
 
-def _files_to_open(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[DataFileMeta, ...]:
+def _files_to_open(files: tuple[DataFileMeta, ...], group: JoinedFiles) -> tuple[DataFileMeta, ...]:
     """Return the newest files, up to the first that has all rows."""
     for number, file in enumerate(files):
         if not holds_blobs(file) and file.row_count == group.row_count:
@@ -173,7 +173,7 @@ def _files_to_open(files: tuple[DataFileMeta, ...], group: RowGroup) -> tuple[Da
 
 
 def _owners(
-    group: RowGroup,
+    group: JoinedFiles,
     files: Sequence[DataFileMeta],
     indexes: dict[int, BlobIndex],
     columns: RowType,

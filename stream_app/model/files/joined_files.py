@@ -46,7 +46,7 @@ def first_row(file: DataFileMeta) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroup:
+class JoinedFiles:
     """Files that hold the same rows.
 
     Attributes:
@@ -66,7 +66,7 @@ class RowGroup:
         )
 
 
-def row_groups(files: Iterable[DataFileMeta]) -> list[RowGroup]:
+def group_joined_files(files: Iterable[DataFileMeta]) -> list[JoinedFiles]:
     """Return the groups of a bucket's files, in the order of their rows.
 
     Raises:
@@ -80,10 +80,10 @@ def row_groups(files: Iterable[DataFileMeta]) -> list[RowGroup]:
             groups.append([])
         groups[-1].append(file)
         end = max(end, first_row(file) + file.row_count)
-    return [_group(group) for group in groups]
+    return [_joined(group) for group in groups]
 
 
-def _group(files: Sequence[DataFileMeta]) -> RowGroup:
+def _joined(files: Sequence[DataFileMeta]) -> JoinedFiles:
     first = first_row(files[0])
     end = max(first_row(file) + file.row_count for file in files)
     for file in files:
@@ -95,7 +95,7 @@ def _group(files: Sequence[DataFileMeta]) -> RowGroup:
                 fix=_FIX,
             )
     newest_first = sorted(files, key=lambda file: -file.max_sequence_number)
-    return RowGroup(first, end - first, tuple(newest_first))
+    return JoinedFiles(first, end - first, tuple(newest_first))
 
 
 def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:
@@ -105,5 +105,5 @@ def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:
         joins_files: whether the columns of a row may lie in several files.
     """
     if joins_files:
-        return sum(group.row_count for group in row_groups(files))
+        return sum(group.row_count for group in group_joined_files(files))
     return sum(file.row_count for file in files)

@@ -59,7 +59,7 @@ EVERY_SOURCE = SourceChoice()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnTable:
+class OwnMessages:
     """A step that decodes the messages that a table accepts; the others become bad records.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
-Called by `debezium_json` for records that `decode_by_images` declines. It parses all values at
+Called by `debezium_json` for records that `decode_fast` declines. It parses all values at
 once, as the kinds that the batch is known to have; `parsed_images` makes the rows. It never judges:
 it reports an odd record as a suspect without rows, which `decode_one_by_one` then reads.
 """
@@ -44,7 +44,7 @@ from stream_app.cdc.rows.images import Images, StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 
 
-def decode_in_columns(
+def decode_whole(
     values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
     """Decode the values in one pass, or return None if they do not parse as this shape.
@@ -62,7 +62,7 @@ def decode_in_columns(
 def decode_framed(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode as `decode_in_columns` does, with images in `framed`.
+    """Decode as `decode_whole` does, with images in `framed`.
 
     Return None also for a flat shape.
     """

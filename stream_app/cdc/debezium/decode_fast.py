@@ -2,7 +2,7 @@
 
 The quickest way of `debezium_json`, which tries it first. Records with a known frame
 (`known_frames`) have their images parsed: by machine code, which takes flattened records too, or
-in columns. `decode_in_columns` and `decode_one_by_one` take the messages that it declines.
+in columns. `decode_whole` and `decode_one_by_one` take the messages that it declines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, are_too_deep
-from stream_app.cdc.debezium.decode_in_columns import decode_framed
+from stream_app.cdc.debezium.decode_whole import decode_framed
 from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.one_record import images_of
 from stream_app.cdc.debezium.parsed_images import (
@@ -84,7 +84,7 @@ class MarkedRecords(NamedTuple):
     marks: Int64s
 
 
-def decode_by_images(
+def decode_fast(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
