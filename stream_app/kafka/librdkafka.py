@@ -186,7 +186,7 @@ class Library:
         return frozenset(text.value.decode().split(","))
 
     def timestamps(self, pointers: Int64s) -> Int64s:
-        """(messages,) int64: milliseconds since 1970 of each message; -1: it has none.
+        """Return the milliseconds since 1970 of each message, int64 [messages]; -1 without a time.
 
         A call for each message; `message_stamps` does with a few.
         """

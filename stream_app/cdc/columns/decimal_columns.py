@@ -200,7 +200,7 @@ def plain_text(value: bytes, scale: int) -> str:
 
 
 def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
-    """`plain_text` of each number of a binary column; null, and in the mask, where it fails."""
+    """Return `plain_text` of each number of a binary column; null, and in the mask, if it fails."""
     numbers, failed = None, None
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))
