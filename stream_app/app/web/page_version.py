@@ -66,14 +66,14 @@ class PageVersion:
         try:
             if self.name:
                 table = self.site.open(self.name)
-                now, epochs = self.site.now(self.name), self.site.epochs(self.name)
+                activity, epochs = self.site.activity_of(self.name), self.site.epochs(self.name)
                 status = self.site.status(self.name)
                 return (
                     status and _without_ages(status),
                     status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
-                    now and now.under_way,
+                    activity and activity.under_way,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of
 from stream_app.cdc.compiled.avro_walk import (
+    BOOLEAN,
     BYTES,
     DECIMAL,
     DOUBLE,
@@ -28,7 +29,6 @@ from stream_app.cdc.compiled.avro_walk import (
     RECORD,
     STEP_SIZE,
     SYMBOL,
-    TRUTH,
     WIDE,
     AvroBuffers,
     AvroPositions,
@@ -50,7 +50,7 @@ _READS = {
     "null": NOTHING,
     "int": LONG,
     "long": LONG,
-    "boolean": TRUTH,
+    "boolean": BOOLEAN,
     "float": FLOAT,
     "double": DOUBLE,
     "enum": SYMBOL,

@@ -114,26 +114,26 @@ class GroupedChanges:
         return self.plain.with_ops(set_unmerged(ops, self.unmerged))
 
 
-def _ops_on_sequence_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_sequence_columns(has_value: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on sequence columns, which each row in sequence sets."""
     del adds
-    return (late | ~has) * np.int8(ChangeOp.SKIP)
+    return (late | ~has_value) * np.int8(ChangeOp.SKIP)
 
 
-def _ops_on_plain_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_plain_columns(has_value: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on plain group columns, which a delete in sequence clears."""
     return np.where(
-        has & ~late,
+        has_value & ~late,
         np.where(adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.CLEAR)),
         np.int8(ChangeOp.SKIP),
     )
 
 
-def _ops_on_aggregated_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_aggregated_columns(has_value: Mask, late: Mask, adds: Mask) -> _ChangeOps:
     """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
     add_ops = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(
-        has, np.where(adds, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
+        has_value, np.where(adds, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
     )
 
 

@@ -72,8 +72,8 @@ def alter_by(
         if schema is newest:
             return schema
         # A catalog knows only the main branch's schema.
-        environment = NO_CATALOG if table.branch else table.environment
-        published = environment.publish_schema(table.schemas, schema, changes)
+        catalog_environment = NO_CATALOG if table.branch else table.catalog_environment
+        published = catalog_environment.publish_schema(table.schemas, schema, changes)
         if published is not None:
             return published
 

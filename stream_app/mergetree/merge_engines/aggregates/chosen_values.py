@@ -132,8 +132,8 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step
     if len(open_ones):
         all_valid = valid[changes.rows]
         valid_index = (changes.last(all_valid) if step < 0 else changes.first(all_valid))[open_ones]
-        has = (valid_index >= 0) & (valid_index < len(changes.rows))
-        nearest[open_ones[has]] = changes.rows[valid_index[has]]
+        has_value = (valid_index >= 0) & (valid_index < len(changes.rows))
+        nearest[open_ones[has_value]] = changes.rows[valid_index[has_value]]
     return nearest
 
 
@@ -195,10 +195,10 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = changes.reduce(filled(values, valid, neutral), reduce)
-    has = extreme != neutral
+    has_value = extreme != neutral
     if (valid & (values == neutral)).any():
-        has = valid[nearest_valid(column, changes, changes.newest, -1)]
-    return from_ordered_integers(extreme, has, column.type)
+        has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
+    return from_ordered_integers(extreme, has_value, column.type)
 
 
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Indices:

@@ -171,7 +171,7 @@ def _in_rounds(
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
-    has = np.zeros(count, np.bool_)
+    has_value = np.zeros(count, np.bool_)
     for number, (segments, indices) in enumerate(changes.rounds(counts)):
         is_over = (changes.lengths <= number)[held.segments]
         finished.append(held.where(is_over))
@@ -182,9 +182,9 @@ def _in_rounds(
         op[segments] = ops[indices]
         undoes, older = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
         takes = (op != ChangeOp.SKIP) & ~undoes
-        begins, adds = takes & ~has, takes & has & ~older
-        older &= has
-        undoes &= has
+        begins, adds = takes & ~has_value, takes & has_value & ~older
+        older &= has_value
+        undoes &= has_value
         parts = (
             held.where((~(adds | older | undoes))[held.segments]),
             new.where(begins[new.segments]),
@@ -193,8 +193,8 @@ def _in_rounds(
             take_back(held.where(undoes[held.segments]), new.where(undoes[new.segments])),
         )
         held = HeldElements.join(parts)
-        has |= takes
+        has_value |= takes
     held = HeldElements.join((*finished, held))
     children = tuple(child.take(pa.array(held.indices)) for child in nested.children)
     values = nested.with_children(children, held.segments, count)
-    return values.take(pa.array(np.arange(count), mask=~has))
+    return values.take(pa.array(np.arange(count), mask=~has_value))

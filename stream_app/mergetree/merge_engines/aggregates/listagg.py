@@ -57,19 +57,19 @@ def _join(
         bounds: int64 [segments + 1], where each segment begins, and the end.
         is_text: bool [segments], which results are not null; None: those with a text.
     """
-    has = bounds[1:] > bounds[:-1]
+    has_value = bounds[1:] > bounds[:-1]
     is_behind = np.ones(len(rows) + 1, np.bool_)
     is_behind[bounds[:-1]] = False
     text_indices = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
-    ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has)))
+    ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has_value)))
     pieces = np.full(ends[-1], len(texts))
     pieces[text_indices] = rows
     texts_and_delimiter = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
     _, offsets, data = texts_and_delimiter.take(pa.array(pieces)).buffers()
     segment_offsets = np.frombuffer(offsets, np.int32)[ends]
-    validity = pa.array(has if is_text is None else is_text).buffers()[1]
+    validity = pa.array(has_value if is_text is None else is_text).buffers()[1]
     return pa.Array.from_buffers(
-        texts.type, len(has), [validity, pa.py_buffer(segment_offsets), data]
+        texts.type, len(has_value), [validity, pa.py_buffer(segment_offsets), data]
     )
 
 

@@ -40,9 +40,9 @@ def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray
     return copy
 
 
-def numbers(values: npt.NDArray[Any], has: Mask | None, data_type: pa.DataType) -> pa.Array:
-    """Return numbers as a column, null where not `has`; `data_type` has the same width."""
-    validity = None if has is None else pa.array(has).buffers()[1]
+def numbers(values: npt.NDArray[Any], has_value: Mask | None, data_type: pa.DataType) -> pa.Array:
+    """Return numbers as a column, null where not `has_value`; `data_type` has the same width."""
+    validity = None if has_value is None else pa.array(has_value).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(data_type, len(values), [validity, data])
 
@@ -70,14 +70,16 @@ def ordered_integers(column: pa.Array) -> Indices:
     return ranks
 
 
-def from_ordered_integers(values: Indices, has: Mask | None, data_type: pa.DataType) -> pa.Array:
-    """Convert `ordered_integers`, int64 [n], back to values; null where not `has`."""
+def from_ordered_integers(
+    values: Indices, has_value: Mask | None, data_type: pa.DataType
+) -> pa.Array:
+    """Convert `ordered_integers`, int64 [n], back to values; null where not `has_value`."""
     if pa.types.is_boolean(data_type):
-        return pa.array(values != 0, mask=None if has is None else ~has)
+        return pa.array(values != 0, mask=None if has_value is None else ~has_value)
     narrow = values.astype(f"i{data_type.bit_width // 8}", copy=False)
     if pa.types.is_floating(data_type):
         narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
-    return numbers(narrow, has, data_type)
+    return numbers(narrow, has_value, data_type)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:

@@ -59,23 +59,28 @@ def integers(column: pa.Array) -> Integers:
     return numbers
 
 
-def from_compact_integers(values: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
-    """Convert int64 [n] to decimals, null where not `has`; a value may exceed the type's digits."""
+def from_compact_integers(values: Indices, has_value: Mask, data_type: pa.DataType) -> pa.Array:
+    """Convert int64 [n] to decimals, null where not `has_value`.
+
+    A value may exceed the type's digits.
+    """
     limbs = np.stack([values, values >> 63], axis=1)
-    return _from_limbs(limbs, has, data_type)
+    return _from_limbs(limbs, has_value, data_type)
 
 
-def from_integers(values: Integers, has: Mask, data_type: pa.DataType) -> pa.Array:
-    """Convert Python integers to decimals; null where not `has`."""
-    values = np.where(has, values, 0)
+def from_integers(values: Integers, has_value: Mask, data_type: pa.DataType) -> pa.Array:
+    """Convert Python integers to decimals; null where not `has_value`."""
+    values = np.where(has_value, values, 0)
     low = (values & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
-    return _from_limbs(np.stack([low, (values >> 64).astype(np.int64)], axis=1), has, data_type)
+    return _from_limbs(
+        np.stack([low, (values >> 64).astype(np.int64)], axis=1), has_value, data_type
+    )
 
 
-def _from_limbs(limbs: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
-    validity = pa.array(has).buffers()[1]
+def _from_limbs(limbs: Indices, has_value: Mask, data_type: pa.DataType) -> pa.Array:
+    validity = pa.array(has_value).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(limbs))
-    return pa.Array.from_buffers(data_type, len(has), [validity, data])
+    return pa.Array.from_buffers(data_type, len(has_value), [validity, data])
 
 
 def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask:
@@ -130,13 +135,13 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 
 
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
-    values, has = stored_numbers(column), None
+    values, has_value = stored_numbers(column), None
     if column.null_count:
         valid = valid_of(column)
         values = filled(values, valid, _NOTHING)
-        has = valid[nearest_valid(column, changes, changes.newest, -1)]
+        has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
     with np.errstate(all="ignore"):
-        return _array(changes.reduce(values, np.add), has, column.type)
+        return _array(changes.reduce(values, np.add), has_value, column.type)
 
 
 def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
@@ -155,21 +160,21 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
         product = np.multiply.reduceat(ones, changes.starts)
         return _array(product, changes.segments_with(counts), column.type)
     result = np.zeros(len(changes.starts), values.dtype)
-    has = np.zeros(len(changes.starts), np.bool_)
+    has_value = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
         for segments, indices in changes.rounds(counts):
             factors, before, divides = values[indices], result[segments], minus[indices]
             if is_whole:
-                quotient = _whole_quotient(before, factors, divides & has[segments])
+                quotient = _whole_quotient(before, factors, divides & has_value[segments])
                 quotient = _wrap(quotient, column.type)
             else:
                 quotient = before / factors
             product = _wrap(before * factors, column.type) if is_whole else before * factors
-            new = np.where(divides, quotient, np.where(has[segments], product, factors))
-            takes = has[segments] | ~divides
+            new = np.where(divides, quotient, np.where(has_value[segments], product, factors))
+            takes = has_value[segments] | ~divides
             result[segments] = np.where(takes, new, before)
-            has[segments] = takes
-    return _array(result, has, column.type)
+            has_value[segments] = takes
+    return _array(result, has_value, column.type)
 
 
 def _numbers(column: pa.Array) -> _Values:
@@ -177,9 +182,9 @@ def _numbers(column: pa.Array) -> _Values:
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
 
 
-def _array(values: _Values, has: Mask | None, data_type: pa.DataType) -> pa.Array:
+def _array(values: _Values, has_value: Mask | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column. As in Java, integers lose the bits that do not fit."""
-    return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has, data_type)
+    return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has_value, data_type)
 
 
 def _wrap(values: _Values, data_type: pa.DataType) -> _Values:
@@ -222,13 +227,13 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
             return from_compact_integers(total, changes.segments_with(counts), kind)
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
-    has = np.zeros(len(changes.starts), np.bool_)
+    has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(counts):
         signed = np.where(minus[indices], -numbers[indices], numbers[indices])
-        added = np.where(has[segments], result[segments] + signed, signed)
+        added = np.where(has_value[segments], result[segments] + signed, signed)
         result[segments] = added
-        has[segments] = ~overflows(added, kind, is_sum=True)
-    return from_integers(result, has, kind)
+        has_value[segments] = ~overflows(added, kind, is_sum=True)
+    return from_integers(result, has_value, kind)
 
 
 def _decimal_product(
@@ -238,15 +243,15 @@ def _decimal_product(
     kind = column.type
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
-    has = np.zeros(len(changes.starts), np.bool_)
+    has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(counts):
-        factors, before, had = numbers[indices], result[segments], has[segments]
+        factors, before, had_value = numbers[indices], result[segments], has_value[segments]
         divides = minus[indices]
-        ones = np.where(divides & had, factors, 1)
+        ones = np.where(divides & had_value, factors, 1)
         divided = quotient(before, ones, kind.scale)
         multiplied = product(before, factors, kind.scale)
-        new = np.where(had, np.where(divides, divided, multiplied), factors)
-        takes = had | ~divides
+        new = np.where(had_value, np.where(divides, divided, multiplied), factors)
+        takes = had_value | ~divides
         result[segments] = np.where(takes, new, before)
-        has[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
-    return from_integers(result, has, kind)
+        has_value[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
+    return from_integers(result, has_value, kind)
