@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
@@ -41,8 +41,8 @@ class HeldElements:
         segments: int64 [m], ascending.
     """
 
-    indices: Indices
-    segments: Indices
+    indices: Int64s
+    segments: Int64s
 
     @classmethod
     def join(cls, parts: Sequence[HeldElements]) -> HeldElements:
@@ -51,7 +51,7 @@ class HeldElements:
         order = np.argsort(segments, kind="stable")
         return cls(np.concatenate([part.indices for part in parts])[order], segments[order])
 
-    def where(self, selection: Mask | Indices) -> HeldElements:
+    def where(self, selection: Bools | Int64s) -> HeldElements:
         """Return the elements where the mask is true."""
         return HeldElements(self.indices[selection], self.segments[selection])
 
@@ -59,11 +59,11 @@ class HeldElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""
         return HeldElements.join((self, other))
 
-    def sizes(self, count: int) -> Indices:
+    def sizes(self, count: int) -> Int64s:
         """Return the number of elements of each segment: int64 [count]."""
         return np.bincount(self.segments, minlength=count)
 
-    def positions(self) -> Indices:
+    def positions(self) -> Int64s:
         """Return the position of each element in its segment, from 0 on."""
         starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
         sizes = np.diff(starts, append=len(self.segments))

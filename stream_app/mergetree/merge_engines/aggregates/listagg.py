@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import valid_of
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
@@ -45,7 +44,7 @@ def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggre
 
 
 def _join(
-    texts: pa.Array, rows: Indices, bounds: Indices, delimiter: str, is_text: Mask | None
+    texts: pa.Array, rows: Int64s, bounds: Int64s, delimiter: str, is_text: Bools | None
 ) -> pa.Array:
     """Join the texts of each segment.
 
@@ -73,7 +72,7 @@ def _join(
     )
 
 
-def _distinct_parts(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
+def _distinct_parts(texts: pa.Array, segments: Int64s, delimiter: str) -> tuple[pa.Array, Int64s]:
     """Return each segment's first text unchanged, then each new part of the others once.
 
     Two segments of two texts::

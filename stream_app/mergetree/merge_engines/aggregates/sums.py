@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import valid_of
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
@@ -39,14 +38,14 @@ Integers = npt.NDArray[Any]
 """Python integers, object [n]."""
 
 
-def _limbs(column: pa.Array) -> Indices:
+def _limbs(column: pa.Array) -> Int64s:
     """Return the low and high 64 bits of decimals: int64 [n, 2]; arbitrary for nulls."""
     values = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)
-    limbs: Indices = values[column.offset : column.offset + len(column)]
+    limbs: Int64s = values[column.offset : column.offset + len(column)]
     return limbs
 
 
-def compact_integers(column: pa.Array) -> Indices:
+def compact_integers(column: pa.Array) -> Int64s:
     """Return the unscaled numbers of decimals with up to 18 digits: int64 [n]."""
     return np.ascontiguousarray(_limbs(column)[:, 0])
 
@@ -59,7 +58,7 @@ def integers(column: pa.Array) -> Integers:
     return numbers
 
 
-def from_compact_integers(values: Indices, has_value: Mask, data_type: pa.DataType) -> pa.Array:
+def from_compact_integers(values: Int64s, has_value: Bools, data_type: pa.DataType) -> pa.Array:
     """Convert int64 [n] to decimals, null where not `has_value`.
 
     A value may exceed the type's digits.
@@ -68,7 +67,7 @@ def from_compact_integers(values: Indices, has_value: Mask, data_type: pa.DataTy
     return _from_limbs(limbs, has_value, data_type)
 
 
-def from_integers(values: Integers, has_value: Mask, data_type: pa.DataType) -> pa.Array:
+def from_integers(values: Integers, has_value: Bools, data_type: pa.DataType) -> pa.Array:
     """Convert Python integers to decimals; null where not `has_value`."""
     values = np.where(has_value, values, 0)
     low = (values & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
@@ -77,13 +76,13 @@ def from_integers(values: Integers, has_value: Mask, data_type: pa.DataType) -> 
     )
 
 
-def _from_limbs(limbs: Indices, has_value: Mask, data_type: pa.DataType) -> pa.Array:
+def _from_limbs(limbs: Int64s, has_value: Bools, data_type: pa.DataType) -> pa.Array:
     validity = pa.array(has_value).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(limbs))
     return pa.Array.from_buffers(data_type, len(has_value), [validity, data])
 
 
-def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask:
+def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Bools:
     """Return the mask of results that become null; Java checks sums of ≤ 18 digits for 64 bits."""
     digits_max = 10**data_type.precision
     bound = 1 << 63 if is_sum and data_type.precision <= COMPACT_PRECISION else digits_max
@@ -182,7 +181,7 @@ def _numbers(column: pa.Array) -> _Values:
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
 
 
-def _array(values: _Values, has_value: Mask | None, data_type: pa.DataType) -> pa.Array:
+def _array(values: _Values, has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column. As in Java, integers lose the bits that do not fit."""
     return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has_value, data_type)
 
@@ -201,7 +200,7 @@ def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
     return result
 
 
-def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Values:
+def _whole_quotient(dividend: _Values, divisor: _Values, divides: Bools) -> _Values:
     """Divide integers where `divides`, rounded toward zero."""
     if (divides & (divisor == 0)).any():
         raise MergeError(
@@ -214,7 +213,9 @@ def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Valu
     return np.where(cut, quotient + 1, quotient)
 
 
-def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask) -> pa.Array:
+def _decimal_sum(
+    column: pa.Array, changes: SegmentChanges, counts: Bools, minus: Bools
+) -> pa.Array:
     """Return each segment's sum of decimals; a sum that overflows is null."""
     kind = column.type
     if kind.precision <= COMPACT_PRECISION:
@@ -237,7 +238,7 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
 
 
 def _decimal_product(
-    column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask
+    column: pa.Array, changes: SegmentChanges, counts: Bools, minus: Bools
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
     kind = column.type
