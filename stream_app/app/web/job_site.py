@@ -64,14 +64,14 @@ class _CachedAnswer(Generic[_Answer]):
     def current(self) -> _Answer:
         """Return the current or a recent answer."""
         with self._lock:
-            began = self._clock.steady_seconds()
+            start_s = self._clock.steady_seconds()
             if self._asked is not None:
                 answer, until = self._asked
-                if began < until:
+                if start_s < until:
                     return answer
             answer = self._ask()
             now = self._clock.steady_seconds()
-            self._asked = answer, now + max(_PAUSE_S, _PAUSE_RATIO * (now - began))
+            self._asked = answer, now + max(_PAUSE_S, _PAUSE_RATIO * (now - start_s))
             return answer
 
 

@@ -249,8 +249,8 @@ class _AvroSteps:
                 continue
             null, row = _split_nullable(declared)
             step = self._append_step(IMAGE, null, images.index(name))
-            for column, its in _fields_of(row):
-                self._add_value(its, (column,), in_image=True)
+            for column, field_type in _fields_of(row):
+                self._add_value(field_type, (column,), in_image=True)
             self._append_step(IMAGE_END)
             self.steps[step][2] = len(self.steps)
             sides.append(self.columns.keys() & dict(row.fields))

@@ -240,7 +240,7 @@ class FileStoreCommit:
         options, clock = self.table.options, self.table.clock
         retries = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
-        began = clock.steady_seconds()
+        start_s = clock.steady_seconds()
         # The committer has just followed the table, or made its newest snapshot. It reads the
         # newest one only after a lost race.
         latest = self.commit_history.newest
@@ -249,7 +249,7 @@ class FileStoreCommit:
             if snapshot is not None:
                 return snapshot
             files.take_back()
-            waited_s = clock.steady_seconds() - began
+            waited_s = clock.steady_seconds() - start_s
             if retry == retries or (timeout_ms is not None and waited_s > timeout_ms / 1000):
                 break
             clock.sleep(

@@ -146,9 +146,9 @@ def evolve(
 
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept_columns
-        decided = evolution(newest, source_table, rules.options, rules.made_columns)
-        kept_columns = tuple(map(str, decided.kept_columns))
-        return decided.changes
+        schema_evolution = evolution(newest, source_table, rules.options, rules.made_columns)
+        kept_columns = tuple(map(str, schema_evolution.kept_columns))
+        return schema_evolution.changes
 
     schema = alter_by(table, changes_of)
     added = set(schema.fields.names).difference(table.schema.fields.names)

@@ -304,9 +304,9 @@ class StreamTableCommit:
             if not _is_worth_waiting(self.compactions):
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
-            began = self.table.clock.steady_seconds()
+            start_s = self.table.clock.steady_seconds()
             self._snapshots_while_waiting.append(self._wait_and_publish())
-            self._publisher.tally.add_wait(self.table.clock.steady_seconds() - began)
+            self._publisher.tally.add_wait(self.table.clock.steady_seconds() - start_s)
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""

@@ -88,26 +88,26 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         is_full = sizes >= aggregate.count_limit
         new = new.where(valid[new.indices] & ~is_full[new.segments])
         new = new.where(new.positions() < (aggregate.count_limit - sizes)[new.segments])
-        both = held.where(is_full[held.segments] | valid[held.indices]).merge_with(new)
+        merged = held.where(is_full[held.segments] | valid[held.indices]).merge_with(new)
         if not aggregate.nested_key:
-            return both
+            return merged
         # A full segment keeps its elements, even if it has a key twice.
         keys = np.where(
-            is_full[both.segments], -np.arange(len(both.indices)) - 1, codes[both.indices]
+            is_full[merged.segments], -np.arange(len(merged.indices)) - 1, codes[merged.indices]
         )
-        pairs = pair_numbers(both.segments, keys - keys.min(initial=0))
+        pairs = pair_numbers(merged.segments, keys - keys.min(initial=0))
         firsts = first_of_each(pairs)
         last = np.zeros(len(firsts), np.int64)
         last[pairs] = np.arange(len(pairs))
-        return both.where(last[pairs[firsts]])
+        return merged.where(last[pairs[firsts]])
 
     def take_back(held: HeldElements, undone: HeldElements) -> HeldElements:
         held, undone = held.where(valid[held.indices]), undone.where(valid[undone.indices])
-        both = pair_numbers(
+        merged = pair_numbers(
             np.concatenate((held.segments, undone.segments)),
             np.concatenate((codes[held.indices], codes[undone.indices])),
         )
-        held = held.where(~np.isin(both[: len(held.indices)], both[len(held.indices) :]))
+        held = held.where(~np.isin(merged[: len(held.indices)], merged[len(held.indices) :]))
         if not aggregate.nested_key:
             return held
         pairs = pair_numbers(held.segments, codes[held.indices])
@@ -134,12 +134,12 @@ def merge_maps_by_time(
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
     def add(held: HeldElements, new: HeldElements) -> HeldElements:
-        both = pair_numbers(
+        merged = pair_numbers(
             np.concatenate((held.segments, new.segments)),
             np.concatenate((codes[held.indices], codes[new.indices])),
         )
-        held_pairs, new_pairs = both[: len(held.indices)], both[len(held.indices) :]
-        index_of_pair = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
+        held_pairs, new_pairs = merged[: len(held.indices)], merged[len(held.indices) :]
+        index_of_pair = np.full(int(merged.max(initial=-1)) + 1, -1, dtype=np.int64)
         index_of_pair[held_pairs] = np.arange(len(held_pairs))
         old = index_of_pair[new_pairs]
         old_rank = np.where(old >= 0, ranks[held.indices][old] if len(held_pairs) else 0, 0)

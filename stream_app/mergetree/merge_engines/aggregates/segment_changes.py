@@ -140,10 +140,10 @@ class SegmentChanges(Segments):
         """Return the mask of changes with one of these operations: bool [changes]."""
         if self.ops is None:
             return np.full(len(self.rows), ChangeOp.ADD in ops)
-        does = np.zeros(len(self.rows), np.bool_)
+        has_op = np.zeros(len(self.rows), np.bool_)
         for op in ops:
-            does |= self.ops == op
-        return does
+            has_op |= self.ops == op
+        return has_op
 
     def has(self, *ops: ChangeOp) -> bool:
         """Return whether any change has one of these operations."""
