@@ -7,7 +7,7 @@ An error has a problem, its place and the remedy. The tree::
     │   └── SparkOnlyError      2  only Spark reaches the folder, and the process starts no Spark
     ├── SchemaMismatchError     2  the table and what is configured do not fit
     ├── TableNotFoundError      2  no table at this path
-    ├── UnsupportedTableError   2  the table uses a Paimon feature that we must not touch
+    ├── UnsupportedTableError   2  the table uses a Paimon feature that stream_app lacks
     ├── CorruptFileError        2  bytes on disk differ from the metadata that describes them
     ├── StorageError            1  the file system refused: disk full, gone
     │   └── NoAccessError       2  no permission, or an impossible path

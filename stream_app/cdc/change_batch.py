@@ -70,7 +70,7 @@ NO_TRAITS = TableTraits()
 
 
 def change_schema(arrow_schema: pa.Schema) -> pa.Schema:
-    """Schema of `ChangeBatch.rows` for a table of these columns."""
+    """Return the schema of `ChangeBatch.rows` for a table of these columns."""
     return pa.schema([pa.field(ROW_KIND, pa.int8(), nullable=False), *arrow_schema])
 
 
@@ -307,7 +307,7 @@ def message_place(messages: pa.RecordBatch, row: int) -> str:
 
 
 def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBatch:
-    """One batch of all parts' rows, ordered by message; rows of one message keep their order."""
+    """Return one batch of all parts' rows, by message; rows of one message keep their order."""
     parts = [part for part in parts if part.rows.num_rows]
     if not parts:
         return no_changes(schema)

@@ -146,7 +146,7 @@ class ColumnPolicy:
         return {self.unknown, self.missing} != {DriftReaction.IGNORE}
 
     def refusal(self, drift: Drift) -> DriftRefusal | None:
-        """Why the record is refused, or None. A reason that stops the job comes first."""
+        """Return why the record is refused, or None. A reason that stops the job comes first."""
         refusals = [
             DriftRefusal(
                 f"column {min(names)!r} {problem} = {reaction.value})",

@@ -89,7 +89,7 @@ class SourceSurvey(Protocol):
     """A survey of a few messages of each topic, before the job reads them."""
 
     def tables(self) -> Mapping[tuple[str, str], int]:
-        """Topic and name of a source table → its messages with rows."""
+        """Return topic and name of a source table → its messages with rows."""
         ...
 
     def notices(self) -> Iterator[Notice]:

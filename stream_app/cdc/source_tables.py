@@ -113,7 +113,7 @@ def table_name(*names: str) -> str:
 
 
 def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
-    """Name of each source table → its first wanted record.
+    """Return the name of each source table → its first wanted record.
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,

@@ -24,7 +24,7 @@ class DemoFolder:
 
     @property
     def database(self) -> Path:
-        """The folder of the tables, in a database that none of our examples writes."""
+        """The folder of the tables, in a database that no example writes."""
         return self.root / "warehouse" / "demo.db"
 
     def clear(self) -> None:

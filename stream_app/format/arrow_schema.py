@@ -77,7 +77,7 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.timestamp(timestamp_unit(data_type.precision))
         case TypeRoot.TIMESTAMP_LTZ:
             return pa.timestamp(timestamp_unit(data_type.precision), "UTC")
-        case TypeRoot.ARRAY | TypeRoot.VECTOR:  # Parquet, and so our memory, stores both as lists
+        case TypeRoot.ARRAY | TypeRoot.VECTOR:  # Parquet, and so Arrow here, stores both as lists
             return pa.list_(_inner_field("element", data_type.element, field_id, depth + 1))
         case TypeRoot.MAP:
             assert data_type.key is not None

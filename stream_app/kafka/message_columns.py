@@ -97,7 +97,7 @@ def message_batch(
 
 
 def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
-    """Binary cells, copied from these addresses; the address 0 is a null."""
+    """Return binary cells, copied from these addresses; the address 0 is a null."""
     valid = addresses != 0
     if valid.all():
         return _copy_each(addresses, lengths)

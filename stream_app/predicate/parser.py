@@ -235,7 +235,7 @@ class _Parser(TokenCursor):
         return self._inside(self.row_type.field(name))
 
     def _call(self, function: ConditionFunction, name: Token) -> DataField:
-        """``name(column, literal, …)``."""
+        """Parse ``name(column, literal, …)``."""
         self.expect("(")
         column, literals = self._column(), []
         while self.accept(","):

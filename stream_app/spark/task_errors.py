@@ -123,7 +123,7 @@ def failure_of(payload: bytes) -> StreamAppError:
 
 
 def _own_error(text: str) -> StreamAppError | None:
-    """Return our own error that ends the last Python trace, or None; earlier traces are causes."""
+    """Return the error at the end of the last Python trace; None without one."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
         if lines[number].startswith("Traceback (most recent call last)"):

@@ -72,7 +72,7 @@ class JobGlance:
 
 
 def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
-    """Throughput of the last minutes.
+    """Return the throughput of the last minutes.
 
     Args:
         tables: the epochs of each table, oldest first.

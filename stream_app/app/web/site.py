@@ -87,7 +87,7 @@ class Site(Protocol):
         ...
 
     def settings(self) -> Mapping[str, Mapping[str, str]]:
-        """Section → key → value of the job's configuration, without secrets; or empty."""
+        """Return section → key → value of the job's configuration, without secrets; or empty."""
         return {}
 
     def quarantine(self, name: str) -> Quarantine | None:  # noqa: ARG002 - a default
@@ -196,7 +196,7 @@ class WarehouseSite(Site):
         return open_file_store_table(path, self.clock, file_io_options=self.options)
 
     def _paths(self) -> Mapping[str, str]:
-        """``DATABASE.TABLE`` → folder."""
+        """Return ``DATABASE.TABLE`` → folder."""
         paths = {}
         for folder in self._folders(self.warehouse):
             if folder.endswith(_DATABASE):

@@ -200,7 +200,7 @@ def decimal_text(value: bytes, scale: int) -> str:
 
 
 def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
-    """`decimal_text` of each number of a binary column; null, and in the mask, where it fails."""
+    """Return each number of a binary column as a text; null, and in the mask, if it fails."""
     numbers, failed = None, None
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))

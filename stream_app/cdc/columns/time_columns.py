@@ -58,12 +58,12 @@ _ZONED_DATE = rf"^({_DATE})Z$"
 
 
 def dates_from_days(days: pa.Array) -> Casted:
-    """int64 days since 1970-01-01 → date32."""
+    """Convert int64 days since 1970-01-01 to date32."""
     return _dates(int64s_of(days), days)
 
 
 def dates_from_epoch(values: pa.Array, digits: int) -> Casted:
-    """int64 units of 10^-digits seconds since the epoch → the UTC day as date32."""
+    """Convert int64 units of 10^-digits seconds since the epoch to the UTC day as date32."""
     days = np.floor_divide(int64s_of(values), _DAY_SECONDS * 10**digits)
     return _dates(days, values)
 
@@ -76,7 +76,7 @@ def dates_from_iso(texts: pa.Array) -> Casted:
 
 
 def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> Casted:
-    """int64 days since 1970-01-01 → timestamp of the day's midnight."""
+    """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
     numbers = int64s_of(days)
     failed = _out_of_range(numbers, days, _YEAR_0000_DAY, _YEAR_9999_DAY)
     if failed is not None:
@@ -87,7 +87,7 @@ def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) ->
 
 
 def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precision: int) -> Casted:
-    """int64 units of 10^-digits seconds since midnight → time."""
+    """Convert int64 units of 10^-digits seconds since midnight to times."""
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
     failed = _out_of_range(numbers, values, 0, end - 1)
@@ -108,7 +108,7 @@ def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Cast
 
 
 def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
-    """int64 units of 10^-digits seconds → ``07:30:00.000000``; beyond a day ``-838:59:59.000000``.
+    """Convert int64 units of 10^-digits seconds to ``07:30:00.000000``; also ``-838:59:59.000000``.
 
     All texts have the same number of fractional digits, so they sort as times do.
     """
@@ -128,7 +128,7 @@ def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
 def timestamps_from_epoch(
     values: pa.Array, digits: int, target: pa.DataType, precision: int
 ) -> Casted:
-    """int64 units of 10^-digits seconds since the epoch → timestamp of `target`'s unit."""
+    """Convert int64 units of 10^-digits seconds since 1970 to timestamps of `target`'s unit."""
     numbers = int64s_of(values)
     target_digits = _digits_of(target)
     unit = 10**digits
@@ -144,7 +144,7 @@ def timestamps_from_epoch(
 
 
 def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
-    """ISO 8601 text → timestamp; text without a zone is taken as UTC."""
+    """Convert ISO 8601 texts to timestamps; a text without a zone is taken as UTC."""
     digits = 9 if _digits_of(target) == 9 else 6
     instants, failed = _instants(texts, digits)
     stamps, outside = timestamps_from_epoch(instants, digits, target, precision)
@@ -152,7 +152,7 @@ def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) ->
 
 
 def _instants(texts: pa.Array, digits: int) -> Casted:
-    """ISO 8601 text → int64 units of 10^-digits seconds since the epoch; digits: 6 or 9."""
+    """Convert ISO 8601 texts to int64 units of 10^-digits seconds since 1970; digits: 6 or 9."""
     result, formless = _timestamp_texts(texts, digits)
     if formless.any():
         # Arrow does not read a date with a Z, or digits finer than its unit.

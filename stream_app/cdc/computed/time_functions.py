@@ -61,7 +61,7 @@ class Instants:
 
 
 def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
-    """One field of each instant, such as ``year``: int32 [n]."""
+    """Return one field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
     numbers = _FIELDS[field](instants.seconds)
     return pa.array(numbers.astype(np.int32), mask=~instants.valid), any_of(instants.failed)

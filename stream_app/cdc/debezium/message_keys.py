@@ -41,7 +41,7 @@ _SHAPE_FIELDS_MAX = 200
 """Bytes of a shape's names, and their number: of many times as much Arrow makes no expression."""
 _PAYLOAD = b'"payload":'
 _HEX = "[0-9a-fA-F]"
-# Of UTF-16's halves of characters, the second follows the first.
+# A high surrogate of UTF-16 is followed by a low one.
 _UTF_16 = (
     rf"[0-9a-ce-fA-CE-F]{_HEX}{{3}}|[dD](?:[0-7]|[89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]){_HEX}{{2}}"
 )

@@ -57,7 +57,7 @@ class DebeziumSurvey:
     records_of: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
 
     def tables(self) -> Counter[tuple[str, str]]:
-        """Topic and name of a source table → its messages with rows."""
+        """Return topic and name of a source table → its messages with rows."""
         return Counter(
             (topic, sample.record.table)
             for topic, records in self.records_of.items()

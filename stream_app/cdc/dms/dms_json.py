@@ -250,7 +250,7 @@ def _before_images(
     old: Sequence[pa.Array],
     after: Sequence[pa.Array],
 ) -> tuple[list[pa.Array], list[int]]:
-    """Before-images, completed by the row itself; and the unreadable messages."""
+    """Return the before-images, completed by the row itself, and the unreadable messages."""
     unclear: Bools = np.zeros(len(values), np.bool_)
     for old_column, after_column in zip(old, after, strict=True):
         unclear |= ~valid_of(old_column) & valid_of(after_column)

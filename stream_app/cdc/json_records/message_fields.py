@@ -34,7 +34,7 @@ class ParsedFields:
 
     @classmethod
     def of_texts(cls, *names: str, **objects: ParsedFields) -> Self:
-        """Plain fields that hold text, beside objects."""
+        """Return plain fields that hold text, beside objects."""
         readings = [text_reading(name) for name in names]
         return cls(readings, [JsonKind.STRING] * len(names), objects)
 

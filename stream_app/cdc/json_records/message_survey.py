@@ -31,7 +31,7 @@ class Survey:
     changes_of: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
 
     def tables(self) -> Counter[tuple[str, str]]:
-        """Topic and name of a source table → its messages with rows."""
+        """Return topic and name of a source table → its messages with rows."""
         return Counter(
             (topic, change.table)
             for topic, changes in self.changes_of.items()

@@ -1,8 +1,9 @@
 """A step of decoding in a job of one table, whose topics may hold other tables' records.
 
-Their rows would share one primary key: row 6 of another table would replace our row 6. So such
-records are bad. The job decides which source table is its own (`spark.ingest.source_table_check`).
-It examines single messages only in batches with other tables' records.
+Their rows would share one primary key: row 6 of another table would replace row 6 of the job's own.
+So such records are bad. The job decides which source table is its own
+(`spark.ingest.source_table_check`). It examines single messages only in batches with other tables'
+records.
 """
 
 from __future__ import annotations

@@ -7,5 +7,5 @@ from stream_app.model.source.mapping_options import JsonColumns, MappingOptions
 
 
 def document_type(options: MappingOptions) -> DataType:
-    """STRING, or VARIANT where ``json-as`` asks for it."""
+    """Return STRING, or VARIANT where ``json-as`` asks for it."""
     return VARIANT if options.documents is JsonColumns.VARIANT else STRING

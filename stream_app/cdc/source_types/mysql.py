@@ -127,7 +127,7 @@ def _time(name: str, length: int | None) -> DataType | None:
 
 
 def decimal_type(precision: int, scale: int) -> DataType:
-    """DECIMAL with these digits; STRING if Paimon's DECIMAL cannot have them."""
+    """Return DECIMAL with these digits; STRING if Paimon's DECIMAL cannot have them."""
     if 1 <= precision <= DECIMAL_PRECISION_MAX and 0 <= scale <= precision:
         return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
     return STRING
@@ -141,7 +141,7 @@ def bits_type(length: int) -> DataType:
 
 
 def text_type(root: TypeRoot, length: int | None, options: MappingOptions) -> DataType:
-    """CHAR or VARCHAR of a length; STRING without one."""
+    """Return CHAR or VARCHAR of a length; STRING without one."""
     if not length or length > STRING_MAX or MappingMode.CHAR_TO_STRING in options:
         return STRING
     return DataType(root=root, length=length)

@@ -94,7 +94,7 @@ class HeadedJson:
         *,
         deletes: bool,
     ) -> Iterator[DecodedBatch]:
-        """Steps 1 to 3, for each schema.
+        """Decode by steps 1 to 3, for each schema.
 
         Args:
             framed: binary [n] of all messages.
@@ -161,7 +161,7 @@ def _with_value(messages: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
 
 
 def _objects_of_values(bodies: pa.Array, name: str) -> pa.Array:
-    """Single values as objects of one field."""
+    """Return single values as objects of one field."""
     is_object = pc.starts_with(bodies, pattern=b"{")
     begin = pa.scalar(b'{"%b":' % name.encode(), pa.binary())
     parts = [begin, bodies, pa.scalar(b"}", pa.binary()), pa.scalar(b"", pa.binary())]

@@ -122,7 +122,7 @@ class HdfsFileIO:
             try:
                 self._client.rename(temporary, hdfs_path, overwrite=True)
             except FileNotFoundError:
-                # The answer to an attempt was lost: no other process deletes our temporary file.
+                # The answer to an attempt was lost: no other process deletes this temporary file.
                 if attempts == 1:
                     raise
 

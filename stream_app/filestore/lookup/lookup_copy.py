@@ -4,7 +4,8 @@ The index is a sorted column with a 64-bit number for each row, which joins the 
 row's position. A look-up searches all hashes at once by binary search, so it reads only pages with
 matches. The result includes rows of other keys with the same hash; the caller compares keys.
 
-Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; columns and the index are our own design.
+Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; stream_app's own are columns and
+the index.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def encode_manifest(entries: Sequence[ManifestEntry], *, codec: str) -> bytes:
     """Encode a manifest; `codec` as in ``manifest.compression``.
 
     Raises:
-        UnsupportedTableError: the entry of a file has a field that we do not know.
+        UnsupportedTableError: the entry of a file has an unknown field.
     """
     for entry in entries:
         check_known(entry.file.unknown_fields, entry.file.file_name)
@@ -214,7 +214,7 @@ def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> by
     """Encode a manifest list, which may be empty.
 
     Raises:
-        UnsupportedTableError: the entry of a manifest has a field that we do not know.
+        UnsupportedTableError: the entry of a manifest has an unknown field.
     """
     for meta in metas:
         check_known(meta.unknown_fields, meta.file_name)

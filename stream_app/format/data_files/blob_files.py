@@ -13,7 +13,7 @@ Behind the records stand their lengths, as differences in ZigZag varints, then t
 (4) and a version (1). Numbers are little-endian. A null has the length -1 and no record. The length
 -2 stands for the value that an older file has for the row.
 
-Java does not check the CRC; we do, as we check that of pages.
+Java does not check the CRC; stream_app does, as it checks that of pages.
 
 Source: Paimon `format/blob/BlobFormatWriter.java`, `format/blob/BlobFileMeta.java`,
 `utils/DeltaVarintCompressor.java`.

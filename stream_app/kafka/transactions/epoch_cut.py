@@ -127,7 +127,7 @@ def cut_epoch(
 def _missing_changes(
     facts: PendingTransactions, binding: FactRows, collections: Int64s
 ) -> dict[tuple[int, int], str]:
-    """(transaction, table) → the changes that are not here, in words, for those with both markers.
+    """Return (transaction, table) → its missing changes, in words, for those with both markers.
 
     A transaction without its BEGIN here began in earlier messages, so its counts say nothing.
     """

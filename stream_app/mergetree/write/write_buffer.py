@@ -72,7 +72,7 @@ class SortBufferWriteBuffer:
         )
 
     def widen(self, layout: KeyValueLayout) -> None:
-        """From now on accept rows of a layout with further columns at its end.
+        """Accept rows of a layout with further columns at its end from this call on.
 
         The buffer must not have spilled.
         """

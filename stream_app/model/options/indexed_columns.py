@@ -2,8 +2,8 @@
 
 ``file-index.bloom-filter.columns = a,b`` names the columns of a kind, and
 ``file-index.bloom-filter.a.fpp = 0.01`` a setting of one of them. Only Paimon writes an index of a
-MAP's key, ``m[key]``: our files lack it, and our readers ignore it. `schema.file_index_problems`
-defines which types of columns can have which kinds.
+MAP's key, ``m[key]``: stream_app's files lack it, and its readers ignore it.
+`schema.file_index_problems` defines which types of columns can have which kinds.
 
 Source: Paimon `fileindex/FileIndexOptions.java`, and the factories of the kinds.
 """
@@ -57,7 +57,7 @@ class IndexedColumn:
 
 
 def is_written(index: IndexedColumn) -> bool:
-    """Return whether our data files get such an index, if the column's type allows it."""
+    """Return whether stream_app's data files get such an index, if the column's type allows it."""
     return index.kind in INDEX_SETTINGS and not index.column.endswith("]")
 
 

@@ -100,12 +100,12 @@ _PART = "Paimon's readers see other rows than the newest version's"
 _OWN_FILES = "its vectors lie in files of their own"
 _DESCRIBED = "its readers get the places of BLOBs instead of the bytes"
 _ELSEWHERE = "its BLOBs lie outside of the table"
-_SORTED = "its files are sorted by other columns than ours"
+_SORTED = "its files are sorted by other columns than stream_app sorts by"
 _MAPS = "its maps are stored in columns of their own"
-_NESTED = "our function merges rows of nested columns without this rule"
+_NESTED = "stream_app merges rows of nested columns without this rule"
 _STALE_INDEX = "a compaction would leave the key index stale"
-_NOBODY_CALLS = "nothing is called after our commits"
-_NOBODY_MARKS = "no partition is marked as done"
+_NOBODY_CALLS = "stream_app calls nothing after its commits"
+_NOBODY_MARKS = "stream_app marks no partition as done"
 _ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
 _SEVERAL = ValueRule("several, by semicolons", lambda value: ";" in value)
 _ICEBERG_CLIENTS = ValueRule(
@@ -161,7 +161,7 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("postpone.merge-on-read", _TRUE, _ROWS, _POSTPONED),
     OptionRefusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
-    OptionRefusal("row-tracking.enabled", _TRUE, _WRITE, "our commits number no rows"),
+    OptionRefusal("row-tracking.enabled", _TRUE, _WRITE, "stream_app numbers no rows"),
     OptionRefusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
@@ -170,7 +170,7 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
     OptionRefusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
     OptionRefusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
-    OptionRefusal("tag.callbacks", _SET, _VERSIONS, "nothing is called after our tags", True),
+    OptionRefusal("tag.callbacks", _SET, _VERSIONS, "stream_app calls nothing after a tag", True),
     OptionRefusal("type", _other_than("table"), _ROWS, "its files are not those of a table"),
     OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
     OptionRefusal("upsert-key", _SET, _WRITE),
@@ -256,8 +256,7 @@ tag.batch.customized-name
 """
 
 IGNORED_KEYS = frozenset(f"{_WRITING} {_COMPACTING} {_COMMITTING} {_UPKEEP}".split())
-"""Keys that ask for work that our jobs leave undone; a job names those of its table when it begins.
-"""
+"""Keys that ask for work that jobs leave undone; a job names those of its table when it begins."""
 
 _DONE_ANYWAY = {
     "async-file-write": "true",
@@ -279,7 +278,7 @@ _IGNORED_PREFIXES = ("parquet.", "metadata.stats-mode.per.level.")
 
 
 def ignored_options(options: Mapping[str, str]) -> list[str]:
-    """Return the keys of a table's options that our jobs ignore, in order."""
+    """Return the keys of a table's options that jobs ignore, in order."""
     return sorted(key for key, value in options.items() if _is_ignored(key, value))
 
 

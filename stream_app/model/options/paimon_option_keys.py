@@ -1,12 +1,13 @@
 """Lists Paimon's table options that stream_app does not read, for hints on misspelled names.
 
 `option_support` has the options for which tables are refused, or whose requests are ignored. The
-others are harmless: they change neither rows nor files nor our guarantees, or belong to kinds of
+others are harmless: they change neither rows nor files nor guarantees, or belong to kinds of
 tables that are refused by another key. The type of each value is listed, because Paimon cannot open
 a table with an unreadable value.
 
 With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest sequence
-number in a snapshot's properties. Our snapshots lack it, so they scan the files.
+number in a snapshot's properties. stream_app's snapshots lack it, so Paimon's writers scan the
+files.
 
 Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, and PyPaimon 2.1.0's
 `core_options.py`. `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and

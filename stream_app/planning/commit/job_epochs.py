@@ -79,8 +79,8 @@ def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_ms: int) -> int
     """Return the oldest snapshot with the only record of a job's epoch; None if none must stay.
 
     If only other engines commit, such a snapshot and its successors stay for at most 30 days,
-    because the jobs may never return. Our clock and the newest snapshot's time must both show that
-    they have passed, because either may be ahead.
+    because the jobs may never return. This machine's clock and the newest snapshot's time must both
+    show that they have passed, because either may be ahead.
     """
     needed, seen = None, set[str]()
     for index, recording in enumerate(newest_first):

@@ -38,7 +38,7 @@ def schema_conflict(job_schema: TableSchema, newest: TableSchema) -> str | None:
 def adoption_conflict(
     job_schema: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return the reason why a job of our schema cannot continue with the newest; None if it can.
+    """Return the reason why a job of this schema cannot continue with the newest; None if it can.
 
     Args:
         configured: the options of the job's configuration.

@@ -42,7 +42,7 @@ THROUGHPUT = (
     # compiler does that as fast. The best compiler would take an eighth of the job's processor.
     "-XX:TieredStopAtLevel=1",
 )
-"""Options of the JVMs of driver and executors; docs/reference/performance.md has their effect."""
+"""Options of the JVMs of driver and executors; docs/performance.md has their effect."""
 TASK_TRIES = 4
 """Number of times that Spark tries a task on a cluster."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")
@@ -64,7 +64,7 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     # The plan of an epoch is known, so Spark need not run parts of it to find one.
     "spark.sql.adaptive.enabled": "false",
-    # Workers are forked from a process that has our modules, and pandas, loaded already.
+    # Workers are forked from a process that has stream_app's modules, and pandas, loaded already.
     "spark.python.daemon.module": "stream_app.spark.worker_daemon",
     # Spark's own, and the names under which Kafka and S3 keep secrets.
     "spark.redaction.regex": "(?i)secret|passw|token|access[.-]?key|jaas|credential|keystore.key",
@@ -115,7 +115,8 @@ def start_session(
     if "spark.master" in settings:
         merged["spark.master"] = _master(settings)
     if jvm_runs():
-        # The driver's options stand on its command line, behind ours; executors have yet to start.
+        # The driver's options stand on its command line, behind stream_app's; executors have yet to
+        # start.
         merged.pop(_JAVA_OPTIONS, None)
         if _EXECUTOR_OPTIONS in merged:
             merged[_EXECUTOR_OPTIONS] = _with_throughput_options(merged[_EXECUTOR_OPTIONS])
@@ -157,10 +158,10 @@ def launch_settings(
     scheduler: Path | None = None,
     classes: Path | None = None,
 ) -> dict[str, str]:
-    """Return settings for ``spark-submit``: ours, and the user's that a running JVM cannot take.
+    """Return stream_app's settings for ``spark-submit``, and those of the user that must go there.
 
     Args:
-        settings: the user's; they win, and their Java options stand behind ours.
+        settings: the user's; they win, and their Java options stand behind stream_app's.
         jars: Spark's Kafka source.
         log4j: configuration of the log.
         scheduler: allocation file of the FAIR pools.

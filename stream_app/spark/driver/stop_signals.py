@@ -87,7 +87,7 @@ class _JvmHandler:
         self._number = number
 
     def handle(self, _: Any) -> None:
-        """Implements `sun.misc.SignalHandler`."""
+        """Handle a signal as a `sun.misc.SignalHandler`."""
         self._stop.on_signal(self._number)
 
     class Java:

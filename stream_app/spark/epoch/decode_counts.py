@@ -77,7 +77,7 @@ class DecodeCounts:
         decoder_errors: number of bad messages at which the decoder itself failed.
         drift: unknown and missing columns; see `cdc.column_drift`.
         violations: broken expectations; see `cdc.pipeline_steps.expectations`.
-        description: facts in the messages about the source's table that our table lacks.
+        description: facts in the messages about the source's table that the job's table lacks.
         tables: source tables by name; records without a name count under the empty name.
         records: topic and name of a source table → its records; for a job of one table.
         others: records of source tables that such a job rejects as bad.
@@ -145,7 +145,7 @@ class DecodeCounts:
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
-        """Topic → partition → last offset read."""
+        """Return topic → partition → last offset read."""
         offsets: dict[str, dict[str, int]] = {}
         for (topic, partition), end in self.ends.items():
             offsets.setdefault(topic, {})[str(partition)] = end.offset

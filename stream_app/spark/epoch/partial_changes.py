@@ -26,7 +26,7 @@ _FURTHER = (
 
 
 def incomplete_schema(arrow_schema: pa.Schema) -> pa.Schema:
-    """Schema of a block of kind ``INCOMPLETE_CHANGES``, for a table with these columns."""
+    """Return the schema of a block of kind ``INCOMPLETE_CHANGES``, for a table's columns."""
     return pa.schema([*change_schema(arrow_schema), *_FURTHER])
 
 

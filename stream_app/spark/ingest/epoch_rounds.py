@@ -4,7 +4,8 @@ Usually there is one round. Another follows for tables whose plan was outdated w
 written, and for tables that appear in the messages. Each round reads the messages anew, for those
 tables alone.
 
-Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
+Source: Paimon `table/sink/StreamTableCommit.java`,
+`flink/sink/MultiTableCommittableChannelComputer.java`.
 """
 
 from __future__ import annotations

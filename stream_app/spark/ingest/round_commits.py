@@ -4,7 +4,8 @@ Each table is committed by itself; `EpochTables.fail` decides what its error mea
 that do not fit their table at the commit are discarded, and the table needs another round. Such
 rows have another schema, other source tables or too small sequence numbers, or precede a TRUNCATE.
 
-Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
+Source: Paimon `table/sink/StreamTableCommit.java`,
+`flink/sink/MultiTableCommittableChannelComputer.java`.
 """
 
 from __future__ import annotations

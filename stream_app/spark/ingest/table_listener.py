@@ -51,7 +51,7 @@ class TableListener(Protocol):
     """The receiver of one table's events."""
 
     def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
-        """Called when the table is opened: before its first epoch of this run, or after a failure.
+        """Handle that the table is opened: before its first epoch of this run, or after a failure.
 
         Args:
             topics: those that have brought it messages, as the checkpoint remembers.
@@ -59,9 +59,9 @@ class TableListener(Protocol):
         ...
 
     def on_epoch(self, report: EpochReport) -> None:
-        """Called when an epoch is committed."""
+        """Handle that an epoch is committed."""
         ...
 
     def on_idle_commit(self, report: IdleReport) -> None:
-        """Called when a compaction was committed between epochs."""
+        """Handle that a compaction was committed between epochs."""
         ...

@@ -131,7 +131,7 @@ class PaimonDataSource(DataSource):
     columns. Each query looks up the latest version.
 
     Raises:
-        StreamAppError: an option is wrong, or there is no table that we can read.
+        StreamAppError: an option is wrong, or there is no table that stream_app can read.
     """
 
     def __init__(self, options: dict[str, str], clock: Clock | None = None) -> None:

@@ -116,7 +116,7 @@ class SourceOptions:
         return option.read(self.raw)
 
     def columns(self) -> tuple[str, ...] | None:
-        """``read.columns``; None: all."""
+        """Return ``read.columns``; None: all."""
         text = self.raw.get(READ_COLUMNS.key)
         return None if text is None else tuple(part.strip() for part in text.split(","))
 

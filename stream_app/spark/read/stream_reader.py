@@ -192,6 +192,6 @@ def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStor
 
 
 def stream_schema(table: FileStoreTable, *, shows_row_kinds: bool) -> pa.Schema:
-    """Arrow schema of a stream."""
+    """Return the Arrow schema of a stream."""
     schema = StreamRead(table).schema
     return schema if shows_row_kinds else schema.remove(0)

@@ -218,7 +218,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
 
     Raises:
         UsageError: they do not go together, or there is no such version.
-        UnsupportedTableError: we would read the table wrongly.
+        UnsupportedTableError: stream_app would read the table wrongly.
     """
     choice = batch_choice(options)
     retained_ms = options[READ_PROTECT]
@@ -258,7 +258,7 @@ def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, 
 
 
 def _bounds(table: FileStoreTable, choice: VersionBounds) -> tuple[Bound, Bound]:
-    """Two tags, if both names are tags; otherwise two snapshots, if both are numbers."""
+    """Return two tags, if both names are tags; otherwise two snapshots, if both are numbers."""
     texts = (choice.start, choice.end)
     tags = table.tags.names()
     if all(text.isdecimal() for text in texts) and not all(text in tags for text in texts):

@@ -125,7 +125,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 
 
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
-    """Return the error without Spark's wrapping: our own error in its own words, Spark's in
+    """Return the error without Spark's wrapping: stream_app's own in its words, Spark's in
     short.
     """
     if failure is not None:

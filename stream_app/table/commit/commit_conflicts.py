@@ -104,7 +104,7 @@ class CommitConflicts:
         """Return the number of the newest schema, which the new snapshot records.
 
         Raises:
-            CommitConflictError: a newer schema forbids files that were written by ours.
+            CommitConflictError: a newer schema forbids files that were written by this one.
         """
         schema = self.table.schema
         ids = self.table.schemas.ids() or [schema.schema_id]

@@ -58,7 +58,7 @@ class NewestManifests:
         self._delta, self._metas = delta, metas
 
     def manifests(self, table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-        """Return the manifests of a snapshot, oldest first; those of our last one are cached."""
+        """Return the manifests of a snapshot, oldest first; this writer's last are cached."""
         if snapshot.delta_manifest_list == self._delta:
             return self._metas
         return FileStoreScan(table).manifests(snapshot)

@@ -18,7 +18,7 @@ from stream_app.table.commit.recorded_epochs import epochs_as_of, newest_epoch
 from stream_app.table.file_store_table import FileStoreTable
 
 ATTEMPTS_KEPT = 100
-"""Delta lists of snapshots that we tried to make; they identify a snapshot as ours."""
+"""Delta lists of snapshots that this writer tried to create; they identify its snapshots."""
 
 
 @dataclass(slots=True)
@@ -60,11 +60,11 @@ class CommitHistory:
         return self._epoch
 
     def note_attempt(self, snapshot: Snapshot) -> None:
-        """Note that we are about to create this snapshot; the outcome may stay unknown."""
+        """Note that the writer is about to create this snapshot; the outcome may stay unknown."""
         self._attempted.append(snapshot.delta_manifest_list)
 
     def note_created(self, snapshot: Snapshot) -> None:
-        """Note that we created a snapshot; directly after the known one, it becomes known.
+        """Note that the writer created a snapshot; directly after the known one, it becomes known.
 
         An overwrite never does: a follower reads its changes like those of another writer.
         """
@@ -82,7 +82,7 @@ class CommitHistory:
         return snapshot.delta_manifest_list in self._created and not is_overwrite
 
     def check(self, latest: Snapshot | None) -> None:
-        """Check that the known snapshot and the newest that we created are still in the table.
+        """Check that the known snapshot and the newest of this writer are still in the table.
 
         Ours may be newer than the known one, if other writers committed in between.
 
@@ -120,14 +120,14 @@ class CommitHistory:
             )
 
     def check_alone(self, latest: Snapshot | None) -> None:
-        """Check that no other process, such as a driver believed dead, uses our commit user.
+        """Check that no other process, such as a driver believed dead, uses this commit user.
 
         Two processes with one commit user would mistake each other's epochs for their own. Each
         would skip records as committed that it has only read.
 
         Raises:
-            CommitConflictError: the table has, or had, a snapshot of our commit user that we did
-                not create. Or it has an epoch of ours whose commit seemed to fail.
+            CommitConflictError: the table has, or had, a snapshot of this commit user that this
+                process did not create. Or it has an epoch whose commit seemed to fail.
         """
         if latest is None:
             return
@@ -145,7 +145,7 @@ class CommitHistory:
             )
 
     def _check_snapshots(self) -> None:
-        """Check that no other process has committed as our user since the known snapshot."""
+        """Check that no other process has committed as this user since the known snapshot."""
         for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
             delta = snapshot.delta_manifest_list
             if snapshot.commit_user != self.commit_user or delta in self._created:

@@ -75,7 +75,7 @@ class FileStoreCommit:
     """The commits of one user.
 
     Attributes:
-        commit_history: the known snapshot and our commits. A commit on top of the known
+        commit_history: the known snapshot and this writer's commits. A commit on top of the known
             snapshot advances it. After other writers' commits the caller must catch up.
         callbacks: run after each published snapshot.
     """
@@ -301,7 +301,7 @@ class FileStoreCommit:
         schema_id = self._conflicts.check_schema()
         changes = _changes_of(self.table, planned, latest)
         if latest and (planned.is_outdated or latest.snapshot_id != self.commit_history.known_id):
-            # If another process has committed a higher identifier, our snapshot would hide its
+            # If another process has committed a higher identifier, this snapshot would hide its
             # commit.
             self.commit_history.check_alone(latest)
             self._conflicts.check(

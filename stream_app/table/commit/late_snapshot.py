@@ -35,14 +35,14 @@ class SnapshotStanding(Enum):
 
 
 def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding:
-    """Return the standing of a snapshot that we have created.
+    """Return the standing of a snapshot that this writer has created.
 
     Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
-    while the snapshot before exists, ours did not exist earlier.
+    while the snapshot before exists, this one did not exist earlier.
 
     Args:
-        number: the number of our snapshot, which follows the previous number or is the first.
-        present: the numbers of all snapshots, listed after ours was created.
+        number: the number of this snapshot, which follows the previous number or is the first.
+        present: the numbers of all snapshots, listed after this one was created.
     """
     if number - 1 in present:
         return SnapshotStanding.IN_LINE
@@ -65,7 +65,7 @@ def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
 
 
 def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
-    """Check that a snapshot that we created follows its base, unless a catalog decides that.
+    """Check that a new snapshot follows its base, unless a catalog decides that.
 
     Raises:
         LateCommitError: the snapshot was late and is deleted, or the outcome is unknown. Its files
@@ -90,7 +90,7 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
     if is_beneath is False and is_in_table(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
-    newest = table.snapshots.latest()  # read after our snapshot was deleted
+    newest = table.snapshots.latest()  # read after the late snapshot was deleted
     if newest is not None and _records_epoch_of(newest, snapshot):
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
@@ -116,7 +116,7 @@ def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
 
 
 def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
-    """Return whether the next snapshot contains our changes; None if that is unknown."""
+    """Return whether the next snapshot contains this one's changes; None if that is unknown."""
     scan = FileStoreScan(table)
     try:
         following = table.snapshots.snapshot(snapshot.snapshot_id + 1)

@@ -1,7 +1,7 @@
 """Computes a snapshot's checksum of rows from the previous snapshot's and the commit's files.
 
-Another engine's snapshot has no checksum, so our next snapshot starts a
-new one. `planning.commit.carried_sums` has the rules.
+Another engine's snapshot has no checksum, so stream_app's next snapshot starts a new one.
+`planning.commit.carried_sums` has the rules.
 """
 
 from __future__ import annotations

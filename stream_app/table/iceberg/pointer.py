@@ -138,7 +138,7 @@ class PointedTable:
         """Return the number of the version to which the catalog points.
 
         Raises:
-            StreamAppError: the pointer is not ours.
+            StreamAppError: the catalog points to another table's metadata.
         """
         number = self.files.version_at(pointed_path)
         if number is None:

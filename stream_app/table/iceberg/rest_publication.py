@@ -2,8 +2,8 @@
 
 A REST catalog owns the pointer to its table's metadata. So it receives a table once by
 `register_table`, and then the changes: new schemas, new and expired snapshots, and tags. For each
-change it writes its own metadata file, which names our manifest lists. `rest_client` connects to
-it.
+change it writes its own metadata file, which names stream_app's manifest lists. `rest_client`
+connects to it.
 
 The changes are the difference between the catalog's state and the published version. So one round
 repairs the effects of a crash, another writer or a rollback.

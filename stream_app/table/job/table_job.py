@@ -68,7 +68,7 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
     if not table.file_io.exists(schemas.path(schema.schema_id + 1)):
         return table
     newest = schemas.latest()
-    assert newest is not None, "a newer one than ours is there"
+    assert newest is not None, "a newer one than the job's is there"
     stored_schema = schemas.schema(schema.schema_id)
     problem = adoption_conflict(stored_schema, newest, table.configured)
     if problem is not None:

@@ -4,7 +4,7 @@ A lookup finds a key by a binary search for its hash, and then compares the key 
 keys may share a hash. A lookup handles m keys in columns, and repeats for the few hashes that
 several keys share.
 
-Source: Paimon `lookup/LocalKvStateFactory.java`; a sorted file of columns is our own design.
+Source: Paimon `lookup/LocalKvStateFactory.java`; a sorted file of columns is stream_app's design.
 """
 
 from __future__ import annotations

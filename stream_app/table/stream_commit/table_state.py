@@ -67,7 +67,7 @@ class TableState:
         last_source_end: the end of that epoch in the source's form; None if the table does not
             record it.
         constraints: the constraints on new rows.
-        commit_history: the known snapshot and our commits.
+        commit_history: the known snapshot and this writer's commits.
         compactions: the coordinator of the compactions, with the levels of its buckets.
         waiting: buckets with rows that wait for a compaction, which the coordinator need not know.
             It is an estimate, and may contain buckets without such rows.
@@ -134,7 +134,7 @@ class TableState:
     def note_epoch(
         self, append: Snapshot, changes: Sequence[BucketChange], source_end: str | None
     ) -> None:
-        """Note that an APPEND snapshot has committed an epoch of ours with these changes."""
+        """Note that an APPEND snapshot has committed an epoch of this job with these changes."""
         self.last_identifier, self.last_source_end = append.commit_identifier, source_end
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
             changes = number_changes(changes, append.snapshot_id)
@@ -148,7 +148,7 @@ class TableState:
 
         Raises:
             CheckpointError: the table was rolled back.
-            CommitConflictError: another process uses our commit user.
+            CommitConflictError: another process uses this commit user.
             UnsupportedTableError: another writer changed the columns.
         """
         snapshots = self.table.snapshots

@@ -134,7 +134,7 @@ class OrphanPlan:
 
 
 def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
-    """Return the time before which files have an age, by our clock and the file system's.
+    """Return the time before which files have an age, by the local clock and the file system's.
 
     The slower clock decides. A fast clock would make the fresh files of a running writer look old.
     The log reports clocks that are far apart.

@@ -201,7 +201,7 @@ def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers
 
 
 def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
-    """Check that no writer has committed since, and that our announcement still exists."""
+    """Check that no writer has committed since, and that the announcement still exists."""
     newest = max((numbers.target, *numbers.snapshots))
     is_announced = announced in table.rollback_announcements.announcements()
     if table.snapshots.latest_id() != newest or not is_announced:

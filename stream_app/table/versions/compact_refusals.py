@@ -74,7 +74,7 @@ class CompactableFiles:
             )
 
     def _check_same_columns(self, schema_id: int, *, same: bool) -> None:
-        """Check that a file's schema has our columns, because compaction would drop others."""
+        """Check that a file's schema has the table's columns: a compaction would drop others."""
         if not same:
             raise UnsupportedTableError(
                 f"another writer has changed the columns: its files have schema {schema_id}, this "

@@ -42,7 +42,7 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
 
 
 def check_changes_readable(table: FileStoreTable) -> None:
-    """Refuse a table whose changes we would read wrongly.
+    """Refuse a table whose changes stream_app would read wrongly.
 
     Raises:
         UnsupportedTableError: as `check_readable`; or an update of some columns of older rows may

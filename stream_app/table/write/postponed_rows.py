@@ -83,7 +83,8 @@ class PostponedWriter:
 
     Attributes:
         table: the table, with the key share's file names.
-        next_sequence_number: the sequence number of the first row, which orders our writers' files.
+        next_sequence_number: the sequence number of the first row, which orders the files of
+            stream_app's writers.
     """
 
     table: FileStoreTable

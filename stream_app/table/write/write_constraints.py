@@ -79,7 +79,7 @@ class WriteConstraints:
         self._compactable = CompactableFiles(self.table)
 
     def accept_all_files(self) -> None:
-        """From now on accept files that this process cannot compact."""
+        """Accept files that this process cannot compact from this call on."""
         self._compactable = None
 
     def read_live_files(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:

@@ -116,15 +116,15 @@ def _each_epoch_is_there_once(paimon_java: PaimonJava, table: Path) -> None:
 
 
 def _wait_for(moment: str, job: IngestProcess, table: Path, random: Random) -> None:
-    """Wait for a moment to kill the job; only the last line of each is left to chance."""
+    """Wait for a moment to kill the job; the last line of each branch adds a random delay."""
     seen = len(job.events())
     if moment == "at the start":
         job.wait_for(lambda events: len(events) > seen)
         time.sleep(random.uniform(0, 3))
     elif moment == "at a snapshot":
-        # Half of them come between APPEND and COMPACT, or before Spark knows of the epoch's end.
+        # Half of these kills hit between APPEND and COMPACT, or before Spark records the epoch.
         ahead, newest = random.randrange(1, 3), _newest_snapshot(table)
-        # Looked at so often only when it may come: looking takes a core from the job that starts.
+        # Polling takes a core from the starting job, so it begins only when the snapshot may come.
         job.wait_for(lambda events: len(events) > seen)
         job.wait_for(lambda _: _newest_snapshot(table) >= newest + ahead, every=0.001)
         time.sleep(random.uniform(0, 0.02))

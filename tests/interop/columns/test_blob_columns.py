@@ -151,7 +151,7 @@ def test_what_would_break_such_a_table_is_refused_by_name(
     appended(pypaimon, path, random.Random(seed))
     for verb in (["compact", str(path), "--full"], ["alter", str(path), "--add-column", "w INT"]):
         assert main(verb) == 2
-        assert "row-tracking.enabled = true (our commits number no rows)" in capsys.readouterr().err
+        assert "row-tracking.enabled = true (stream_app numbers no rows)" in capsys.readouterr().err
     with pytest.raises(UnsupportedTableError, match=r"data-evolution.enabled = true: a file may"):
         stream_app.open_table(path).read_incremental((1, 2))
     with pytest.raises(UnsupportedTableError, match=r"data-evolution.enabled = true: a file may"):

@@ -115,7 +115,7 @@ def options_page() -> str:
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
     job_options = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
     parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(job_options)]
-    return re.sub(r"\]\((?=\w+/)", "](../", "\n".join(parts))
+    return re.sub(r"\]\((?=[\w/-]+\.md)", "](../", "\n".join(parts))
 
 
 def meanings() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The code obeys each bullet of "What the code never does" in docs/develop/architecture.md."""
+"""The code obeys each bullet of "What the code never does" in docs/ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ import pytest
 
 from tests.tidy.project_files import modules, text_of, tree_of
 
-PAGE = (
-    text_of("docs/develop/architecture.md")
-    .split("## What the code never does")[1]
-    .split("\n## ")[0]
-)
+PAGE = text_of("docs/ARCHITECTURE.md").split("## What the code never does")[1].split("\n## ")[0]
 BELOW_APP = [
     name
     for name in modules("stream_app")

@@ -1,4 +1,4 @@
-"""Compares the layers that docs/develop/architecture.md draws with the contracts of pyproject.toml.
+"""Compares the layers that docs/ARCHITECTURE.md draws with the contracts of pyproject.toml.
 
 The contracts that list formats name the same ones.
 """
@@ -38,9 +38,7 @@ def contract_layers(package: str) -> list[list[str]]:
 
 @pytest.mark.parametrize(("place", "package"), [*enumerate(_DRAWN)])
 def test_the_page_draws_the_layers_of_the_contracts(place: int, package: str) -> None:
-    layers = (
-        text_of("docs/develop/architecture.md").partition("\n## Layers\n")[2].partition("\n## ")[0]
-    )
+    layers = text_of("docs/ARCHITECTURE.md").partition("\n## Layers\n")[2].partition("\n## ")[0]
     block = _BLOCK.findall(layers)[place]
     assert drawn_layers(block) == contract_layers(package)
 

@@ -19,7 +19,7 @@ from tests.support.messages.growing_messages import ENVELOPES, GROWING, ROWS, Gr
 TIMES = 8
 SMALL, GOAL = 2_000, 3.0
 SLACK = 1.7
-"""Linear work takes 8 times as much, n log n at these sizes 11 to 12.1 times, a square 64 times."""
+"""With 8 times the bytes, linear work grows 8 ×, n log n 11 to 12.1 ×, and quadratic work 64 ×."""
 
 
 @pytest.mark.parametrize("kind", GROWING)
@@ -41,7 +41,7 @@ READ_ALONE = (
 @pytest.mark.parametrize("kind", READ_ALONE)
 @pytest.mark.slow
 def test_the_time_of_values_that_are_read_one_by_one_grows_as_they_do(kind: str) -> None:
-    """A list of all for each one is one call, however long it is: the processor's time tells it."""
+    """Counts of calls do not show that one call scans all values for each value: so it is timed."""
     growing = GROWING[kind]
     few, many = (
         min(seconds(growing, size) for _ in range(3)) for size in (SMALL, SMALL * 2 * TIMES)
@@ -50,7 +50,7 @@ def test_the_time_of_values_that_are_read_one_by_one_grows_as_they_do(kind: str)
 
 
 def seconds(growing: Growing, size: int) -> float:
-    """Return the seconds of the processor."""
+    """Return the processor seconds of one decoding."""
     decoder = a_format(growing.columns, options=growing.options)
     batch = messages(*growing.values(size))
     began = time.process_time()
@@ -84,13 +84,13 @@ def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, 
 
 
 def work(growing: Growing, size: int) -> tuple[int, int]:
-    """The same of messages of Debezium."""
+    """Return `work_of` for Debezium's messages."""
     decoder = a_format(growing.columns, options=growing.options)
     return work_of(decoder, messages(*growing.values(size)))
 
 
 def work_of(decoder: MessageFormat, batch: pa.RecordBatch) -> tuple[int, int]:
-    """Calls of functions, those of C included, and bytes that Arrow has asked for."""
+    """Return the calls of functions, C's included, and the bytes that Arrow has allocated."""
     pool, calls = pa.default_memory_pool(), 0
     before = pool.total_bytes_allocated()
 

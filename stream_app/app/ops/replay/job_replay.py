@@ -158,7 +158,7 @@ class _DatabaseReplays:
     def _own_messages(
         self, name: str, where: KafkaPartition, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
-        """Implements `ReadRange` for the messages of one table."""
+        """Read a range as `ReadRange`, for the messages of one table."""
         splitter = named_splitter(self.tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 

@@ -116,7 +116,7 @@ def _may_contain(texts: pa.Array, mark: str) -> bool:
 
 
 def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -> str:
-    """Plain JSON of one text. A nested value becomes a string of JSON.
+    """Return the plain JSON of one text. A nested value becomes a string of JSON.
 
     A number with a fraction is a string too: only so its digits stay as they are. A field that
     stands twice stays so, because only the reader of the row knows its columns.

@@ -148,7 +148,7 @@ def _put_first(cursor: int, number: np.uint64) -> int:
 
 @compiled
 def _digits_of(number: np.uint64) -> np.uint64:
-    """Eight digits, the first in the lowest byte: halves, their halves, and these once more.
+    """Return eight digits, the first in the lowest byte: by halves, their halves, and these again.
 
     A product by a rounded reciprocal divides several parts of a word at once.
     """
