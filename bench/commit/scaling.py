@@ -34,6 +34,7 @@ from bench.goal import Goal
 from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
+from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.files.bucket_change import BucketChange
@@ -43,7 +44,6 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.driver.session import start_session
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.spark.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit

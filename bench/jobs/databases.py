@@ -40,15 +40,15 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import IndependentTables
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import IndependentTables
-from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.epoch_in_caller import EpochHere, Parts

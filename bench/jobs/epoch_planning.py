@@ -32,6 +32,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
+from stream_app.epochs.stream.epoch_pace import FixedPace
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
@@ -39,7 +40,6 @@ from stream_app.kafka.librdkafka import library
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.epoch_pace import FixedPace
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
 from tests.support.brokers.kafka_broker import new_topic, produce

@@ -1,7 +1,7 @@
 """The source tables whose rows a table has, by topic. Pure.
 
-`job_state` stores them. `ingest.source_table_check` and `ingest.truncation` base their decisions on
-them.
+`job_state` stores them. `source_table_check` and `truncation` in `epochs.commit` base their
+decisions on them.
 """
 
 from __future__ import annotations

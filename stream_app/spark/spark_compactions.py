@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
+from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import StoppedError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
-from stream_app.spark.task_errors import readable_error
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.storage_errors import storage_errors

@@ -17,11 +17,11 @@ from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
-from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.opening import open_for_writing
 from stream_app.table.upkeep.tags import create_tag, new_tag

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
+from stream_app.epochs.commit.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.errors import StreamAppError
 from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
-from stream_app.spark.ingest.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.api.database_snapshots import DatabaseSnapshots
 from stream_app.table.api.paimon_database import is_kept
 from stream_app.table.map_in_threads import map_in_threads

@@ -24,12 +24,12 @@ from stream_app.app.table_setup.source_statements import evolution_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
+from stream_app.epochs.commit.broken_expectations import BrokenExpectations
+from stream_app.epochs.commit.source_table_check import SourceTableCheck
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.stream.epoch_pace import Pace
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.ingest.broken_expectations import BrokenExpectations
-from stream_app.spark.ingest.source_table_check import SourceTableCheck
-from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
-from stream_app.spark.stream.epoch_pace import Pace
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable

@@ -40,18 +40,18 @@ from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.epoch_tables import EpochTables
+from stream_app.epochs.stages.epoch_plan import EpochSettings
+from stream_app.epochs.stages.epoch_runner import Messages
+from stream_app.epochs.stream.epoch_pace import Pace
+from stream_app.epochs.stream.running_stream import RunningStream
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.stop_signals import stop_on_signals
-from stream_app.spark.epoch.epoch_plan import EpochSettings
-from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.epoch.warm_up import warming_up
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_tables import EpochTables
 from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
-from stream_app.spark.stream.epoch_pace import Pace
-from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.api.database_snapshots import database_snapshots
 
 _LOG = logging.getLogger("stream_app")

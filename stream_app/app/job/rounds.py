@@ -17,16 +17,16 @@ from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
-from stream_app.spark.epoch.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
-from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
-from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import (
+from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
+from stream_app.epochs.stages.epoch_runner import EpochRunner, Messages
 
 
 class RoundParts(NamedTuple):

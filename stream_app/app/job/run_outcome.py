@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stream_app.checkpoint.held_table import HeldTable
+from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import NoGoodRecordError, TablesHeldError
-from stream_app.spark.epoch.decode_counts import DecodeCounts
 
 
 def check_none_held(held: Mapping[str, HeldTable]) -> None:

@@ -23,6 +23,10 @@ from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import Clock
+from stream_app.epochs.stages.epoch_runner import JobRunner, Messages
+from stream_app.epochs.stream.epoch_pace import FixedPace, FreshPace, Pace
+from stream_app.epochs.stream.running_stream import RunningStream, Stream
+from stream_app.epochs.stream.whole_borders import MESSAGES_MAX, TRANSACTION_WAIT_S, WholeBorders
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
@@ -30,16 +34,12 @@ from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.epoch_runner import JobRunner, Messages
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.load.load_epochs import LoadEpochs
-from stream_app.spark.stream.epoch_pace import FixedPace, FreshPace, Pace
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
-from stream_app.spark.stream.running_stream import RunningStream, Stream
 from stream_app.spark.stream.spark_stream import SparkStream
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
-from stream_app.spark.stream.whole_borders import MESSAGES_MAX, TRANSACTION_WAIT_S, WholeBorders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,13 @@ from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.observe.metrics.repeated_checks import repeated_checks
 from stream_app.clock import Clock
+from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import SparkOnlyError
 from stream_app.fileio.local.local_file_io import local_path
 from stream_app.fileio.store_registry import is_local
 from stream_app.message_format_registry import format_named
 from stream_app.process.local_disk import local_disk
 from stream_app.quarantine.quarantine_folder import open_quarantine
-from stream_app.spark.task_errors import readable_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoic
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_of
 from stream_app.checkpoint.load_plan import read_load_plan
+from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
+from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import SparkOnlyError, UsageError
 from stream_app.model.source.origin import Origin
-from stream_app.spark.epoch.epoch_plan import MessageSplitter, OneTableSplitter
-from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.table.file_store_table import FileStoreTable
 
 

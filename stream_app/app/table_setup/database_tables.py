@@ -37,6 +37,9 @@ from stream_app.cdc.source_tables import of_each_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
+from stream_app.epochs.commit.newcomers import NewcomerOutcome
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
@@ -55,9 +58,6 @@ from stream_app.planning.sync.target_tables import (
     RefusedTable,
     decide_target,
 )
-from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.newcomers import NewcomerOutcome
-from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration
 from stream_app.table.schema.alter import alter_table, next_schema

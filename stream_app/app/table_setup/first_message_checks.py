@@ -28,6 +28,7 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
+from stream_app.epochs.commit.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
@@ -44,7 +45,6 @@ from stream_app.planning.sync.partition_roots import (
     partition_roots,
     root_warning,
 )
-from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
 _NOTICES_MAX = 10

@@ -12,7 +12,7 @@ is cut before transaction 3::
 3. `whole_ends` moves the ends back to the greatest ones that no transaction crosses.
 4. `settled_partitions` and `border_doubts` judge whether the tables are the database there.
 
-`spark.stream.whole_borders` calls it again when more messages have arrived. If the rest of a
+`epochs.stream.whole_borders` calls it again when more messages have arrived. If the rest of a
 transaction does not arrive in time, it forces a cut without the rest.
 """
 

@@ -19,8 +19,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from stream_app.epochs.task_errors import first_line
 from stream_app.spark.driver.jvm_access import java_array, java_context, jvm
-from stream_app.spark.task_errors import first_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Runs the tasks of one epoch in Spark jobs. Start with `epoch_runner`."""
+"""Runs the tasks of one epoch in Spark jobs. Start with `share_epochs`."""

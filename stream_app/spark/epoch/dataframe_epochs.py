@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.epochs.stages.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, output_of
+from stream_app.epochs.stages.route_task import route_in_task
+from stream_app.epochs.stages.write_task import TaskBlock, TaskResult, write_in_task
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
-from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
-from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 INGEST_POOL = "ingest"
 RESULT_COLUMNS = "table INT, kind INT, payload BINARY"

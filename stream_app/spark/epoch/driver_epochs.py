@@ -22,16 +22,16 @@ from typing import ClassVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from stream_app.epochs.stages.blocks import Block, BlockKind
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, output_of
+from stream_app.epochs.stages.route_task import route_in_task
+from stream_app.epochs.stages.write_task import TaskBlock, write_in_task
+from stream_app.epochs.task_errors import first_line
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import Block, BlockKind
-from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
 from stream_app.spark.epoch.range_epochs import RangeEpochs
-from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.spark.epoch.write_task import TaskBlock, write_in_task
-from stream_app.spark.task_errors import first_line
 
 _LOG = logging.getLogger(__name__)
 _BYTES_MAX = 16 << 20

@@ -23,12 +23,12 @@ import pyarrow as pa
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from stream_app.spark.epoch.blocks import Block, TaskAssigner
+from stream_app.epochs.stages.blocks import Block, TaskAssigner
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, output_of
+from stream_app.epochs.stages.route_task import route_in_task
+from stream_app.epochs.stages.write_task import TaskBlock, TaskResult, write_in_task
 from stream_app.spark.epoch.dataframe_epochs import INGEST_POOL
-from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
-from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]

@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.load_plan import LoadPlan
+from stream_app.epochs.stages.epoch_plan import EpochPlan, MessagePart, TablePlan
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, TableOutput
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.epoch_plan import EpochPlan, MessagePart, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, TableOutput
 from stream_app.spark.epoch.share_epochs import ShareEpochs
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.table.file_store_table import FileStoreTable

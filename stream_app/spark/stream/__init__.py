@@ -1,1 +1,1 @@
-"""Reads messages from their source, and cuts them into epochs. Start with `running_stream`."""
+"""Reads messages from their source, and cuts them into epochs. Start with `topic_stream`."""

@@ -18,12 +18,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.stream.running_stream import SourceProgress
+from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.spark.driver.session import spark_log_hint
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.spark.task_errors import readable_error
 
 _CAUSES_MAX, _CAUSE_MAX = 4, 300
 _LOGIN = re.compile(r"log ?in|authenticat|SASL|SSL|Kerberos|OAuth|certificat", re.IGNORECASE)

@@ -27,13 +27,13 @@ from pyspark.sql import SparkSession
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.clock import Clock
+from stream_app.epochs.stream.epoch_pace import FixedPace, Pace
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StoppedError, WrongSourceError
 from stream_app.kafka.cluster_offsets import GONE_AFTER_S, OffsetEnd
 from stream_app.kafka.next_offsets import first_offsets, next_end, vanished_partitions
 from stream_app.kafka.offset_ranges import OffsetRange, messages_behind, ranges_between
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.epoch_pace import FixedPace, Pace
-from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger(__name__)
 IDLE_S = 0.01

@@ -13,13 +13,13 @@ from stream_app.app.table_setup.job_folder_access import open_folder
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.epochs.stream.whole_borders import WholeBorders
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.tables.small_table import StandingClock
 

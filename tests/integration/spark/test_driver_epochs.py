@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_runner import EpochOutput
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.kind_traits import CROSS_PARTITION_KEYED
 from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.topic_reader import settings_for

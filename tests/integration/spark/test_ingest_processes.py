@@ -21,10 +21,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_of
+from stream_app.epochs.stages.epoch_seconds import parse_parts
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.model.snapshot import PACE_PROPERTY, SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
-from stream_app.spark.epoch.epoch_seconds import parse_parts
 from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.jobs.job_harness import JobHarness, change

@@ -23,15 +23,15 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, change_schema
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline
+from stream_app.epochs.stages.blocks import BlockKind, bad_records_of, task_addresses
+from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, task_addresses
 from stream_app.spark.epoch.dataframe_epochs import route_blocks
-from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
-from stream_app.spark.task_errors import readable_error
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.engines.routed_messages import a_plan
 from tests.support.jobs.ingest_process import ROOT

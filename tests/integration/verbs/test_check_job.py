@@ -17,7 +17,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.recorded_tables import recorded_splitter
 from stream_app.app.ops.source_comparison.comparison import Comparison
-from stream_app.spark.epoch.epoch_plan import MessagePart, MessageSplitter
+from stream_app.epochs.stages.epoch_plan import MessagePart, MessageSplitter
 from stream_app.table.check.table_check import CheckReport
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.database_job import TOPIC, DatabaseJob

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.errors import BadRecordsError, StoppedError, StorageError
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows

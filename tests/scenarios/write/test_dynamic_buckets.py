@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit.single_append import SingleAppend

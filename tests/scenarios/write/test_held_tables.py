@@ -13,14 +13,14 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.checkpoint.held_tables import resume
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.newcomers import NewcomerOutcome
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
+from stream_app.epochs.stages.epoch_plan import MessagePart
 from stream_app.errors import CheckpointError, StorageError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
-from stream_app.spark.epoch.epoch_plan import MessagePart
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.newcomers import NewcomerOutcome
-from stream_app.spark.ingest.table_feed import TableFeed
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows

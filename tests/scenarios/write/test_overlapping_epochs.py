@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.errors import CheckpointError
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows

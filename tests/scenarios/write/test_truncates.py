@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.stages.epoch_plan import MessagePart
 from stream_app.errors import WrongSourceError
 from stream_app.model.snapshot import CommitKind
-from stream_app.spark.epoch.epoch_plan import MessagePart
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.table_writer import by_content, read_rows

@@ -18,16 +18,16 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import StoppingTables
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.snapshot import CommitKind
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import StoppingTables
-from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from tests.support.engines.begun_epoch import begin_epoch

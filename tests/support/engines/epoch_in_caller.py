@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from stream_app.epochs.stages.blocks import Block, TaskAssigner
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, output_of
+from stream_app.epochs.stages.route_task import route_in_task
+from stream_app.epochs.stages.write_task import TaskBlock, TaskResult, write_in_task
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.blocks import Block, TaskAssigner
-from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, RoutedEpoch, output_of
-from stream_app.spark.epoch.route_task import route_in_task
-from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_in_task
 
 Parts = Sequence[pa.RecordBatch]
 """The messages of an epoch; one task reads each batch."""

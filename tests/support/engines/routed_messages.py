@@ -12,11 +12,11 @@ from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
+from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.table.file_store_table import FileStoreTable
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"

@@ -19,10 +19,10 @@ from stream_app.cdc.debezium.transactions.message_transactions import debezium_t
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.epochs.stream.whole_borders import WholeBorders
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.whole_borders import WholeBorders
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.histories.transaction_history import (
     MARKERS,

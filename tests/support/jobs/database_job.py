@@ -25,14 +25,14 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, state_of
+from stream_app.epochs.commit.broken_expectations import BrokenExpectations
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import IndependentTables
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.epoch.epoch_plan import EpochSettings
-from stream_app.spark.ingest.broken_expectations import BrokenExpectations
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import IndependentTables
-from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_file_store_table

@@ -13,13 +13,13 @@ from stream_app.app.load.load_progress import LoadedRanges, LoadProgress
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.change_batch import Violation
 from stream_app.cdc.column_drift import DriftKind
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import encode_proof
 from stream_app.model.checksum.source_proof import SourceProof
 from stream_app.model.snapshot import PROOF_PROPERTY
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_maintenance import MaintenanceMetrics

@@ -19,21 +19,21 @@ from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile, state_of
-from stream_app.fileio.file_io import FileIO
-from stream_app.format.arrow_schema import arrow_schema
-from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.epoch.epoch_plan import EpochSettings, MessagePart
-from stream_app.spark.epoch.epoch_runner import EpochRunner
-from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.epoch_rounds import EpochRounds
-from stream_app.spark.ingest.epoch_tables import (
+from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
-from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.ingest.table_listener import EpochReport
+from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.epoch_plan import EpochSettings, MessagePart
+from stream_app.epochs.stages.epoch_runner import EpochRunner
+from stream_app.fileio.file_io import FileIO
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 from tests.support.engines.begun_epoch import Ends, begin_epoch

@@ -13,7 +13,8 @@ import pytest
 from tests.tidy.project_files import text_of
 
 _BLOCK = re.compile(r"^```\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-_DRAWN = ("stream_app", *(f"stream_app.{name}" for name in ("app", "spark", "table", "cdc")))
+_ROOMS = ("app", "spark", "epochs", "table", "cdc")
+_DRAWN = ("stream_app", *(f"stream_app.{name}" for name in _ROOMS))
 """The packages whose layers the page draws, in its order."""
 
 

@@ -34,6 +34,7 @@ from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible_text
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice
+from stream_app.epochs.stages.epoch_seconds import format_parts, parse_parts
 from stream_app.errors import StreamAppError
 from stream_app.model.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
@@ -41,7 +42,6 @@ from stream_app.model.snapshot import (
     CommitKind,
     Snapshot,
 )
-from stream_app.spark.epoch.epoch_seconds import format_parts, parse_parts
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow", LOADING: "yellow"}
 _LINES_AROUND = 5

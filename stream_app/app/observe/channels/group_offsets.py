@@ -16,9 +16,9 @@ from stream_app.app.observe.channels.listener import JobListener
 from stream_app.app.source.first_offsets import check_client
 from stream_app.app.source.source_connection import SourceConnection
 from stream_app.checkpoint.job_state import JobWarning
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.stream.running_stream import SourceProgress
 
 PAUSE_S = 1.0
 """The minimum time between two commits, each of the newest offsets only."""

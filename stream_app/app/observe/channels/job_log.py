@@ -10,9 +10,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from stream_app.app.config.stream_config import LogFormat
+from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import FAILED, StreamAppError
 from stream_app.process.log_facts import current_facts
-from stream_app.spark.task_errors import readable_error
 
 _LOG = logging.getLogger("stream_app")
 _LIBRARIES = {

@@ -47,13 +47,13 @@ from stream_app.cdc.computed.column_functions import function_of
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.file_options import FILE_FORMAT
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.topic_name import cluster_and_name
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob
 
 PAUSE_S = 60.0

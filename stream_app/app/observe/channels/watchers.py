@@ -10,7 +10,7 @@ from stream_app.app.launch.optional_packages import otlp_module
 from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.observe.channels.webhook import Receiver, Webhook
 from stream_app.clock import Clock
-from stream_app.spark.task_errors import readable_error
+from stream_app.epochs.task_errors import readable_error
 
 
 @contextmanager

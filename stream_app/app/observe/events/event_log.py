@@ -37,14 +37,14 @@ from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 from stream_app.process.log_facts import logging_about
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob

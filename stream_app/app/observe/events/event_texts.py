@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from stream_app.app.text.listing import size_text
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport

@@ -44,12 +44,12 @@ from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock, SystemClock
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.compaction_report import CompactionReport
 
 TABLE_LABELS_MAX = 200

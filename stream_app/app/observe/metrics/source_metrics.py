@@ -12,10 +12,10 @@ from prometheus_client import Gauge
 from stream_app.app.observe.metrics.health import POLL_S, SourceState
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
+from stream_app.epochs.stages.decode_counts import PartitionEnd
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.kafka.offset_ranges import JobOffsets, KafkaPartition
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.decode_counts import PartitionEnd
-from stream_app.spark.stream.running_stream import SourceProgress
 
 PARTITIONS_MAX = 1000
 """The maximum number of Kafka partitions with a metric of their own; the total includes others."""

@@ -37,11 +37,11 @@ from stream_app.app.ops.source_comparison.source_replay import (
 )
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.errors import SourceError, UsageError
 from stream_app.message_format_registry import format_named
 from stream_app.process.local_disk import scratch_folder
 from stream_app.quarantine.quarantine_folder import Quarantine
-from stream_app.spark.epoch.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs

@@ -18,12 +18,12 @@ from stream_app.app.ops.source_comparison.source_replay import (
 from stream_app.app.source.topic_checks import RECREATED_FIX, source_ends
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
+from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.format.row_hash.key_groups import key_texts
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.kafka.next_offsets import vanished_partitions
 from stream_app.kafka.offset_ranges import ranges_between
-from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -25,11 +25,11 @@ from stream_app.app.ops.source_comparison.source_replay import CHUNK_ROWS, Sourc
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.message_format_registry import format_named
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport

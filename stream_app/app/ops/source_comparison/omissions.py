@@ -17,9 +17,9 @@ from stream_app.cdc.bad_reasons import reason_counts
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import FormatDeclaration
+from stream_app.epochs.stages.decode_counts import RecordSighting
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.spark.epoch.decode_counts import RecordSighting
 
 _FIX_COLUMNS = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "

@@ -20,10 +20,10 @@ from stream_app.app.table_setup.table_pipeline import LEFT_OUT_BY_CHECK, RowSett
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.epochs.stages.epoch_plan import MessageSplitter
+from stream_app.epochs.stages.partial_changes import bad_records_of_refused, with_messages
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.epoch.epoch_plan import MessageSplitter
-from stream_app.spark.epoch.partial_changes import bad_records_of_refused, with_messages
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from stream_app.app.observe.events.epoch_history import PastEpoch
 from stream_app.app.text.listing import time_text
+from stream_app.epochs.stages.epoch_seconds import format_parts
 from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
-from stream_app.spark.epoch.epoch_seconds import format_parts
 
 SPANS = 40
 _SPAN_MIN_MS = 1000

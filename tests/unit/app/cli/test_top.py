@@ -26,9 +26,9 @@ from stream_app.app.cli.output.screen import (
 from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
+from stream_app.epochs.stages.epoch_seconds import TaskSeconds, epoch_seconds
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.snapshot import SECONDS_PROPERTY
-from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds
 from tests.support.pages.web_server import rows
 from tests.support.tables.small_table import small_table
 

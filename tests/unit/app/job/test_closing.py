@@ -19,10 +19,10 @@ from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
+from stream_app.epochs.stream.epoch_pace import FixedPace
 from stream_app.errors import CompactionError
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.spark.driver.jvm_watch import JvmProcess, watched_session
-from stream_app.spark.stream.epoch_pace import FixedPace
 from tests.support.tables.small_table import StandingClock, small_table
 
 

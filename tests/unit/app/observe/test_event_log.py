@@ -13,15 +13,15 @@ from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.spark.epoch.decode_counts import (
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import (
     COLUMN_NAMES_MAX,
     OTHER_COLUMNS,
     DecodeCounts,
     RecordSighting,
 )
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport

@@ -17,12 +17,12 @@ from stream_app.app.observe.channels.job_log import log_as, log_end, log_to_stde
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.checkpoint.held_table import HeldTable
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import UsageError
 from stream_app.process.log_facts import logging_about
-from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.tables.small_table import StandingClock
 
 LOG = logging.getLogger("stream_app.table.anything")

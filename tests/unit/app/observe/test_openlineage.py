@@ -17,11 +17,11 @@ from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.observe.channels.openlineage import PAUSE_S, dataset_name
 from stream_app.app.observe.watched_job import WatchedJob, watched_job
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StorageError, UsageError
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.job.table_job import TableJob
 from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
 from tests.support.tables.small_table import CompactHere, StandingClock, small_table

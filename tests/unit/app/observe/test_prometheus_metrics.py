@@ -27,16 +27,16 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of_refused
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
+from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.quarantine.quarantine_folder import Quarantine, RecordMark, RecordOutcome
 from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
-from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
-from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable, table_label

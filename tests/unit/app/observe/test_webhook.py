@@ -25,9 +25,9 @@ from stream_app.app.observe.channels.webhook import (
     Webhook,
 )
 from stream_app.checkpoint.held_table import HeldTable
+from stream_app.epochs.commit.table_listener import EpochReport
 from stream_app.errors import UsageError
 from stream_app.quarantine.quarantine_writer import Quarantined
-from stream_app.spark.ingest.table_listener import EpochReport
 from tests.support.servers.http_receiver import HttpReceiver, http_receiver
 from tests.support.tables.small_table import StandingClock
 

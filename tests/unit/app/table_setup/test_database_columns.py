@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.table_setup.table_pipeline import job_pipeline
-from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
+from stream_app.epochs.stages.blocks import UNREADABLE_INDEX
 from tests.support.databases.source_database import Database, table_of
 from tests.support.messages.database_topic import change, creates
 

@@ -19,11 +19,11 @@ from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_state import JobStateFile, state_of
+from stream_app.epochs.stages.blocks import UNREADABLE_INDEX
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.source.origin import Origin
-from stream_app.spark.epoch.blocks import UNREADABLE_INDEX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write

@@ -20,10 +20,10 @@ from stream_app.app.submit.ingest_main import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
-from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.analyze.recorded_proof import record_proof
 from stream_app.table.opening import open_for_writing
 from tests.support.jobs.busy_job import Busy

@@ -21,12 +21,12 @@ from stream_app.app.web.serving import answers_to, serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
+from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.errors import OPERATOR_NEEDED
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.quarantine.quarantine_folder import open_quarantine
-from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_seconds import EpochSeconds
-from stream_app.spark.ingest.table_listener import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.pages.web_server import Warehouse, rows, served, versions
 from tests.support.tables.small_table import small_table

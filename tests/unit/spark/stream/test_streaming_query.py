@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from stream_app.spark.stream.running_stream import RunningStream, SourceProgress
+from stream_app.epochs.stream.running_stream import RunningStream, SourceProgress
 from stream_app.spark.stream.spark_stream import SparkStream
 
 

@@ -1,0 +1,5 @@
+"""Brings epochs into tables, whatever runs the tasks. Start with `commit.epoch_committer`.
+
+`spark` runs the stages of an epoch in its jobs. `stages.epoch_runner` and `stream.running_stream`
+are the ports between both, so no module here imports PySpark.
+"""

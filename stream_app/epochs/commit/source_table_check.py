@@ -1,0 +1,206 @@
+"""Decides from which source table a job of one table takes records, and when the job must stop.
+
+Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
+The first epoch with rows decides: the table with most records becomes the job's own, and the job's
+state records it. A few records of other tables become bad records (`pipeline_steps.own_messages`).
+Many show that the job reads the wrong topics, and stop it. `round_commits` calls this module before
+it commits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
+from stream_app.checkpoint.source_table_names import (
+    SourceTableNames,
+    add_source_tables_seen,
+)
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.errors import WrongSourceError
+
+SHARDS_REMEDY = (
+    "give each table of the source a job and a table of its own; if they are shards of one table, "
+    "with a primary key that distinguishes the rows of all, set source.merge-shards = true"
+)
+FEW = 10
+"""The number of other tables' records that never stops the job, unless they are the majority."""
+SHARE = 0.1
+"""The share of other tables' records in an epoch that never stops the job."""
+_SHOWN = 5
+Records = Mapping[tuple[str, str], int]
+"""Topic and name of a source table → its records; the name may be empty."""
+
+
+def distinct_tables(by_topic: SourceTableNames) -> dict[str, str]:
+    """Return the different tables of the source, each with a topic that carries it.
+
+    Args:
+        by_topic: the names in the records of each topic; a record without a name has the empty
+            name. A topic with only such records counts as a table.
+    """
+    tables: dict[str, str] = {}
+    for topic, names in sorted(by_topic.items()):
+        table_names = sorted(name for name in names if name)
+        for name in table_names or [_nameless_table(topic)]:
+            tables.setdefault(name, topic)
+    return tables
+
+
+def _nameless_table(topic: str) -> str:
+    return f"the table of topic {topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceVerdict:
+    """The decision from which source table a job accepts records.
+
+    Attributes:
+        own_name: the source table whose records are accepted; empty before one is known.
+        others: topics and names of which no record is taken.
+        is_refused: whether there are too many others.
+    """
+
+    own_name: str = ""
+    others: frozenset[tuple[str, str]] = frozenset()
+    is_refused: bool = False
+
+
+def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0) -> SourceVerdict:
+    """Choose the source table of a job.
+
+    Args:
+        earlier: the known tables of earlier epochs, all of one source table.
+        records: the source tables' records that have rows.
+        quarantined: records of others that are bad already.
+    """
+    by_topic = add_source_tables_seen(earlier, records)
+    tables = distinct_tables(by_topic)
+    counts: Counter[str] = Counter()
+    for (topic, name), count in records.items():
+        counts[_table_of(topic, name, by_topic[topic], tables)] += count
+    own_tables = distinct_tables(earlier)
+    own_name = next(iter(own_tables), "")
+    # A source may begin to name its table.
+    table_names = {name for topic, name in records if name and own_name == _nameless_table(topic)}
+    if table_names or not own_name:
+        own_name = max(table_names or counts, key=lambda name: (counts[name], name), default="")
+    others = {
+        (topic, name)
+        for topic, name in records
+        if _table_of(topic, name, by_topic[topic], {own_name: topic}) != own_name
+    }
+    other_count = quarantined + sum(records[source] for source in others)
+    own_count = sum(records.values()) - sum(records[source] for source in others)
+    limit = max(FEW, SHARE * (other_count + own_count))
+    is_unsure = not own_tables and other_count >= own_count
+    return SourceVerdict(
+        own_name=own_name,
+        others=frozenset(others),
+        is_refused=other_count > limit or (other_count > 0 and is_unsure),
+    )
+
+
+def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[str]) -> str:
+    """Return the source table of records; records without a name belong to their topic's table."""
+    if name:
+        return name
+    tables = [name for name in sorted(names) if name]
+    return next(
+        (name for name in tables if name in preferred), (*tables, _nameless_table(topic))[0]
+    )
+
+
+class SourceTableCheck:
+    """The check of a job's source table, which the job's state remembers.
+
+    Attributes:
+        choice: the records that the next plan takes.
+    """
+
+    def __init__(self, state: JobStateFile) -> None:
+        self.choice = SourceChoice()
+        self._file = state
+        # Records of other tables since the job's own last one, by the end of their epoch.
+        self._strange: dict[str, int] = {}
+
+    def begin(self) -> SourceChoice:
+        """Return the choice, with what the job remembers."""
+        source_tables = self._file.state.source_tables_of()
+        names = frozenset(
+            name for table_names in source_tables.values() for name in table_names if name
+        )
+        others = self.choice.others
+        self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
+        return self.choice
+
+    def check(self, counts: DecodeCounts, decoded_by: SourceChoice) -> bool:
+        """Check the source tables of an epoch.
+
+        Args:
+            counts: names no tables if several are allowed.
+            decoded_by: the choice by which its rows were decoded.
+
+        Returns:
+            Whether rows must be decoded again, without those of other tables.
+
+        Raises:
+            WrongSourceError: this epoch and those before have many records of several tables, or a
+                message of the job's own table stops it.
+        """
+        if not counts.records and not counts.others:
+            return False
+        source_tables, records = self._file.state.source_tables_of(), counts.records
+        verdict = verdict_on(source_tables, records, counts.others)
+        can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
+        if verdict.is_refused or (verdict.others and not can_leave_out):
+            raise self._several_tables_error(counts, source_tables)
+        if verdict.others:
+            own_names = frozenset(
+                {verdict.own_name} if verdict.own_name in {name for _, name in records} else ()
+            )
+            self.choice = SourceChoice(
+                own_names=self.choice.own_names | own_names,
+                others=self.choice.others | verdict.others,
+            )
+            return True
+        if counts.refusal is not None:  # of the job's own table
+            raise counts.refusal
+        self._note_others(counts, source_tables)
+        self._file.add_source_tables({ONLY_TABLE: records})
+        return False
+
+    def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
+        """Stop after epochs with only other tables' records, because the source table was
+        renamed.
+        """
+        if any(counts.records.values()):
+            self._strange.clear()
+        elif counts.others:  # a repeated epoch may come here again
+            self._strange[str(counts.last_offsets())] = counts.others
+            if sum(self._strange.values()) > FEW:
+                raise self._several_tables_error(counts, source_tables)
+
+    def _several_tables_error(
+        self, counts: DecodeCounts, source_tables: SourceTableNames
+    ) -> WrongSourceError:
+        tables = distinct_tables(add_source_tables_seen(source_tables, counts.tables))
+        texts = [f"{name} (in {topic})" for name, topic in tables.items()]
+        places = [
+            f"topic {topic}, partition {partition}, offset {offset}: "
+            f"{name or 'a table that is not named'}"
+            for (topic, name), (partition, offset) in sorted(counts.tables.items())
+        ]
+        return WrongSourceError(
+            f"the records are of {len(tables)} tables of the source: {_first_texts(texts, ', ')}",
+            where=_first_texts(places, "; "),
+            fix=SHARDS_REMEDY,
+        )
+
+
+def _first_texts(texts: list[str], separator: str) -> str:
+    more = len(texts) - _SHOWN
+    return separator.join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

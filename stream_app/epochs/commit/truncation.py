@@ -1,0 +1,63 @@
+"""Decides which message is the first that counts after the source has emptied a table. Pure.
+
+A TRUNCATE deletes the rows of all earlier messages. Only messages of the same Kafka partition have
+an order. So all rows of the table must come from one partition and one source table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from stream_app.checkpoint.source_table_names import SourceTableNames
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.offset_ranges import KafkaPartition
+
+
+def partition_counts(source_end: str) -> Mapping[str, int]:
+    """Return the number of partitions of each topic in an epoch's end offsets; none for other
+    sources.
+    """
+    end = json.loads(source_end)
+    return {
+        topic: len(partitions) for topic, partitions in end.items() if isinstance(partitions, dict)
+    }
+
+
+def first_counting_offsets(
+    counts: DecodeCounts, source_tables: SourceTableNames, partitions: Mapping[str, int]
+) -> Mapping[KafkaPartition, int]:
+    """Return partition → offset of the last TRUNCATE; empty without one.
+
+    Args:
+        counts: the counts of the epoch and the table.
+        source_tables: the source tables of all rows in the table, and of those in the epoch.
+        partitions: `partition_counts` of the epoch.
+
+    Raises:
+        WrongSourceError: the messages do not determine which rows the TRUNCATE deleted.
+    """
+    if not counts.truncated:
+        return {}
+    topics = {*source_tables, *(topic for topic, _ in counts.truncated)}
+    names = {name for table_names in source_tables.values() for name in table_names if name}
+    ended = {where for where in counts.ends if where[0] in topics}
+    count = max(len(ended), *(partitions.get(topic, 1) for topic in topics))
+    if len(names) > 1:
+        problem = f"the table has rows of {len(names)} source tables: {', '.join(sorted(names))}"
+    elif len(topics) > 1:
+        problem = f"the table's rows come from {len(topics)} topics: {', '.join(sorted(topics))}"
+    elif count > 1:
+        problem = f"its topic has {count} partitions, so the order of its messages is not known"
+    else:
+        return counts.truncated
+    (topic, partition), offset = min(counts.truncated.items())
+    raise WrongSourceError(
+        "the source table was truncated, and no message shows which rows that has deleted: "
+        f"{problem}",
+        where=f"topic {topic}, partition {partition}, offset {offset}",
+        fix="to keep the rows and continue, set the format's option truncate = 'ignore', and "
+        "delete by hand what is too much; truncate = 'apply' needs a topic of one partition for "
+        "the rows of one source table",
+    )

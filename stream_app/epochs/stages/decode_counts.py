@@ -1,0 +1,264 @@
+"""Carries the counts of decoding tasks to the driver.
+
+Counts are sent as blocks beside the changes. So a repeated task counts once, which Spark's
+accumulators do not guarantee.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
+from stream_app.cdc.column_drift import DriftedColumn, Sighting
+from stream_app.epochs.stages.epoch_seconds import TaskSeconds
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.source.source_table import SourceTable, merged_source_table
+
+COLUMN_NAMES_MAX = 64
+"""Limit for unknown and for missing columns: messages may contain any number of names."""
+OTHER_COLUMNS = "(others)"
+_NAME_MAX = 100
+_SUMS = (
+    *("messages", "changes", "skipped", "bad", "decoder_errors", "others", "late_changes"),
+    *("read_s", "decode_s"),
+)
+TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
+"""Topic and name of a source table → partition and offset of its first record."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEnd:
+    """The newest record of a Kafka partition in an epoch; its time is Kafka's, in ms UTC."""
+
+    offset: int
+    timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSighting:
+    """The number of records with a drift or a violation, and the place of the first record."""
+
+    records: int
+    topic: str
+    partition: int
+    offset: int
+
+    def plus(self, other: RecordSighting) -> RecordSighting:
+        """Add another sighting."""
+        first = min(self.place, other.place)
+        return RecordSighting(self.records + other.records, *first)
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Topic, partition and offset as text."""
+        return self.topic, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeCounts:
+    """Counts of the messages read: `skipped` ones change no row, `bad` ones could not be decoded.
+
+    Attributes:
+        kinds: changes of each `RowKind`, in its order.
+        read_s, decode_s: seconds that all tasks together waited for messages, and decoded them.
+        slowest: the longest task before the shuffle, over all of its tables.
+        requests: requests of the writing tasks to the store; see `fileio.counted_file_io`.
+        decoder_errors: number of bad messages at which the decoder itself failed.
+        drift: unknown and missing columns; see `cdc.column_drift`.
+        violations: broken expectations; see `cdc.pipeline_steps.expectations`.
+        description: facts in the messages about the source's table that the job's table lacks.
+        tables: source tables by name; records without a name count under the empty name.
+        records: topic and name of a source table → its records; for a job of one table.
+        others: records of source tables that such a job rejects as bad.
+        refusal: see `DecodedBatch`.
+        restored: whether rows took values from older rows, because their messages omit them.
+        late_changes: changes that came too late for their place in a history; see
+            `mergetree.file_access.HiddenChanges`.
+        truncated: Kafka partition → the offset of its last message that empties the table.
+    """
+
+    messages: int = 0
+    changes: int = 0
+    skipped: int = 0
+    bad: int = 0
+    decoder_errors: int = 0
+    kinds: tuple[int, ...] = (0,) * len(RowKind)
+    read_s: float = field(default=0.0, compare=False)
+    decode_s: float = field(default=0.0, compare=False)
+    slowest: TaskSeconds = field(default_factory=TaskSeconds, compare=False)
+    requests: Mapping[str, int] = field(default_factory=dict, compare=False)
+    ends: Mapping[KafkaPartition, PartitionEnd] = field(default_factory=dict)
+    tables: TablesSeen = field(default_factory=dict)
+    drift: Mapping[DriftedColumn, RecordSighting] = field(default_factory=dict)
+    violations: Mapping[Violation, RecordSighting] = field(default_factory=dict)
+    description: SourceTable | None = None
+    truncated: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    records: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    others: int = 0
+    refusal: WrongSourceError | None = None
+    restored: bool = False
+    late_changes: int = 0
+
+    def plus(self, other: DecodeCounts) -> DecodeCounts:
+        """Add the counts of another task."""
+        ends = dict(self.ends)
+        for where, end in other.ends.items():
+            if where not in ends or end.offset > ends[where].offset:
+                ends[where] = end
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        return DecodeCounts(
+            **sums,
+            kinds=tuple(map(sum, zip(self.kinds, other.kinds, strict=True))),
+            slowest=max(self.slowest, other.slowest),
+            ends=ends,
+            requests=Counter(self.requests) + Counter(other.requests),
+            tables={
+                **self.tables,
+                **{
+                    table: min(place, self.tables.get(table, place))
+                    for table, place in other.tables.items()
+                },
+            },
+            drift=_merge_drift(self.drift, other.drift),
+            violations=_merge_violations(self.violations, other.violations),
+            description=merged_source_table(self.description, other.description)
+            if self.description and other.description
+            else self.description or other.description,
+            truncated={
+                where: max(part.truncated.get(where, -1) for part in (self, other))
+                for where in (*self.truncated, *other.truncated)
+            },
+            records=Counter(self.records) + Counter(other.records),
+            refusal=self.refusal or other.refusal,
+            restored=self.restored or other.restored,
+        )
+
+    def last_offsets(self) -> dict[str, dict[str, int]]:
+        """Return topic → partition → last offset read."""
+        offsets: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in self.ends.items():
+            offsets.setdefault(topic, {})[str(partition)] = end.offset
+        return offsets
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The newest message time in Kafka, or None if no message has a time."""
+        times = (end.timestamp_ms for end in self.ends.values())
+        return max((time for time in times if time is not None), default=None)
+
+    def to_bytes(self) -> bytes:
+        """Encode the counts for `counts_of`."""
+        return pickle.dumps(self)
+
+
+def _merge_violations(
+    sightings: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
+) -> Mapping[Violation, RecordSighting]:
+    shared = {
+        violation: sightings[violation].plus(others[violation])
+        for violation in sightings.keys() & others.keys()
+    }
+    return {**sightings, **others, **shared}
+
+
+def _merge_drift(
+    sightings: Mapping[DriftedColumn, RecordSighting],
+    others: Mapping[DriftedColumn, RecordSighting],
+) -> Mapping[DriftedColumn, RecordSighting]:
+    """Merge mappings, up to `COLUMN_NAMES_MAX` names of a kind; `OTHER_COLUMNS` has the rest."""
+    if not others:
+        return sightings
+    columns = dict(sightings)
+    names = Counter(kind for kind, _ in columns)
+    for (kind, name), sighting in others.items():
+        column = (kind, name[:_NAME_MAX])
+        if column not in columns and names[kind] >= COLUMN_NAMES_MAX:
+            column = (kind, OTHER_COLUMNS)
+        earlier = columns.get(column)
+        names[kind] += earlier is None
+        columns[column] = sighting if earlier is None else sighting.plus(earlier)
+    return columns
+
+
+def counts_of_batch(
+    where: KafkaPartition,
+    messages: pa.RecordBatch,
+    decoded: DecodedBatch,
+    sources: Sequence[str] = (),
+) -> DecodeCounts:
+    """Count messages of one Kafka partition, and the results of their decoding.
+
+    Args:
+        sources: source tables of the messages, for formats that do not name them.
+    """
+    offsets = messages.column("offset")
+    topic, partition = where
+    tables = {**dict.fromkeys(sources, 0), **decoded.tables}
+    end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
+
+    def record_sighting(sighting: Sighting) -> RecordSighting:
+        return RecordSighting(sighting.records, *where, offsets[sighting.first].as_py())
+
+    return DecodeCounts(
+        messages=messages.num_rows,
+        changes=decoded.changes.rows.num_rows,
+        skipped=decoded.skipped,
+        bad=decoded.bad.num_rows,
+        decoder_errors=decoded.decoder_errors,
+        kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
+        ends={where: end},
+        tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
+        drift={column: record_sighting(sighting) for column, sighting in decoded.drift.items()},
+        violations={
+            violation: record_sighting(sighting)
+            for violation, sighting in decoded.violations.items()
+        },
+        description=decoded.description,
+        truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
+        records={(topic, name): count for name, count in decoded.records.items()},
+        others=decoded.others,
+        refusal=decoded.refusal,
+    )
+
+
+def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
+    """Return counts to subtract from those of decoding tasks: rows that the writer refused.
+
+    Args:
+        refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
+    """
+    kinds = sum(
+        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int)
+    )
+    rows = int(kinds.sum())
+    return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))
+
+
+def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
+    """Return rows of each kind: int64 [len(RowKind)]."""
+    return np.bincount(kinds.to_numpy(), minlength=len(RowKind))
+
+
+def _newest_ms(timestamps: pa.Array) -> int | None:
+    newest = pc.max(timestamps)
+    return newest.value // 1000 if newest.is_valid else None
+
+
+def counts_of(block: bytes) -> DecodeCounts:
+    """Return the counts in a block of kind ``COUNTS``; only this job's own tasks make such
+    blocks.
+    """
+    counts = pickle.loads(block)
+    assert isinstance(counts, DecodeCounts)
+    return counts

@@ -1,0 +1,299 @@
+"""Describes how the tasks of one epoch decode and write each table.
+
+`commit.epoch_rounds` makes a plan from the tables' current schemas whenever it decodes an epoch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, cast
+
+import pyarrow as pa
+
+from stream_app.cdc.pipeline import Pipeline
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.table.file_store_table import FileStoreTable, with_files
+from stream_app.table.kinds.table_kind_registry import bucket_assigner
+from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.write.bucket_assigner import BucketAssigner
+
+BLOCK_BYTES = 32 << 20
+"""Arrow bytes of rows that a task gathers before it cuts blocks."""
+_TABLES_KEPT = 1024
+"""Unpacked tables that a worker caches, each with what its format has learnt from messages."""
+_SHELF = 128
+"""Tables that are compressed together: they are alike, so each takes some 60 bytes."""
+_SHELVES_PACKED = 256
+_SHELVES_KEPT = 16
+"""Unpacked shelves that a worker caches, of some 0.5 MB each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
+    """One table in an epoch.
+
+    Attributes:
+        table: the table with the schema of this epoch's rows.
+        message_format: the pipeline that makes rows of that schema.
+        next_sequence_number: greater than any sequence number in the table.
+        first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
+            Earlier messages are skipped.
+        basis: the index or bucket counts by which the epoch's rows get their buckets.
+        packs: the cached bytes of `pack`, which plans derived from this one share.
+    """
+
+    table: FileStoreTable
+    message_format: Pipeline
+    next_sequence_number: int = 0
+    first_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    basis: BucketBasis = NO_BASIS
+    packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
+
+    def for_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
+        """Return the same table and format in a later epoch; returns itself if the table got no
+        rows.
+        """
+        is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
+        if is_same and not self.first_offsets:
+            return self
+        return replace(
+            self, next_sequence_number=next_sequence_number, first_offsets={}, basis=basis
+        )
+
+    def with_first_offsets(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
+        """Return the same plan, without messages before these offsets and without keys of earlier
+        rows.
+        """
+        if first_offsets == self.first_offsets:
+            return self
+        basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
+        return replace(self, first_offsets=first_offsets, basis=basis)
+
+    def for_routed_rows(self, routed: TablePlan) -> TablePlan:
+        """Return the same plan for rows that an earlier plan routed."""
+        basis = replace(
+            self.basis,
+            routed_on=routed.basis.routed_on,
+            bucket_counts=routed.basis.bucket_counts,
+        )
+        plan = self if basis == self.basis else replace(self, basis=basis)
+        return plan.with_first_offsets(routed.first_offsets)
+
+    def pack(self) -> bytes:
+        """Return the table and its format as bytes, which are made once for all epochs with the
+        same table and format.
+
+        The file system is pickled separately, because its access keys change.
+        """
+        if not self.packs:
+            table = replace(self.table, file_io=cast(Any, None))
+            self.packs.append(pickle.dumps((table, self.message_format)))
+        return self.packs[0]
+
+    def assigner(self) -> BucketAssigner:
+        """Return the assigner that finds the bucket of each row."""
+        return bucket_assigner(self.table, self.basis)
+
+
+Shelf = tuple[tuple[int, bytes], ...]
+"""Packed tables that are compressed together, each behind its index."""
+
+
+@lru_cache(_SHELVES_PACKED)
+def _compress(shelf: Shelf) -> bytes:
+    """Compress a shelf; the driver does so once for all epochs with the same tables."""
+    return zlib.compress(pickle.dumps(dict(shelf)))
+
+
+@lru_cache(_SHELVES_KEPT)
+def _unpack_shelf(compressed: bytes) -> Mapping[int, bytes]:
+    """Unpack a shelf; a worker caches the newest."""
+    shelf: Mapping[int, bytes] = pickle.loads(zlib.decompress(compressed))
+    return shelf
+
+
+@lru_cache(_TABLES_KEPT)
+def _unpack_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
+    """Unpack a table, without its file system, and its format; a worker caches both."""
+    table, message_format = pickle.loads(packed)
+    return table, message_format
+
+
+class _EpochPart(NamedTuple):
+    """The part of a packed plan that belongs to one epoch, by table; most have the defaults.
+
+    Attributes:
+        file_io: the first table's file system.
+        file_ios: the file systems of tables that do not use the first table's.
+    """
+
+    next_sequence_numbers: Mapping[int, int]
+    file_io: Any
+    file_ios: Mapping[int, Any]
+    first_offsets: Mapping[int, Mapping[KafkaPartition, int]]
+    bases: Mapping[int, BucketBasis]
+
+
+def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
+    file_io = next((plan.table.file_io for plan in plans.values()), None)
+    return _EpochPart(
+        next_sequence_numbers={index: plan.next_sequence_number for index, plan in plans.items()},
+        file_io=file_io,
+        file_ios={
+            index: plan.table.file_io
+            for index, plan in plans.items()
+            if plan.table.file_io != file_io
+        },
+        first_offsets={
+            index: plan.first_offsets for index, plan in plans.items() if plan.first_offsets
+        },
+        bases={index: plan.basis for index, plan in plans.items() if plan.basis != NO_BASIS},
+    )
+
+
+class _PackedPlans(Mapping[int, TablePlan]):
+    """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
+
+    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _EpochPart) -> None:
+        self._shelves, self._epoch_part = shelves, epoch_state
+        self._plans: dict[int, TablePlan] = {}
+
+    def __len__(self) -> int:
+        return len(self._epoch_part.next_sequence_numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._epoch_part.next_sequence_numbers)
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._epoch_part.next_sequence_numbers
+
+    def __getitem__(self, index: int) -> TablePlan:
+        if index not in self._plans:
+            epoch_state = self._epoch_part
+            next_sequence_number = epoch_state.next_sequence_numbers[index]
+            packed = _unpack_shelf(self._shelves[index // _SHELF])[index]
+            table, message_format = _unpack_table(packed)
+            self._plans[index] = TablePlan(
+                table=with_files(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
+                message_format=message_format,
+                next_sequence_number=next_sequence_number,
+                first_offsets=epoch_state.first_offsets.get(index, {}),
+                basis=epoch_state.bases.get(index, NO_BASIS),
+            )
+        return self._plans[index]
+
+    def __reduce__(self) -> Any:
+        return _PackedPlans, (self._shelves, self._epoch_part)
+
+
+class MessagePart(NamedTuple):
+    """The messages of one table, ordered by offset.
+
+    Attributes:
+        table: its index.
+        sources: the source tables that the messages name; empty if the splitter does not read them.
+    """
+
+    table: int
+    messages: pa.RecordBatch
+    sources: tuple[str, ...] = ()
+
+
+class MessageSplitter(Protocol):
+    """An assignment of each message to a table of the job. Can be pickled."""
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+        """Return the messages of each table.
+
+        A few messages of each table that the job must still create get the index
+        `blocks.NEWCOMERS_INDEX`. Messages that cannot be assigned to a table get the index
+        `blocks.UNREADABLE_INDEX`, in columns of `BAD_RECORD_SCHEMA`. Messages that may carry
+        statements of the source get the index `blocks.STATEMENTS_INDEX`. Other messages without a
+        row, and messages of tables that the job does not replicate, are dropped.
+
+        Args:
+            messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneTableSplitter:
+    """The splitter of a job with one table."""
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+        """See `MessageSplitter.split`."""
+        yield MessagePart(0, messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochSettings:
+    """Properties that all epochs and all tables share.
+
+    Attributes:
+        tasks: number of tasks that write.
+        sort_messages: whether one task sorts the messages of each Kafka partition by offset before
+            it decodes them. It is for sources whose tasks do not read ranges of offsets.
+        holds_tables: whether a table that fails in a task is held; otherwise the task fails.
+        block_bytes: the most Arrow bytes of rows that a task gathers; a single batch from Spark may
+            be larger.
+    """
+
+    tasks: int
+    splitter: MessageSplitter = OneTableSplitter()
+    sort_messages: bool = False
+    holds_tables: bool = False
+    block_bytes: int = BLOCK_BYTES
+
+    def with_splitter(self, splitter: MessageSplitter) -> EpochSettings:
+        """Return the same settings with another splitter."""
+        return replace(self, splitter=splitter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochPlan:
+    """The tables of one epoch, for its tasks; can be pickled.
+
+    Pickling stays small and quick with thousands of tables, because they are packed and compressed
+    once for all epochs. A task unpacks only the tables of its messages.
+
+    Attributes:
+        tables: the tables by their index in blocks; messages of other tables are skipped.
+    """
+
+    tables: Mapping[int, TablePlan]
+    settings: EpochSettings
+
+    def __reduce__(self) -> Any:
+        packed = ((index, plan.pack()) for index, plan in self.tables.items())
+        shelves = {
+            number: _compress(tuple(shelf))
+            for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)
+        }
+        return _unpack, (shelves, _epoch_part(self.tables), self.settings)
+
+    def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
+        """Return the plan for writing the blocks of some tables, without a splitter."""
+        return EpochPlan(tables=tables, settings=self.settings.with_splitter(OneTableSplitter()))
+
+    @property
+    def indexes_all_keys(self) -> bool:
+        """Whether a table finds older rows in any partition, by an index on executors' disks."""
+        kinds = {plan.table.kind for plan in self.tables.values()}
+        return any(kind.crosses_partitions or kind.looks_up_partition for kind in kinds)
+
+    @property
+    def bases(self) -> Mapping[int, BucketBasis]:
+        """The basis of each table."""
+        return {index: plan.basis for index, plan in self.tables.items()}
+
+
+def _unpack(
+    shelves: Mapping[int, bytes], epoch_state: _EpochPart, settings: EpochSettings
+) -> EpochPlan:
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_state), settings=settings)

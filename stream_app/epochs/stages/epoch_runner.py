@@ -1,0 +1,185 @@
+"""The port that runs an epoch's tasks and returns their output.
+
+`range_epochs` and `dataframe_epochs` implement it with Spark jobs. `driver_epochs` runs small
+epochs in the driver, and `load_epochs` runs those of a first load.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
+from stream_app.epochs.stages.blocks import UNREADABLE_INDEX, BlockKind, bad_records_of, messages_of
+from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_seconds import TaskSeconds
+from stream_app.epochs.stages.write_task import TaskResult
+from stream_app.epochs.task_errors import failure_of
+from stream_app.errors import StreamAppError
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.job_epoch import Offsets
+
+Messages = TypeVar("Messages")
+
+
+@dataclass(slots=True)
+class TableOutput:
+    """The tasks' output for one table.
+
+    Attributes:
+        changes: a change for each bucket and task, whose files are not yet in a snapshot.
+        bad: batches of `BAD_RECORD_SCHEMA`.
+        failure: a task's error in this table's part, if tables are held.
+        in_driver: whether the driver itself did the work of the tasks.
+    """
+
+    changes: list[BucketChange] = field(default_factory=list)
+    bad: list[pa.RecordBatch] = field(default_factory=list)
+    counts: DecodeCounts = field(default_factory=DecodeCounts)
+    failure: StreamAppError | None = None
+    in_driver: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the epoch has no output for the table."""
+        has_any = self.changes or self.bad or self.counts.truncated
+        return not has_any and self.failure is None
+
+    def bad_records(self) -> pa.Table:
+        """Return the bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks
+        end.
+        """
+        return pa.Table.from_batches(self.bad, BAD_RECORD_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOutput:
+    """The tasks' output.
+
+    Attributes:
+        tables: outputs by the table's index in the plan, without tables for which the epoch has
+            nothing.
+        newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
+        unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
+        statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
+    """
+
+    tables: Mapping[int, TableOutput]
+    newcomers: pa.Table
+    unreadable: pa.Table
+    statements: pa.Table
+
+    @property
+    def slowest(self) -> TaskSeconds:
+        """The task before the shuffle that lasted longest."""
+        slowest = (table.counts.slowest for table in self.tables.values())
+        return max(slowest, default=TaskSeconds())
+
+
+Writing = Callable[[EpochPlan], EpochOutput]
+"""Writes an epoch's blocks, for a plan of the same tables.
+
+When a task fails, its files are deleted.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedEpoch:
+    """An epoch whose blocks have been assigned to writing tasks.
+
+    Attributes:
+        messages: number of messages read, if the runner knows.
+        write: writes the blocks.
+        tables: indexes of the tables that have blocks; None if the runner does not know.
+    """
+
+    messages: int
+    write: Writing
+    tables: Set[int] | None = None
+
+
+class EpochRunner(Protocol[Messages]):
+    """The runner of an epoch's tasks; `Messages` is the type of an epoch's messages."""
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether an epoch can be routed while the previous one is written."""
+        ...
+
+    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> RoutedEpoch:
+        """Read the messages once, decode them, and assign their blocks to writing tasks.
+
+        A runner that does not overlap may leave all the work to the writing.
+        """
+        ...
+
+    def messages_between(self, begin: Offsets, end: Offsets) -> Messages:
+        """Return the messages from `begin` (inclusive) to `end` (exclusive).
+
+        A partition that `begin` lacks is read from its first message.
+        """
+        ...
+
+
+class JobRunner(EpochRunner[Messages], Protocol[Messages]):
+    """An epoch runner of a whole job, with workers and connections of its own."""
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch without messages, which starts the workers."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> EpochOutput:
+    """Return the output of all tasks.
+
+    Args:
+        results: the results of all writing tasks, in any order.
+        in_driver: see `TableOutput`.
+    """
+    outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
+    newcomers: list[pa.RecordBatch] = []
+    unreadable: list[pa.RecordBatch] = []
+    statements: list[pa.RecordBatch] = []
+    for table, kind, payload in results:
+        if kind == BlockKind.NEWCOMERS:
+            newcomers.append(messages_of(payload))
+            continue
+        if kind == BlockKind.STATEMENTS:
+            statements.append(messages_of(payload))
+            continue
+        if table == UNREADABLE_INDEX:
+            unreadable.append(bad_records_of(payload))
+            continue
+        output = outputs[table]
+        if kind == BlockKind.CHANGES:
+            output.changes.append(_bucket_change(payload))
+        elif kind == BlockKind.BAD_RECORDS:
+            output.bad.append(bad_records_of(payload))
+        elif kind == BlockKind.FAILURE:
+            output.failure = failure_of(payload)
+        else:
+            output.counts = output.counts.plus(counts_of(payload))
+    return EpochOutput(
+        tables=outputs,
+        newcomers=pa.Table.from_batches(newcomers, MESSAGE_SCHEMA),
+        unreadable=pa.Table.from_batches(unreadable, BAD_RECORD_SCHEMA),
+        statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),
+    )
+
+
+def _bucket_change(payload: bytes) -> BucketChange:
+    """Return the change in a row of kind ``CHANGES``; only this job's own tasks write such rows."""
+    change = pickle.loads(payload)
+    assert isinstance(change, BucketChange)
+    return change

@@ -1,0 +1,103 @@
+"""Assigns each message to a table of the job by the source table that it names.
+
+Implements `epoch_plan.MessageSplitter` for a job of a whole database. A batch of one source table
+is passed on as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import bad_records
+from stream_app.cdc.ddl.ddl_messages import with_signs_of_ddl
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, UNREADABLE_INDEX
+from stream_app.epochs.stages.epoch_plan import MessagePart
+from stream_app.model.source.origin import Origin
+
+SAMPLE_MESSAGES = 50
+"""Messages of a new table that are passed on from one batch, at most."""
+_LEFT_OUT = -4
+"""Marks messages that go nowhere; differs from the negative indexes of `blocks`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginSplitter:
+    """Implements `MessageSplitter`.
+
+    Attributes:
+        origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
+        destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
+            reason if no table takes the messages, and None if the job ignores them.
+        takes_unreadable: whether messages without a table are passed on; otherwise the job ignores
+            them, because another job stores them.
+        passes_statements: whether messages that may carry statements of the source are passed on.
+    """
+
+    origins: Callable[[pa.RecordBatch], Origins]
+    destination_of: Callable[[Origin], int | str | None]
+    takes_unreadable: bool = True
+    passes_statements: bool = False
+
+    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+        """See `MessageSplitter.split`."""
+        origins = self.origins(messages)
+        destinations = [self.destination_of(origin) for origin in origins.tables]
+        reasons = dict(origins.unreadable) if self.takes_unreadable else {}
+        indexes = np.full(
+            len(destinations) + 1, _LEFT_OUT, np.int32
+        )  # the last origin is NO_TABLE's
+        for code, destination in enumerate(destinations):  # a loop over source tables
+            if isinstance(destination, str):
+                refused = np.flatnonzero(origins.codes == code).tolist()
+                reasons.update(dict.fromkeys(refused, destination))
+            elif destination is not None:
+                indexes[code] = destination
+        message_tables = indexes[origins.codes]
+        for table, part in _parts(messages, message_tables):
+            sources = zip(destinations, origins.tables, strict=True)
+            yield MessagePart(
+                table,
+                part,
+                tuple(str(source) for destination, source in sources if destination == table),
+            )
+        if NEWCOMERS_INDEX in destinations:
+            yield MessagePart(
+                NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
+            )
+        if reasons:
+            yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
+        if self.passes_statements:
+            is_statement = with_signs_of_ddl(messages, origins.codes)
+            if is_statement.any():
+                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
+
+
+def _parts(
+    messages: pa.RecordBatch, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the messages of each table, in their order; consecutive messages are not copied."""
+    order = np.argsort(message_tables, kind="stable")
+    order = order[message_tables[order] >= 0]
+    for rows in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
+        if not len(rows):
+            continue
+        first, count = int(rows[0]), len(rows)
+        is_run = int(rows[-1]) - first + 1 == count
+        part = messages.slice(first, count) if is_run else messages.take(pa.array(rows))
+        yield int(message_tables[first]), part
+
+
+def _samples(
+    origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the positions of a few messages of each new table, in order."""
+    new = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
+    codes = origins.codes[new]
+    assert NO_TABLE not in codes, "a message without a table is of no new one"
+    first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
+    return np.sort(np.concatenate(first))

@@ -1,0 +1,1 @@
+"""Decides when epochs begin and end, and what happens between. Start with `running_stream`."""
