@@ -21,6 +21,7 @@ from tests.support.judges.paimon_jars import paimon_s3_jars
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.judges.pypaimon_reader import PyPaimonReader
 from tests.support.servers.hdfs_cluster import hdfs, hdfs_session
+from tests.support.servers.http_receiver import receiver
 from tests.support.servers.rest_server import RestServer
 from tests.support.servers.s3_server import s3, s3_session
 from tests.support.suite.shares_of_work import (
@@ -40,6 +41,7 @@ __all__ = [
     "kafka_broker",
     "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",
+    "receiver",
     "s3",
     "s3_session",
     "secure_kafka",

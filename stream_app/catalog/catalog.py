@@ -29,7 +29,7 @@ class CatalogTable:
     """
 
     location: str
-    environment: CatalogEnvironment
+    catalog_environment: CatalogEnvironment
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     option_source: OptionSource | None = None
 

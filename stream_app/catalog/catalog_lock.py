@@ -46,10 +46,10 @@ def wait_for_lock(
     Raises:
         CommitError: time is up.
     """
-    began = clock.steady_seconds()
+    start_s = clock.steady_seconds()
     wait_s = _FIRST_WAIT_S
     while not try_lock():
-        waited_s = clock.steady_seconds() - began
+        waited_s = clock.steady_seconds() - start_s
         if waited_s * 1000 > timeout_ms:
             raise CommitError(
                 f"another writer has held the table's lock for {waited_s:.0f} s",

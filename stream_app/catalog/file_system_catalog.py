@@ -70,7 +70,7 @@ class FileSystemCatalog(Catalog):
     def _catalog_table(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
-            environment=NO_CATALOG,
+            catalog_environment=NO_CATALOG,
             file_io_options=self.file_io_options,
         )
 

@@ -194,8 +194,8 @@ def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """Join the results of two parts of a batch, with positions in the whole batch, without
     `OwnMessages`'s counts.
     """
-    tables = [part.description for part in (left, right) if part.description is not None]
-    emptied = [part.truncated for part in (left, right) if part.truncated is not None]
+    descriptions = [part.description for part in (left, right) if part.description is not None]
+    truncations = [part.truncated for part in (left, right) if part.truncated is not None]
     return DecodedBatch(
         changes=concat_changes(left.changes.rows.schema, [left.changes, right.changes]),
         bad=pa.concat_batches([left.bad, right.bad]),
@@ -205,8 +205,8 @@ def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         drift=join_sightings(left.drift, right.drift),
         violations=join_sightings(left.violations, right.violations),
         schemas=_earliest_rows(left.schemas, right.schemas),
-        description=functools.reduce(merged_source_table, tables) if tables else None,
-        truncated=max(emptied, default=None),
+        description=functools.reduce(merged_source_table, descriptions) if descriptions else None,
+        truncated=max(truncations, default=None),
     )
 
 

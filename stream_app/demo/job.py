@@ -99,7 +99,7 @@ class ShopProducer:
         producer.close()
 
     def _send(self, producer: KafkaProducer, count: int) -> None:
-        began, sent = self.clock.steady_seconds(), 0
+        start_s, sent = self.clock.steady_seconds(), 0
         messages = self.shop.messages(count)
         while chunk := list(itertools.islice(messages, _CHUNK)):
             for topic, key, value in chunk:
@@ -107,7 +107,7 @@ class ShopProducer:
             producer.flush()
             sent += len(chunk)
             self.sent += len(chunk)
-            ahead = sent / self.per_second - (self.clock.steady_seconds() - began)
+            ahead = sent / self.per_second - (self.clock.steady_seconds() - start_s)
             if self._stopped.wait(max(0.0, ahead)):
                 break
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bytes
+from stream_app.arrow_buffers import Bytes, Int64s
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.binary_row import (
     INLINE_BYTES_MAX,
@@ -30,8 +30,6 @@ from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataTy
 Words = npt.NDArray[np.uint64]
 """64-bit words, little-endian: one for each row, [n], or of all rows, [words]. The same memory in
 bytes is `Bytes`, [8 * words]."""
-Positions = npt.NDArray[np.int64]
-"""Positions or lengths, one for each row: in words, or in bytes where it says so."""
 
 _OFFSET_SHIFT = np.uint64(32)
 _INLINE_MARK_SHIFT = np.uint64(56)
@@ -39,9 +37,7 @@ _MASKS = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=n
 """Keeps the first 0 to 8 bytes of a word."""
 
 
-def encode_columns(
-    columns: Sequence[pa.Array], types: Sequence[DataType]
-) -> tuple[Bytes, Positions]:
+def encode_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> tuple[Bytes, Int64s]:
     """Encode each row as BinaryRow bytes without arity.
 
     Four rows of ``a INT, s STRING``. Each has a header word and two slots. A text of up to 7 bytes
@@ -112,8 +108,8 @@ class TextWords:
     """
 
     words_at: Words
-    starts: Positions
-    lengths: Positions
+    starts: Int64s
+    lengths: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +187,7 @@ def _decimal_part(
     return _Part(lengths.astype(np.uint64), is_null, tail)
 
 
-def _minimal_lengths(big_endian: Bytes) -> Positions:
+def _minimal_lengths(big_endian: Bytes) -> Int64s:
     """Return the bytes that Java's BigInteger needs, without leading sign bytes.
 
     The numbers 0, 127, 128 and -1 need 1, 1, 2 and 1: the first bit of 128 would be a sign.
@@ -207,7 +203,7 @@ def _minimal_lengths(big_endian: Bytes) -> Positions:
     leading = np.where(differs.any(axis=1), differs.argmax(axis=1), LONG_DECIMAL_BYTES)
     first = big_endian[np.arange(len(big_endian)), np.minimum(leading, LONG_DECIMAL_BYTES - 1)]
     needs_sign = (leading == LONG_DECIMAL_BYTES) | ((first ^ sign) >= 0x80)
-    lengths: Positions = LONG_DECIMAL_BYTES - leading + needs_sign
+    lengths: Int64s = LONG_DECIMAL_BYTES - leading + needs_sign
     return lengths
 
 
@@ -252,13 +248,13 @@ def _header_words(parts: Sequence[_Part]) -> list[Words | np.uint64]:
 
 def _encode_ragged(
     columns: Sequence[pa.Array], types: Sequence[DataType], row_count: int
-) -> tuple[Bytes, Positions]:
+) -> tuple[Bytes, Int64s]:
     """Encode rows of different lengths: uint8, and the rows' offsets int64 [n + 1]."""
     parts = [_part(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     header = _header_words(parts)
     # The word position in each row where the column's tail begins. `cursor` ends as the row length.
     cursor = np.full(row_count, len(header) + len(parts), dtype=np.int64)
-    tail_positions: list[Positions] = []
+    tail_positions: list[Int64s] = []
     for part in parts:
         tail_positions.append(cursor)
         cursor = cursor + (len(part.tail) if part.text is None else _text_words(part.text))
@@ -277,12 +273,12 @@ def _encode_ragged(
     return flat.view(np.uint8), offsets * WORD
 
 
-def _text_words(text: TextWords) -> Positions:
-    words: Positions = np.where(text.lengths > INLINE_BYTES_MAX, (text.lengths + 7) // WORD, 0)
+def _text_words(text: TextWords) -> Int64s:
+    words: Int64s = np.where(text.lengths > INLINE_BYTES_MAX, (text.lengths + 7) // WORD, 0)
     return words
 
 
-def _slot_with_offset(part: _Part, position: Positions) -> Words:
+def _slot_with_offset(part: _Part, position: Int64s) -> Words:
     if not part.tail and part.text is None:
         return part.slot
     offset = (position * WORD).view(np.uint64) << _OFFSET_SHIFT
@@ -292,7 +288,7 @@ def _slot_with_offset(part: _Part, position: Positions) -> Words:
     return slot
 
 
-def _copy_text(text: TextWords, flat: Words, targets: Positions) -> None:
+def _copy_text(text: TextWords, flat: Words, targets: Int64s) -> None:
     """Copy long texts to the word positions `targets`, and pad the last word with zeros.
 
     Two texts of 9 and 17 bytes, as one entry for each word (a run-length expansion)::

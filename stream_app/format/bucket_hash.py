@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bytes
+from stream_app.arrow_buffers import Bytes, Int64s
 from stream_app.format.binary_row_columns import (
-    Positions,
     TextWords,
     encode_columns,
     has_fixed_width,
@@ -81,7 +80,7 @@ def _finish(
     state ^= scratch
 
 
-def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
+def hash_rows(flat: Bytes, offsets: Int64s) -> npt.NDArray[np.int32]:
     """Return the hashes of rows in the layout of `encode_columns`.
 
     A step hashes one word of each row. Four rows of 6, 10, 6 and 6 words::
@@ -110,7 +109,7 @@ def hash_rows(flat: Bytes, offsets: Positions) -> npt.NDArray[np.int32]:
     return hashes.view(np.int32)
 
 
-def _hash_block(words: MurmurHashes, starts: Positions, counts: Positions) -> MurmurHashes:
+def _hash_block(words: MurmurHashes, starts: Int64s, counts: Int64s) -> MurmurHashes:
     """Hash rows in descending order of length.
 
     Args:

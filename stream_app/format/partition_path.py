@@ -102,10 +102,10 @@ def _named_text(value: object, field: DataField, *, legacy_name: bool) -> str:
             "depends on the machine that writes it",
             fix="partition by a STRING or INT column",
         )
-    return value_text(value, field.data_type, legacy_name=legacy_name)
+    return partition_value_text(value, field.data_type, legacy_name=legacy_name)
 
 
-def value_text(value: object, data_type: DataType, *, legacy_name: bool) -> str:
+def partition_value_text(value: object, data_type: DataType, *, legacy_name: bool) -> str:
     """Return the text to which Paimon casts a value; a TIMESTAMP_LTZ is in UTC.
 
     Args:

@@ -143,9 +143,9 @@ class ClusterOffsets:
             SourceError: no broker answers.
             WrongSourceError: the login or the right to read is missing.
         """
-        began, last = self.clock.steady_seconds(), ""
+        start_s, last = self.clock.steady_seconds(), ""
         while True:
-            waited = self.clock.steady_seconds() - began
+            waited = self.clock.steady_seconds() - start_s
             try:
                 ends = self._fetch(end, accepts_gone=waited > GONE_AFTER_S)
             except _NoAnswerError as error:

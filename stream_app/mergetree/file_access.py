@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices
+from stream_app.arrow_buffers import Int64s
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.index_file_meta import IndexManifestEntry
@@ -115,7 +115,7 @@ class KeyValueFileReader(Protocol):
 class RowPositionReader(Protocol):
     """A reader of one bucket's rows with their positions."""
 
-    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Yield the live rows of a data file, and their positions in the file.
 
         Rows whose keys are not looked up may be missing.

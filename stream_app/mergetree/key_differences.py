@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.value_codes import same_values
@@ -38,18 +39,18 @@ class Differences:
     """
 
     batch: pa.RecordBatch
-    order: Indices
-    added: Indices
-    removed: Indices
-    older: Indices
-    newer: Indices
+    order: Int64s
+    added: Int64s
+    removed: Int64s
+    older: Int64s
+    newer: Int64s
 
     @property
-    def changed(self) -> Indices:
+    def changed(self) -> Int64s:
         """The second side's rows whose values differ from the first side's."""
         return self.newer[~self.same_values()]
 
-    def same_values(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Mask:
+    def same_values(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Bools:
         """Return which keys of both sides have equal values in both rows: bool [len(older)].
 
         Args:
@@ -82,7 +83,7 @@ class Differences:
         kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
         return self._take(row_indices, kinds)
 
-    def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
+    def changelog(self, updates: Bools | None = None) -> pa.RecordBatch:
         """Return the changes from the first side to the second in key order: +I, -D, -U and +U.
 
         Args:
@@ -112,9 +113,9 @@ class Differences:
 
     def _take(
         self,
-        row_indices: Indices,
+        row_indices: Int64s,
         kinds: np.ndarray[tuple[int], np.dtype[np.int8]],
-        sort_keys: Indices | None = None,
+        sort_keys: Int64s | None = None,
     ) -> pa.RecordBatch:
         sorting = np.argsort(row_indices if sort_keys is None else sort_keys, kind="stable")
         chosen_rows = self.batch.take(pa.array(self.order[row_indices[sorting]]))

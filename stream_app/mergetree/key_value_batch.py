@@ -19,12 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-
-Indices = npt.NDArray[np.int64]
-"""Row numbers of a batch, int64 [m]; the order of a batch of n rows has m ≤ n of them."""
-Mask = npt.NDArray[np.bool_]
-"""A bool for each row: [n]."""
 
 PACKED_BITS_MAX = 63
 """Bits of a positive int64."""
@@ -56,7 +52,7 @@ class KeyValueLayout:
         columns = [pa.array([], data_type) for data_type in self.schema.types]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def rows_at(self, batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
+    def rows_at(self, batch: pa.RecordBatch, indices: Int64s | None) -> pa.RecordBatch:
         """Do `rows_at` for rows of one bucket, whose constant columns need not be reordered.
 
         Args:
@@ -120,7 +116,7 @@ def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDAr
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
-def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, Mask]:
+def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bools]:
     """Return a batch's order by (key, sequence fields, sequence number), and the ends of its keys.
 
     Four rows of two keys::
@@ -153,15 +149,15 @@ def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, M
     return order, last
 
 
-def _sequence_numbers(batch: pa.RecordBatch) -> Indices | None:
+def _sequence_numbers(batch: pa.RecordBatch) -> Int64s | None:
     """Return sequence numbers; None if rows of a key are by age, which stable sorts keep."""
     if batch.schema.get_field_index(SEQUENCE_NUMBER) < 0:
         return None
-    sequence: Indices = batch.column(SEQUENCE_NUMBER).to_numpy()
+    sequence: Int64s = batch.column(SEQUENCE_NUMBER).to_numpy()
     return sequence if (sequence[1:] < sequence[:-1]).any() else None
 
 
-def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
+def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Int64s:
     newest_last = "descending" if layout.sequence_descending else "ascending"
     columns = _key_columns(batch, layout)
     for name in layout.sequence_fields:
@@ -183,14 +179,14 @@ def _key_columns(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[tuple[pa
     return columns
 
 
-def _sorted_by(columns: list[tuple[pa.Array, str]]) -> Indices:
+def _sorted_by(columns: list[tuple[pa.Array, str]]) -> Int64s:
     names = [str(index) for index in range(len(columns))]
     sorted_by = pa.RecordBatch.from_arrays([column for column, _ in columns], names)
     sort_keys = [(name, order) for name, (_, order) in zip(names, columns, strict=True)]
     return _indices(pc.sort_indices(sorted_by, sort_keys=sort_keys))
 
 
-def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
+def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Int64s, Bools]:
     """Sort keys stably, and mark which neighbours have the same key.
 
     Key and row number are packed into one integer, the key in the high bits::
@@ -238,7 +234,7 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
     return packed, same
 
 
-def _sort_within_keys(order: Indices, sequence: Indices, same: Mask) -> None:
+def _sort_within_keys(order: Int64s, sequence: Int64s, same: Bools) -> None:
     """Sort the rows of each key by `sequence`, changing `order` in place.
 
     Four rows in order of their keys 5, 5, 7, 7::
@@ -264,12 +260,12 @@ def _sort_within_keys(order: Indices, sequence: Indices, same: Mask) -> None:
     order[positions] = order[positions][within]
 
 
-def _indices(order: pa.Array) -> Indices:
-    indices: Indices = order.to_numpy().astype(np.int64)
+def _indices(order: pa.Array) -> Int64s:
+    indices: Int64s = order.to_numpy().astype(np.int64)
     return indices
 
 
-def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout) -> Mask:
+def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
     """Return the mask of rows, in key order, that are the last (newest) of their key.
 
     Args:
@@ -283,7 +279,7 @@ def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLa
     return last
 
 
-def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout) -> Mask:
+def _same_as_next(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
     """Return the mask of rows, in order and without the last, whose key equals the next row's."""
     count = batch.num_rows if order is None else len(order)
     same = np.ones(max(count - 1, 0), dtype=np.bool_)
@@ -299,26 +295,26 @@ def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValue
     return same
 
 
-def equal_values(left: pa.Array, right: pa.Array) -> Mask:
+def equal_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return whether values of two flat columns [n] are equal, including nulls: bool [n]."""
     equal = pc.equal(left, right)
     if equal.null_count:
         both_null = pc.and_(left.is_null(), right.is_null())
         equal = pc.coalesce(equal, both_null)
-    mask: Mask = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+    mask: Bools = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
 
 
-def _lesser_values(left: pa.Array, right: pa.Array) -> Mask:
+def _lesser_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return whether values of a flat column [n] precede another's, nulls first: bool [n]."""
     less = pc.less(left, right)
     if less.null_count:
         less = pc.coalesce(less, pc.and_(left.is_null(), right.is_valid()))
-    mask: Mask = less.to_numpy(zero_copy_only=False).astype(np.bool_)
+    mask: Bools = less.to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
 
 
-def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Mask:
+def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Bools:
     """Return the mask of rows, from the second on, that break the key order.
 
     `or_same` allows a key that equals the previous one.
@@ -365,19 +361,19 @@ def slices_of_whole_keys(
         yield held
 
 
-def rows_at(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
+def rows_at(batch: pa.RecordBatch, indices: Int64s | None) -> pa.RecordBatch:
     """Return the rows at `indices`, int64 [m]; None returns the batch itself."""
     return batch if indices is None else batch.take(pa.array(indices))
 
 
-def retract_mask(batch: pa.RecordBatch) -> Mask:
+def retract_mask(batch: pa.RecordBatch) -> Bools:
     """Return the mask of rows of kind -U or -D: bool [n]."""
     if batch.schema.get_field_index(VALUE_KIND) < 0:
         return np.zeros(batch.num_rows, dtype=np.bool_)
     return retract_kind_mask(batch.column(VALUE_KIND).to_numpy())
 
 
-def retract_kind_mask(kinds: npt.NDArray[np.int8]) -> Mask:
+def retract_kind_mask(kinds: npt.NDArray[np.int8]) -> Bools:
     """Return the mask of the kinds -U and -D, whose numbers are odd: bool [n]."""
-    retract: Mask = (kinds & 1) != 0
+    retract: Bools = (kinds & 1) != 0
     return retract

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
-    Mask,
     key_order,
     last_of_key,
 )
@@ -30,14 +29,14 @@ class MergeWindow:
     """
 
     batch: pa.RecordBatch
-    order: Indices | None = None
-    last: Mask | None = None
+    order: Int64s | None = None
+    last: Bools | None = None
 
-    def last_rows(self, layout: KeyValueLayout) -> Mask:
+    def last_rows(self, layout: KeyValueLayout) -> Bools:
         """Return the mask of rows, in order, that are the last (newest) of their key: bool [m]."""
         return last_of_key(self.batch, self.order, layout) if self.last is None else self.last
 
-    def key_starts(self, layout: KeyValueLayout) -> Indices:
+    def key_starts(self, layout: KeyValueLayout) -> Int64s:
         """Return the beginning of each key's rows in the order, as segments for NumPy's `reduceat`.
 
         Returns:
@@ -58,7 +57,7 @@ class MergeWindow:
         `reduceat` refuses an empty window.
         """
         last = self.last_rows(layout)
-        starts: Indices = np.flatnonzero(np.concatenate(([True], last[:-1]))[: len(last)])
+        starts: Int64s = np.flatnonzero(np.concatenate(([True], last[:-1]))[: len(last)])
         return starts
 
 

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
-    Mask,
     integer_keys,
     integer_view,
 )
@@ -132,9 +130,6 @@ _LEVEL = "_LEVEL"
 _NO_ROW = np.iinfo(np.int64).max
 _INDEX_BITS = 32
 
-LevelNumbers = npt.NDArray[np.int64]
-"""For each row of a window, in order, the level of its file: int64 [m]."""
-
 
 @dataclass(frozen=True, slots=True)
 class LevelWindow:
@@ -147,28 +142,28 @@ class LevelWindow:
     """
 
     window: MergeWindow
-    order: Indices
-    levels: LevelNumbers
-    starts: Indices
+    order: Int64s
+    levels: Int64s
+    starts: Int64s
 
-    def keys_with(self, rows: Mask) -> Mask:
+    def keys_with(self, rows: Bools) -> Bools:
         """Return the mask of keys with a chosen row: bool [keys]."""
-        has_row: Mask = np.logical_or.reduceat(rows, self.starts)
+        has_row: Bools = np.logical_or.reduceat(rows, self.starts)
         return has_row
 
-    def rows_of_keys(self, keys: Mask) -> Mask:
+    def rows_of_keys(self, keys: Bools) -> Bools:
         """Return the mask of rows whose key is chosen: bool [m]."""
         return keys.repeat(np.diff(self.starts, append=len(self.order)))
 
-    def lowest_above_0(self) -> Indices:
+    def lowest_above_0(self) -> Int64s:
         """Return the index in `order` of each key's row on the lowest level above 0, else -1."""
         indices = np.arange(len(self.order), dtype=np.int64)
         ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _INDEX_BITS) | indices)
         least = np.minimum.reduceat(ranks, self.starts)
-        lowest: Indices = np.where(least == _NO_ROW, -1, least & ((1 << _INDEX_BITS) - 1))
+        lowest: Int64s = np.where(least == _NO_ROW, -1, least & ((1 << _INDEX_BITS) - 1))
         return lowest
 
-    def select(self, rows: Mask) -> MergeWindow:
+    def select(self, rows: Bools) -> MergeWindow:
         """Return the window with only some rows, bool [m] in order."""
         if rows.all():
             return self.window

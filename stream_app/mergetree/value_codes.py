@@ -13,10 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices, Mask, integer_view, ordered_floats
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.mergetree.key_value_batch import integer_view, ordered_floats
 
 
-def value_codes(column: pa.Array) -> Indices:
+def value_codes(column: pa.Array) -> Int64s:
     """Return a number for each value, equal for equal values, 0 for null: int64 [n]."""
     kind = column.type
     if pa.types.is_struct(kind):
@@ -29,14 +30,14 @@ def value_codes(column: pa.Array) -> Indices:
         codes = _sequence_codes(value_codes(flat), bounds)
     else:
         encoded = ordered_floats(integer_view(column)).dictionary_encode()
-        indices: Indices = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        indices: Int64s = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
         return indices + 1
     if column.null_count:
         codes = np.where(column.is_valid().to_numpy(zero_copy_only=False), codes, 0)
     return codes
 
 
-def row_codes(codes: Sequence[Indices], count: int) -> Indices:
+def row_codes(codes: Sequence[Int64s], count: int) -> Int64s:
     """Return a number from 1 on for each row of numbers, equal for equal rows: int64 [count].
 
     Two columns of three rows::
@@ -50,7 +51,7 @@ def row_codes(codes: Sequence[Indices], count: int) -> Indices:
     return _sequence_codes(rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * len(codes))
 
 
-def list_bounds(column: pa.Array) -> tuple[Indices, pa.Array]:
+def list_bounds(column: pa.Array) -> tuple[Int64s, pa.Array]:
     """Return the bounds of each list's or map's elements, and the elements.
 
     Returns:
@@ -68,7 +69,7 @@ def list_bounds(column: pa.Array) -> tuple[Indices, pa.Array]:
     return offsets - first, flat.slice(first, int(offsets[-1]) - first)
 
 
-def _map_codes(column: pa.Array) -> Indices:
+def _map_codes(column: pa.Array) -> Int64s:
     bounds, entries = list_bounds(column)
     keys, values = (value_codes(side) for side in entries.flatten())
     owners = np.repeat(np.arange(len(column)), np.diff(bounds))
@@ -76,17 +77,17 @@ def _map_codes(column: pa.Array) -> Indices:
     return _sequence_codes(row_codes([keys[order], values[order]], len(order)), bounds)
 
 
-def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
+def _sequence_codes(codes: Int64s, bounds: Int64s) -> Int64s:
     """Return a number from 1 on for each run of numbers between bounds, equal for equal runs."""
     offsets = pa.py_buffer(np.ascontiguousarray(bounds * 8))
     data = pa.py_buffer(np.ascontiguousarray(codes, np.int64))
     runs = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, offsets, data])
-    group_codes: Indices = runs.dictionary_encode().indices.to_numpy().astype(np.int64) + 1
+    group_codes: Int64s = runs.dictionary_encode().indices.to_numpy().astype(np.int64) + 1
     return group_codes
 
 
-def same_values(left: pa.Array, right: pa.Array) -> Mask:
+def same_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return the mask of equal values, including nulls, in two nested columns: bool [n]."""
     codes = value_codes(pa.concat_arrays([left, right]))
-    same: Mask = codes[: len(left)] == codes[len(left) :]
+    same: Bools = codes[: len(left)] == codes[len(left) :]
     return same

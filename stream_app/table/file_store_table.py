@@ -73,7 +73,7 @@ class FileStoreTable:
         branch: the name of the branch to read and write; empty: the main branch.
         is_emptied: whether new rows follow a TRUNCATE, so that the table has no older rows.
         configured: the options of `with_options`.
-        environment: the catalog by which the table was opened.
+        catalog_environment: the catalog by which the table was opened.
     """
 
     location: str
@@ -83,17 +83,17 @@ class FileStoreTable:
     branch: str = ""
     is_emptied: bool = False
     configured: Mapping[str, str] = field(default_factory=dict)
-    environment: CatalogEnvironment = NO_CATALOG
+    catalog_environment: CatalogEnvironment = NO_CATALOG
 
     @property
     def label(self) -> str:
         """The name ``database.table`` in the catalog, or, without one, from the folders."""
-        return str(self.environment.identifier or table_label(self.location))
+        return str(self.catalog_environment.identifier or table_label(self.location))
 
     @property
     def name(self) -> str:
         """The table's name without its database."""
-        identifier = self.environment.identifier
+        identifier = self.catalog_environment.identifier
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
     def with_counter(self, requests: StoreRequests) -> FileStoreTable:
@@ -133,7 +133,7 @@ class FileStoreTable:
     @property
     def snapshots(self) -> SnapshotManager:
         """The snapshot files. A catalog tracks the newest snapshot of the main branch only."""
-        loader = None if self.branch else self.environment.snapshot_loader
+        loader = None if self.branch else self.catalog_environment.snapshot_loader
         return SnapshotManager(self.file_io, self.version_root, loader)
 
     @property

@@ -128,7 +128,7 @@ def _open(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
         file_io_options=catalog_table.file_io_options,
         option_source=catalog_table.option_source,
     )
-    return replace(table, environment=catalog_table.environment)
+    return replace(table, catalog_environment=catalog_table.catalog_environment)
 
 
 def open_branch(table: FileStoreTable, name: str) -> FileStoreTable | None:
@@ -170,7 +170,7 @@ def open_for_altering(table: FileStoreTable) -> FileStoreTable:
     schema = table.schema
     _check_owner(table)
     check_known(schema.unknown_fields, table.location)
-    if table.branch and table.environment.snapshot_loader is not None:
+    if table.branch and table.catalog_environment.snapshot_loader is not None:
         raise UnsupportedTableError(
             f"the table is branch {table.branch!r} of a REST catalog, whose server publishes it",
             where=table.version_root,
@@ -182,7 +182,7 @@ def open_for_altering(table: FileStoreTable) -> FileStoreTable:
 
 def _check_owner(table: FileStoreTable) -> None:
     owner = table.options[CATALOG]
-    if owner and table.environment is NO_CATALOG:
+    if owner and table.catalog_environment is NO_CATALOG:
         raise UnsupportedTableError(
             f"the table belongs to the catalog {owner}, through which all its writers commit",
             where=table.location,
@@ -243,7 +243,7 @@ def create_or_open(
         UnsupportedTableError: stream_app cannot write the table.
     """
     catalog_table = CatalogTable(
-        location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
+        location=location, catalog_environment=NO_CATALOG, file_io_options=file_io_options or {}
     )
     _check_new(wanted_schema)
     path, file_io = file_io_of(branch_path(location), file_io_options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import lengths_of, offsets_of
+from stream_app.arrow_buffers import Int64s, lengths_of, offsets_of
 from stream_app.cdc.columns.base64_columns import decode_base64
 from stream_app.cdc.columns.byte_patterns import byte_pattern
 from stream_app.cdc.debezium.image_heads import find_heads
@@ -16,7 +16,6 @@ from stream_app.format.bucket_hash import bucket_of, hash_rows
 from stream_app.format.curve_order import hilbert_order, z_order
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
     key_order,
     keys_not_after,
@@ -185,7 +184,7 @@ def test_combined_joined_and_collected_values() -> None:
     assert collected.to_pylist() == [[1, 2]]
 
 
-def sum_of_groups(values: pa.Array, bounds: Indices) -> pa.Array:
+def sum_of_groups(values: pa.Array, bounds: Int64s) -> pa.Array:
     return pa.array(np.add.reduceat(values.to_numpy(), bounds[:-1]))
 
 

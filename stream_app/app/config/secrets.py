@@ -42,25 +42,27 @@ class Secrets:
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {form for value in values for form in _spellings(value)}
+        spellings = {spelling for value in values for spelling in _spellings(value)}
         # The longest first, because one may contain another.
-        self._spellings = sorted((f for f in forms if len(f) >= _LENGTH_MIN), key=len, reverse=True)
+        self._spellings = sorted(
+            (f for f in spellings if len(f) >= _LENGTH_MIN), key=len, reverse=True
+        )
 
     def hide(self, text: str) -> str:
         """Return the text with each secret replaced by stars."""
-        for form in self._spellings:
-            text = text.replace(form, HIDDEN)
+        for spelling in self._spellings:
+            text = text.replace(spelling, HIDDEN)
         return text
 
     def hide_escaped(self, text: str, escape: Callable[[str], str]) -> str:
         """Hide secrets also in their escaped form."""
-        for form in self._spellings:
-            text = text.replace(form, HIDDEN).replace(escape(form), HIDDEN)
+        for spelling in self._spellings:
+            text = text.replace(spelling, HIDDEN).replace(escape(spelling), HIDDEN)
         return text
 
     def occur_in(self, text: str) -> bool:
         """Return whether the text contains a secret."""
-        return any(form in text for form in self._spellings)
+        return any(spelling in text for spelling in self._spellings)
 
 
 class HidingStream:

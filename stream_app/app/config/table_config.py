@@ -155,13 +155,13 @@ def table_problems(
     yield from wrong_options
     if any(key.startswith(f"table.{_HISTORY}") for key, _ in wrong_options):
         return
-    whole = (yield from _made_columns(table, source)) if table.columns.fields else None
+    all_columns = (yield from _made_columns(table, source)) if table.columns.fields else None
     # The remaining keys are still checked, together with valid columns and options.
     keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given_keys
-    if whole is None or wrong_options or not keys_fit:
+    if all_columns is None or wrong_options or not keys_fit:
         return
     keys, options = keys_of_versions(table.primary_keys, table.partition_keys, table.options)
-    for problem in schema_problems(whole, keys, table.partition_keys, options):
+    for problem in schema_problems(all_columns, keys, table.partition_keys, options):
         yield "table", problem
 
 
@@ -184,12 +184,12 @@ def _made_columns(
     if table.history is not None:
         yield from missing_metadata(f"table.{_HISTORY}.sequence", [table.history.sequence], source)
     try:
-        whole = table.all_columns
+        all_columns = table.all_columns
         if table.primary_keys:
             for problem in key_problems(table.made_columns, table.primary_keys):
                 yield "table", problem
-        yield from _filter_problems(table.filter, whole)
-        return whole
+        yield from _filter_problems(table.filter, all_columns)
+        return all_columns
     except MetadataError as error:
         yield "table.metadata-columns", str(error)
     except DefinitionError as error:

@@ -123,12 +123,13 @@ class _Compaction:
 
     def run(self) -> None:
         clock = self.table_job.table.clock
-        began = clock.steady_seconds()
+        start_s = clock.steady_seconds()
         if self.job.follow:
             self._compact_continuously()
         else:
             self._compact_once()
-        seconds, coordinator = clock.steady_seconds() - began, self.table_job.committer.compactions
+        seconds = clock.steady_seconds() - start_s
+        coordinator = self.table_job.committer.compactions
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
         self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
         self._check_stuck()

@@ -24,7 +24,7 @@ from stream_app.app.load.loaded_tables import (
     load_format,
 )
 from stream_app.app.load.row_queries import LoadedRelation
-from stream_app.app.source.jdbc_connection import log_position, open_database
+from stream_app.app.source.jdbc_connection import log_position, open_connection
 from stream_app.app.source.kafka_reader import source_offsets
 from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
@@ -123,7 +123,7 @@ class JobLoad:
                 fix=f"give {LOAD_KEY} again",
             )
         url, now_ms = database_of(self.job_tables.source), self.clock.now_ms()
-        with open_database(url) as connection:
+        with open_connection(url) as connection:
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             relations = {
                 name: loaded_database.relation(table.name, table.schema, loaded_database.read(name))
@@ -209,7 +209,7 @@ class _Planning:
             )
         source = self.job_tables.source
         url = database_of(source)
-        with open_database(url) as connection:
+        with open_connection(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
             offsets = _end_offsets(source, self.reader)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)

@@ -32,7 +32,7 @@ _POSITION_COLUMNS = 2
 
 
 @contextmanager
-def open_database(url: JdbcUrl) -> Iterator[Any]:
+def open_connection(url: JdbcUrl) -> Iterator[Any]:
     """Open a connection of Python's database API, and close it after the block.
 
     Raises:

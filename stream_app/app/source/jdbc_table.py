@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.app.source.jdbc_connection import open_database, query_rows
+from stream_app.app.source.jdbc_connection import open_connection, query_rows
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
@@ -98,7 +98,7 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         UsageError: the driver is not installed, or the table does not exist.
         SourceError: the database does not respond, or refuses the user.
     """
-    with open_database(url) as connection:
+    with open_connection(url) as connection:
         return read_table(connection, url, table, options)
 
 

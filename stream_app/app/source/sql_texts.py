@@ -73,7 +73,7 @@ class SumDialect:
         quote = self.quote
         return ".".join(f"{quote}{part.replace(quote, 2 * quote)}{quote}" for part in path)
 
-    def value_text(self, column: str, source_type: str, data_type: DataType) -> str | None:
+    def text_expression(self, column: str, source_type: str, data_type: DataType) -> str | None:
         """Return the expression of a column's text, or None if SQL cannot compute it."""
         return self._text(self.name(column), source_type, data_type)
 

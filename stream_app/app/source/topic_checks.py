@@ -54,15 +54,15 @@ def source_ends(source: SourceConfig, on_unknown: Callable[[str], None]) -> Offs
 
 
 def recreated_topics(
-    before: Mapping[str, str | None], now: Mapping[str, TopicInfo]
+    known_ids: Mapping[str, str | None], topics: Mapping[str, TopicInfo]
 ) -> Collection[str]:
     """Return the topics whose id has changed, because they were deleted and recreated.
 
     Args:
-        before: topic → id, as the checkpoint has it.
+        known_ids: topic → id, as the checkpoint has it.
     """
     return [
         name
-        for name, topic in now.items()
-        if before.get(name) and topic.topic_id and topic.topic_id != before[name]
+        for name, topic in topics.items()
+        if known_ids.get(name) and topic.topic_id and topic.topic_id != known_ids[name]
     ]

@@ -45,7 +45,7 @@ class Listing:
         """Yield each row as texts."""
         names = [field.name for field in fields(self.row_type)]
         for row in self.rows:
-            yield [value_text(name, getattr(row, name)) for name in names]
+            yield [cell_text(name, getattr(row, name)) for name in names]
 
     def lines(self) -> Iterator[str]:
         """Yield lines of aligned columns, or nothing without rows."""
@@ -57,7 +57,7 @@ class Listing:
             yield orjson.dumps(asdict(row)).decode()
 
 
-def value_text(name: str, value: object) -> str:
+def cell_text(name: str, value: object) -> str:
     """Return a value as a text table shows it."""
     if value is None:
         return _ABSENT

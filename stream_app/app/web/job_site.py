@@ -64,14 +64,14 @@ class _CachedAnswer(Generic[_Answer]):
     def current(self) -> _Answer:
         """Return the current or a recent answer."""
         with self._lock:
-            began = self._clock.steady_seconds()
+            start_s = self._clock.steady_seconds()
             if self._asked is not None:
                 answer, until = self._asked
-                if began < until:
+                if start_s < until:
                     return answer
             answer = self._ask()
             now = self._clock.steady_seconds()
-            self._asked = answer, now + max(_PAUSE_S, _PAUSE_RATIO * (now - began))
+            self._asked = answer, now + max(_PAUSE_S, _PAUSE_RATIO * (now - start_s))
             return answer
 
 
@@ -142,7 +142,7 @@ class JobSite(Site):
         if self._history is None:
             return glance
         names = [status.table for status in tables]
-        running, queued = compactions_of_all(map(self.now, names))
+        running, queued = compactions_of_all(map(self.activity_of, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
         return replace(glance, messages_per_s=rate, running=running, queued=queued)
 
@@ -175,9 +175,9 @@ class JobSite(Site):
         """See `Site.epochs`."""
         return () if self._history is None else self._history.epochs(self._state_key(name))
 
-    def now(self, name: str) -> TableActivity | None:
-        """See `Site.now`."""
-        return None if self._history is None else self._history.now(self._state_key(name))
+    def activity_of(self, name: str) -> TableActivity | None:
+        """See `Site.activity_of`."""
+        return None if self._history is None else self._history.activity_of(self._state_key(name))
 
     def replay(self, name: str) -> Iterator[str]:
         """See `Site.replay`."""
@@ -233,17 +233,17 @@ class JobSite(Site):
         status = replace(status, table=self.job.tables.full_name(status.table))
         if status.state == MISSING:
             return replace(status, reason=f"{status.reason}\nto fix: {self.job.tables.gone_fix}")
-        now = self.now(status.table)
-        if now is None or not now.numbers.buckets:
+        activity = self.activity_of(status.table)
+        if activity is None or not activity.numbers.buckets:
             return status
-        status = replace(status, sorted_runs=now.numbers.sorted_runs_max)
-        return with_waiting_rows(status, now.numbers.waiting_rows)
+        status = replace(status, sorted_runs=activity.numbers.sorted_runs_max)
+        return with_waiting_rows(status, activity.numbers.waiting_rows)
 
     def _counts_runs(self, path: str) -> bool:
         """Return whether the sorted runs of the table in a folder are counted from manifests."""
         state_key = self.job.tables.state_key(path.rsplit("/", 1)[-1])
-        now = None if self._history is None else self._history.now(state_key)
-        return now is None or not now.numbers.buckets
+        activity = None if self._history is None else self._history.activity_of(state_key)
+        return activity is None or not activity.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
         """Return the summary of all tables, by which pages judge whether one is behind."""

@@ -54,26 +54,26 @@ class PageVersion:
     async def now(self) -> str:
         """The digest of the present content."""
         async with self._lock:
-            began = asyncio.get_running_loop().time()
-            if began - self._checked_at >= max(CHECK_INTERVAL_S / 2, _REST * self._took_s):
+            start_s = asyncio.get_running_loop().time()
+            if start_s - self._checked_at >= max(CHECK_INTERVAL_S / 2, _REST * self._took_s):
                 content = await run_in_threadpool(self._content)
                 self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
                 self._checked_at = asyncio.get_running_loop().time()
-                self._took_s = self._checked_at - began
+                self._took_s = self._checked_at - start_s
         return self._value
 
     def _content(self) -> Hashable:
         try:
             if self.name:
                 table = self.site.open(self.name)
-                now, epochs = self.site.now(self.name), self.site.epochs(self.name)
+                activity, epochs = self.site.activity_of(self.name), self.site.epochs(self.name)
                 status = self.site.status(self.name)
                 return (
                     status and _without_ages(status),
                     status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
-                    now and now.under_way,
+                    activity and activity.under_way,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )

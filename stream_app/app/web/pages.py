@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from stream_app import __version__
-from stream_app.app.text.listing import Listing, age_text, size_text, time_text, value_text
+from stream_app.app.text.listing import Listing, age_text, cell_text, size_text, time_text
 from stream_app.app.text.text_table import CONTROL, Column, visible_text
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z?")
@@ -86,7 +86,7 @@ class PageList:
 def _text(name: str, value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and name.endswith(_COUNTS):
         return f"{value:,}"
-    return short_times(value_text(name, value))
+    return short_times(cell_text(name, value))
 
 
 def short_times(text: str) -> str:

@@ -137,8 +137,8 @@ class _Pages:
         def read() -> str:
             status = self.site.status(name)
             table = self.site.open(name)
-            now, epochs = self.site.now(name), self.site.epochs(name)
-            page = table_page(name, table, partial(self.site.quarantine, name), now)
+            activity, epochs = self.site.activity_of(name), self.site.epochs(name)
+            page = table_page(name, table, partial(self.site.quarantine, name), activity)
             return self._page(
                 "table", shown=page, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered_kinds(name, status), action_runs=self.actions.runs(name),

@@ -108,7 +108,7 @@ class Site(Protocol):
         """
         return ()
 
-    def now(self, name: str) -> TableActivity | None:  # noqa: ARG002 - a default
+    def activity_of(self, name: str) -> TableActivity | None:  # noqa: ARG002 - a default
         """Return a table's current compactions, or None if its job does not run in this process."""
         return None
 

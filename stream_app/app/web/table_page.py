@@ -80,7 +80,7 @@ class TablePage:
         space_amplification: see `table_parts.space_amplification`.
         traits: the kind of table, in few words.
         history: the newest snapshots.
-        now: the current compactions, or None if the table's job runs in another process.
+        activity: the current compactions, or None if the table's job runs in another process.
         problems: parts that cannot be shown, and why.
     """
 
@@ -94,7 +94,7 @@ class TablePage:
     space_amplification: float | None
     history: SnapshotChart
     rows: RowsChart | None
-    now: TableActivity | None
+    activity: TableActivity | None
     expiry: SnapshotExpiry | None
     versions: Sequence[SchemaVersion]
     lists: Sequence[PageList]
@@ -106,13 +106,13 @@ def table_page(
     name: str,
     table: FileStoreTable,
     quarantine: Callable[[], Quarantine | None],
-    now: TableActivity | None = None,
+    activity: TableActivity | None = None,
 ) -> TablePage:
     """Read a page, without opening data files. An unreadable part does not hide the others.
 
     Args:
         quarantine: opens the quarantine of the table.
-        now: the compactions of the job in this process.
+        activity: the compactions of the job in this process.
     """
     parts = PartReader()
     newest = parts.values("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
@@ -123,7 +123,7 @@ def table_page(
     consumers = parts.values("consumers", table.consumers.consumers)
     compactions = parts.values("compactions", lambda: _compactions(table, newest))
     runs = parts.values("LSM trees", lambda: _runs(table, latest))
-    trees = parts.values("LSM trees", lambda: _trees(table, latest, runs, now))
+    trees = parts.values("LSM trees", lambda: _trees(table, latest, runs, activity))
     return TablePage(
         name=name,
         is_empty=latest is None and not parts.problems(),
@@ -137,7 +137,7 @@ def table_page(
         space_amplification=space_amplification(runs),
         history=snapshot_chart(newest, tags, consumers, going),
         rows=rows_chart(newest),
-        now=now,
+        activity=activity,
         expiry=expiry,
         versions=parts.values("schemas", lambda: schema_versions(table)),
         lists=list(_lists(table, latest, compactions, runs, parts)),
@@ -282,11 +282,11 @@ def _trees(
     table: FileStoreTable,
     latest: Snapshot | None,
     runs: Sequence[LevelRow],
-    now: TableActivity | None,
+    activity: TableActivity | None,
 ) -> list[BucketTree]:
     if not runs:
         return []
-    under_way = () if now is None else now.under_way
+    under_way = () if activity is None else activity.under_way
     return bucket_trees(runs, next_compactions(table, latest), under_way)
 
 

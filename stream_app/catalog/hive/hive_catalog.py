@@ -172,7 +172,7 @@ class HiveCatalog(Catalog):
     def _catalog_table(self, identifier: Identifier, location: str) -> CatalogTable:
         return CatalogTable(
             location=location,
-            environment=self._environment(identifier),
+            catalog_environment=self._environment(identifier),
             file_io_options=self.file_io_options,
         )
 

@@ -122,7 +122,7 @@ class JdbcCatalog(Catalog):
     def _catalog_table(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
-            environment=LockedEnvironment(identifier, self, self.lock),
+            catalog_environment=LockedEnvironment(identifier, self, self.lock),
             file_io_options=self.file_io_options,
         )
 
@@ -135,7 +135,7 @@ class JdbcCatalog(Catalog):
         path, file_io = file_io_of(catalog_table.location, self.file_io_options)
         file_io.check_atomic_create(path)
         schemas = SchemaManager(file_io, path)
-        is_new = catalog_table.environment.publish_schema(schemas, schema, ()) is not None
+        is_new = catalog_table.catalog_environment.publish_schema(schemas, schema, ()) is not None
         if not is_new and not is_unfinished(schemas, self.owner):
             if self._has_table(identifier):
                 return False

@@ -87,7 +87,7 @@ class RestCatalog(Catalog):
             file_io_options = {**file_io_options, **store_options(token.options())}
         return CatalogTable(
             location=answer.field("path", str),
-            environment=RestEnvironment(
+            catalog_environment=RestEnvironment(
                 self.api, identifier, answer.field("id", str), is_external=is_external
             ),
             file_io_options=file_io_options,

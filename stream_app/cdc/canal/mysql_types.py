@@ -142,35 +142,38 @@ class _Reader:
         if depth > _GEOMETRY_DEPTH_MAX:
             raise RecursionError
         (order,) = self._take("<B")
-        end = ">" if order == 0 else "<"
-        (kind,) = self._take(f"{end}I")
+        byte_order = ">" if order == 0 else "<"
+        (kind,) = self._take(f"{byte_order}I")
         name = _GEOMETRY_NAMES[kind]
         match kind:
             case 1:
-                return name, self._point(end)
+                return name, self._point(byte_order)
             case 2:
-                return name, self._points(end)
+                return name, self._points(byte_order)
             case 3:
-                return name, [self._points(end) for _ in range(self._count(end))]
+                return name, [self._points(byte_order) for _ in range(self._count(byte_order))]
             case _:
-                parts = [self.geometry(depth + 1) for _ in range(self._count(end))]
+                parts = [self.geometry(depth + 1) for _ in range(self._count(byte_order))]
                 if kind == 7:
                     return name, [{"type": shape, "coordinates": inner} for shape, inner in parts]
                 return name, [inner for _, inner in parts]
 
-    def _point(self, end: str) -> list[float]:
-        return [int(number) if number.is_integer() else number for number in self._take(f"{end}2d")]
+    def _point(self, byte_order: str) -> list[float]:
+        return [
+            int(number) if number.is_integer() else number
+            for number in self._take(f"{byte_order}2d")
+        ]
 
-    def _points(self, end: str) -> list[list[float]]:
-        return [self._point(end) for _ in range(self._count(end))]
+    def _points(self, byte_order: str) -> list[list[float]]:
+        return [self._point(byte_order) for _ in range(self._count(byte_order))]
 
-    def _count(self, end: str) -> int:
-        (count,) = self._take(f"{end}I")
+    def _count(self, byte_order: str) -> int:
+        (count,) = self._take(f"{byte_order}I")
         if count > len(self._data):
             raise struct.error
         return int(count)
 
-    def _take(self, form: str) -> tuple[Any, ...]:
-        numbers = struct.unpack_from(form, self._data, self.position)
-        self.position += struct.calcsize(form)
+    def _take(self, layout: str) -> tuple[Any, ...]:
+        numbers = struct.unpack_from(layout, self._data, self.position)
+        self.position += struct.calcsize(layout)
         return numbers

@@ -30,9 +30,9 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.columns.decimal_columns import (
     convert_by_scale,
+    decimal_texts,
     decimals_from_bytes,
     narrow_decimals,
-    plain_texts,
 )
 from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
 from stream_app.cdc.columns.time_columns import (
@@ -143,7 +143,7 @@ def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
 def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
     if reading.encoding is Encoding.BASE64:
         decoded, broken = decode_base64(wire)
-        texts, unfit = plain_texts(decoded, reading.scale)
+        texts, unfit = decimal_texts(decoded, reading.scale)
         values, beyond = _floats_from_texts(texts, reading.arrow_type)
         return values, any_of(broken, unfit, beyond)
     is_single = reading.encoding is Encoding.FLOAT32
@@ -183,7 +183,7 @@ def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
     if reading.encoding is not Encoding.BASE64:
         return wire, None
     values, failed = decode_base64(wire)
-    texts, unfit = plain_texts(values, reading.scale)
+    texts, unfit = decimal_texts(values, reading.scale)
     return texts, any_of(failed, unfit)
 
 
@@ -199,9 +199,9 @@ def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
             case Family.INTEGER:
                 return _integers_from_bytes(numbers, scale, target)
             case Family.FLOAT:
-                return _floats_from_texts(plain_texts(numbers, scale)[0], target)
+                return _floats_from_texts(decimal_texts(numbers, scale)[0], target)
             case _:
-                return plain_texts(numbers, scale)
+                return decimal_texts(numbers, scale)
 
     result = convert_by_scale(values, pc.struct_field(wire, "scale"), convert, target)
     return result, any_of(valid_of(wire) & ~valid_of(result))

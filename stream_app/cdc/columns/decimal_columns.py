@@ -183,7 +183,7 @@ def number_text(value: bytes, scale: int) -> str:
     return f"{int.from_bytes(value, 'big', signed=True)}E{-scale}"
 
 
-def plain_text(value: bytes, scale: int) -> str:
+def decimal_text(value: bytes, scale: int) -> str:
     """Write the number without an exponent, as `java.math.BigDecimal.toPlainString` does.
 
     Raises:
@@ -199,13 +199,13 @@ def plain_text(value: bytes, scale: int) -> str:
     return f"-{digits}" if number < 0 else digits
 
 
-def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
-    """Return `plain_text` of each number of a binary column; null, and in the mask, if it fails."""
+def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
+    """Return each number of a binary column as a text; null, and in the mask, if it fails."""
     numbers, failed = None, None
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))
     if numbers is None or failed is not None:
-        return _convert_one_by_one(values, lambda value: plain_text(value, scale), pa.string())
+        return _convert_one_by_one(values, lambda value: decimal_text(value, scale), pa.string())
     texts = numbers.cast(pa.string())
     if scale <= 0:
         zeros = pc.if_else(pc.equal(texts, "0"), "", "0" * -scale)

@@ -63,8 +63,8 @@ def _rows_of_many_brackets(
     if len(openings) <= levels:
         return []
     # Two brackets of one value are at most as far apart as the longest value is long.
-    apart = openings[levels:] - openings[:-levels]
-    first = np.flatnonzero(apart < lengths.max())
+    distances = openings[levels:] - openings[:-levels]
+    first = np.flatnonzero(distances < lengths.max())
     rows = np.searchsorted(offsets, openings[first], side="right")
-    same = rows == np.searchsorted(offsets, openings[first + levels], side="right")
-    return [int(row) - 1 for row in np.unique(rows[same])]
+    are_of_one_value = rows == np.searchsorted(offsets, openings[first + levels], side="right")
+    return [int(row) - 1 for row in np.unique(rows[are_of_one_value])]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.cdc.columns.base64_columns import decode_base64
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.columns.decimal_columns import exact_decimal, plain_text
+from stream_app.cdc.columns.decimal_columns import decimal_text, exact_decimal
 
 
 def wire_value(  # noqa: C901 - a line for each kind of column
@@ -106,7 +106,7 @@ def _plain_number(text: str, scale: int) -> str:
     values, _ = decode_base64(pa.array([text], pa.string()))
     if not values[0].is_valid:
         raise ValueError("is not the base64 of a number (decimal.handling.mode = precise)")
-    return plain_text(values[0].as_py(), scale)
+    return decimal_text(values[0].as_py(), scale)
 
 
 def _int64(text: str) -> int:

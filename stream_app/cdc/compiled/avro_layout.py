@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of
 from stream_app.cdc.compiled.avro_walk import (
+    BOOLEAN,
     BYTES,
     DECIMAL,
     DOUBLE,
@@ -28,7 +29,6 @@ from stream_app.cdc.compiled.avro_walk import (
     RECORD,
     STEP_SIZE,
     SYMBOL,
-    TRUTH,
     WIDE,
     AvroBuffers,
     AvroPositions,
@@ -50,7 +50,7 @@ _READS = {
     "null": NOTHING,
     "int": LONG,
     "long": LONG,
-    "boolean": TRUTH,
+    "boolean": BOOLEAN,
     "float": FLOAT,
     "double": DOUBLE,
     "enum": SYMBOL,
@@ -249,8 +249,8 @@ class _AvroSteps:
                 continue
             null, row = _split_nullable(declared)
             step = self._append_step(IMAGE, null, images.index(name))
-            for column, its in _fields_of(row):
-                self._add_value(its, (column,), in_image=True)
+            for column, field_type in _fields_of(row):
+                self._add_value(field_type, (column,), in_image=True)
             self._append_step(IMAGE_END)
             self.steps[step][2] = len(self.steps)
             sides.append(self.columns.keys() & dict(row.fields))

@@ -25,9 +25,8 @@ from stream_app.machine_code.compiler import (
 )
 from stream_app.machine_code.json_tokens import DECLINED
 
-NOTHING, LONG, TRUTH, FLOAT, DOUBLE, SYMBOL, BYTES, DECIMAL, WIDE, RECORD, IMAGE, IMAGE_END, END = (
-    range(13)
-)
+NOTHING, LONG, BOOLEAN, FLOAT, DOUBLE, SYMBOL, BYTES = range(7)
+DECIMAL, WIDE, RECORD, IMAGE, IMAGE_END, END = range(7, 13)
 """What a step reads: no bytes, a number of variable length, a truth value, floating point, or an
 enum's index. Others read bytes or text, a decimal of 8 or 16 bytes at most, a record, or an image.
 """
@@ -164,7 +163,7 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
         value, position = number_at(position), position + 8
     elif reads == FLOAT:
         value, position = number_at(position) & _HALF, position + 4
-    elif reads == TRUTH:
+    elif reads == BOOLEAN:
         value, position = byte_at(position), position + 1
     elif reads == SYMBOL:
         value, position = long_at(position, end)

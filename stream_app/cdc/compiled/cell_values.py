@@ -50,7 +50,7 @@ from stream_app.machine_code.json_tokens import (
     word_end,
 )
 
-WHOLE, TRUTH, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64, OBJECT, LIST = range(9)
+WHOLE, BOOLEAN, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64, OBJECT, LIST = range(9)
 WIDE = 16
 """The kinds of cells: an int64, a boolean, the bytes of a string, those of a number, and the
 unscaled int64 of a decimal. A decimal is written as a number, as its text, or as base64 of its
@@ -156,7 +156,7 @@ def parse_cell(  # noqa: C901 - a branch for each kind
             position, kind - WIDE, number_at(buffers.scales + 8 * column)
         )
         put_number(buffers.highs, slot, high)
-    elif kind == TRUTH:
+    elif kind == BOOLEAN:
         value, end = int(byte_at(position) == TRUE_BEGIN), DECLINED
         if byte_at(position) in (TRUE_BEGIN, FALSE_BEGIN):
             end = word_end(position)

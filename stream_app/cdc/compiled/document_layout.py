@@ -24,10 +24,10 @@ from stream_app.cdc.compiled.document_rewriter import (
 from stream_app.cdc.compiled.document_values import (
     BOOLEANS,
     IDS,
-    MOMENTS,
     NULLS,
     NUMBERS,
     TEXTS,
+    TIMESTAMPS,
 )
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
@@ -51,10 +51,10 @@ class DocumentLayout:
     kinds: Int64s
     FORMS: ClassVar[Mapping[str, int]] = {
         "null": NULLS,
-        "truth": BOOLEANS,
+        "boolean": BOOLEANS,
         "text": TEXTS,
         "number": NUMBERS,
-        "moment": MOMENTS,
+        "timestamp": TIMESTAMPS,
         "id": IDS,
     }
     """The forms of values by name; others are declined."""

@@ -36,7 +36,7 @@ from stream_app.machine_code.json_tokens import (
     word_end,
 )
 
-NULLS, BOOLEANS, TEXTS, NUMBERS, MOMENTS, IDS = range(6)
+NULLS, BOOLEANS, TEXTS, NUMBERS, TIMESTAMPS, IDS = range(6)
 """The forms of a document's values; the kind of a column is the mask of those that it takes."""
 _ID_NAME, _DATE_NAME = word_of(b'"$oid":\0'), word_of(b'"$date":')
 _NUMBER_NAME = word_of(b'"$number')
@@ -95,7 +95,7 @@ def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int
         stop, _ = string_end(begin + 1)
         stop, form = stop + 1 if stop > 0 else DECLINED, IDS
     elif size == 8 and name == _DATE_NAME:
-        stop, form = _whole_end(begin), MOMENTS
+        stop, form = _whole_end(begin), TIMESTAMPS
     elif (
         name == _NUMBER_NAME
         and byte_at(begin) == QUOTE

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int32s, Int64s
 from stream_app.cdc.compiled.cell_values import (
+    BOOLEAN,
     NULL,
     NUMBER_TEXT,
     TEXT,
-    TRUTH,
     VALUE,
     WHOLE,
     WIDE,
@@ -106,7 +106,7 @@ class ImageCells:
             texts = self.texts(index, images)
             return texts if kind == TEXT else texts.cast(target)
         bits, numbers = self.valid_bits(index, images), self.numbers[index, :images]
-        if kind == TRUTH:
+        if kind == BOOLEAN:
             truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
             return pa.Array.from_buffers(target, images, [bits, truths])
         if kind != WHOLE:

@@ -23,13 +23,13 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.compiled.cell_values import (
     BASE64,
+    BOOLEAN,
     DECIMAL,
     DECIMAL_TEXT,
     LIST,
     NUMBER_TEXT,
     OBJECT,
     TEXT,
-    TRUTH,
     WHOLE,
     WIDE,
     ImageBuffers,
@@ -51,7 +51,7 @@ TAIL_MIN = 16
 """Bytes of a tail at least: the parser reads so far beyond a head."""
 _CELLS_MAX = 1 << 24
 _NONE: Mapping[str, ImageLayout] = MappingProxyType({})
-_PLAIN = {pa.int64(): WHOLE, pa.bool_(): TRUTH, pa.string(): TEXT}
+_PLAIN = {pa.int64(): WHOLE, pa.bool_(): BOOLEAN, pa.string(): TEXT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,15 +49,15 @@ def find_heads(data: Bytes, starts: Int64s, lasts: Int64s) -> tuple[ImageHeads, 
     word = ByteWords(data)
     firsts = starts + len(_START)
     begins = _is_text_at(word, starts, _START)
-    null_before = _is_candidate(
+    null_before = _candidates_with(
         data[firsts] == ord("n"), word, starts + len(_FIELD_BEFORE), _NULL_BEFORE
     )
-    null_after = _is_candidate(
+    null_after = _candidates_with(
         data[lasts - 1] == ord("l"), word, lasts - len(_NULL_AFTER), _NULL_AFTER
     )
     middles = np.where(null_before, firsts + len(_NULL), lasts - len(_NULL_AFTER))
-    both = np.flatnonzero(begins & ~null_before & ~null_after)
-    middles[both] = _middles(word, firsts[both], lasts[both])
+    have_both = np.flatnonzero(begins & ~null_before & ~null_after)
+    middles[have_both] = _middles(word, firsts[have_both], lasts[have_both])
     has_head: Bools = begins & (middles >= firsts)
     middles = np.where(has_head, middles, firsts)
     behind = np.minimum(middles + len(_MIDDLE), lasts)
@@ -74,12 +74,12 @@ def _is_text_at(word: ByteWords, positions: Int64s, text: bytes) -> Bools:
     return word.occurs_at(positions, text[:_WORD]) & word.occurs_at(last, text[-_WORD:])
 
 
-def _is_candidate(may: Bools, word: ByteWords, positions: Int64s, text: bytes) -> Bools:
+def _candidates_with(is_candidate: Bools, word: ByteWords, positions: Int64s, text: bytes) -> Bools:
     """Return the mask of candidates at whose position the text occurs."""
-    rows = np.flatnonzero(may)
-    stands: Bools = np.zeros(len(may), np.bool_)
-    stands[rows] = _is_text_at(word, positions[rows], text)
-    return stands
+    rows = np.flatnonzero(is_candidate)
+    occurs: Bools = np.zeros(len(is_candidate), np.bool_)
+    occurs[rows] = _is_text_at(word, positions[rows], text)
+    return occurs
 
 
 def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:

@@ -355,10 +355,10 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
 def _rows_with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
     """Return the rows whose value ends with the tail, after at least `HEAD_MIN` bytes."""
     starts = offsets[1:][rows] - len(tail)
-    may = starts - offsets[rows] >= HEAD_MIN
-    starts[~may] = 0
+    may_have_tail = starts - offsets[rows] >= HEAD_MIN
+    starts[~may_have_tail] = 0
     # A few bytes exclude most other tails: the comma and the op are at a distance of their own.
-    may &= (data[starts] == ord(",")) & (data[starts + _TAIL_COLON] == ord(":"))
-    if not may.all():
-        rows, starts = rows[may], starts[may]
+    may_have_tail &= (data[starts] == ord(",")) & (data[starts + _TAIL_COLON] == ord(":"))
+    if not may_have_tail.all():
+        rows, starts = rows[may_have_tail], starts[may_have_tail]
     return rows[tail.fits(data, starts)]

@@ -252,8 +252,8 @@ def _before_images(
 ) -> tuple[list[pa.Array], list[int]]:
     """Return the before-images, completed by the row itself, and the unreadable messages."""
     unclear: Bools = np.zeros(len(values), np.bool_)
-    for before, now in zip(old, after, strict=True):
-        unclear |= ~valid_of(before) & valid_of(now)
+    for old_column, after_column in zip(old, after, strict=True):
+        unclear |= ~valid_of(old_column) & valid_of(after_column)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
     nulls, unreadable = sent_nulls(
         values,

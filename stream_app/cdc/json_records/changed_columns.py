@@ -78,8 +78,8 @@ def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     if not len(starts) or not len(ends):
         return {}
     last = ends[np.minimum(np.searchsorted(ends, starts), len(ends) - 1)]
-    apart = np.append(starts[1:] >= last[:-1], True) & (last > starts)
-    starts, last = starts[apart], last[apart]
+    are_separate = np.append(starts[1:] >= last[:-1], True) & (last > starts)
+    starts, last = starts[are_separate], last[are_separate]
     objects = slices_of(data, starts, last).dictionary_encode()
     first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
     rows = _rows_of_positions(offsets, starts[first])

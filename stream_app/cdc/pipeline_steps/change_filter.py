@@ -81,9 +81,9 @@ def filter_changes(
         passes = passes | (kinds == RowKind.UPDATE_BEFORE) | (kinds == RowKind.DELETE)
     remains, filtered = passes.copy(), kinds.copy()
     before = np.flatnonzero(is_pair)
-    was, still = passes[before], passes[before + 1]
-    filtered[before[was & ~still]] = RowKind.DELETE
-    filtered[before[~was & still] + 1] = RowKind.INSERT
+    passes_before, passes_after = passes[before], passes[before + 1]
+    filtered[before[passes_before & ~passes_after]] = RowKind.DELETE
+    filtered[before[~passes_before & passes_after] + 1] = RowKind.INSERT
     if known_columns is not KnownColumns.CERTAIN:
         alone = kinds == RowKind.UPDATE_AFTER
         alone[before + 1] = False

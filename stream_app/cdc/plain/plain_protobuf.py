@@ -83,8 +83,8 @@ class _Protobuf:
             if (paths == paths[0]).all():
                 yield (number, *_path(paths[0])), rows
                 continue
-            distinct, which = np.unique(paths, axis=0, return_inverse=True)
-            for type_number, type_rows in by_number(which.reshape(-1)):  # a loop over types
+            distinct, type_index = np.unique(paths, axis=0, return_inverse=True)
+            for type_number, type_rows in by_number(type_index.reshape(-1)):  # a loop over types
                 yield (number, *_path(distinct[type_number])), rows[type_rows]
 
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRows:

@@ -178,6 +178,7 @@ def rows_of(
     suspects = images.suspects.copy()
     columns = [pa.array(plan.row_kinds)]
     cut_records: dict[str, Bools] = {}
+    finds_cuts = rules.cut_reaction is not DriftReaction.IGNORE
     for reading, kind, column in zip(readings, images.json_kinds, images.columns, strict=True):
         wire = column if is_in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
@@ -185,9 +186,7 @@ def rows_of(
         columns.append(values)
         if failed is not None:
             suspects[plan.record_index[failed]] = True
-        loses_digits = (
-            None if rules.cut_reaction is DriftReaction.IGNORE else cut_digits(reading, kind, wire)
-        )
+        loses_digits = cut_digits(reading, kind, wire) if finds_cuts else None
         if loses_digits is not None:
             cut_records[reading.name] = np.zeros(len(suspects), np.bool_)
             cut_records[reading.name][plan.record_index[loses_digits]] = True

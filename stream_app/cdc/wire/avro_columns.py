@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s, gathered_array, valid_of, values_at
 from stream_app.cdc.columns.base64_columns import reverse_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
+from stream_app.cdc.columns.decimal_columns import decimal_texts, decimals_from_bytes, parsed_as
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.wire.avro_types import AvroType
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
@@ -226,7 +226,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
     if reading.family in (Family.STRING, Family.INTEGER, Family.FLOAT):
 
         def texts(leaf: AvroLeaf) -> pa.Array:
-            return plain_texts(leaf.binary(), scale)[0]
+            return decimal_texts(leaf.binary(), scale)[0]
 
         return JsonKind.STRING, texts, reading.with_encoding(Encoding.TEXT), pa.string()
     return None

@@ -46,8 +46,8 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     if not len(rows):
         return cells
     heads = data[offsets[rows][:, None] + np.arange(1, _HEAD_BYTES)]
-    guids, which = np.unique(heads, axis=0, return_inverse=True)
-    numbers = _numbers(guids, schemas)[which.reshape(-1)]
+    guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
+    numbers = _numbers(guids, schemas)[guid_index.reshape(-1)]
     rows, numbers = rows[numbers >= 0], numbers[numbers >= 0]
     begins, out = offsets[:-1].copy(), data.copy()
     begins[rows] += _HEAD_BYTES - HEAD.size

@@ -118,7 +118,7 @@ class EpochRounds(Generic[Messages]):
 
         `make_plan` makes a plan by the tables' current state.
         """
-        began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
+        start_s, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         plan = make_plan()
         try:
             routed = self.runner.route(source.epoch, source.messages, plan)
@@ -133,7 +133,7 @@ class EpochRounds(Generic[Messages]):
             source=source,
             plan=plan,
             routed=routed,
-            route_s=self.clock.steady_seconds() - began,
+            route_s=self.clock.steady_seconds() - start_s,
             began_ms=began_ms,
         )
 
@@ -176,7 +176,7 @@ class EpochRounds(Generic[Messages]):
 
     def _run_round(self, epoch: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
-        decoded, began = epoch.decoded, self.clock.steady_seconds()
+        decoded, start_s = epoch.decoded, self.clock.steady_seconds()
         plan, unfit = self._plan_writes(epoch)
         planned_s = self.clock.steady_seconds()
         output = decoded.routed.write(plan)
@@ -184,7 +184,7 @@ class EpochRounds(Generic[Messages]):
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
             output.slowest,
-            wait_s=planned_s - began,
+            wait_s=planned_s - start_s,
             routing_s=decoded.route_s,
             writing_s=self.clock.steady_seconds() - planned_s,
         )

@@ -258,7 +258,7 @@ class RoundCommits(Generic[Messages]):
         return is_late or is_moved or job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
-        began = self.clock.steady_seconds()
+        start_s = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded.source_end, self.times)
         if pace := feed.pace_text():
@@ -285,7 +285,7 @@ class RoundCommits(Generic[Messages]):
             files=len(files),
             bytes=sum(file.file_size for file in files),
             in_driver=output.in_driver,
-            parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
+            parts=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded.began_ms,
             snapshots=committed.snapshots,
             sorted_runs=feed.table_job.sorted_runs(),

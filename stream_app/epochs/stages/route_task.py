@@ -95,12 +95,12 @@ class _Router:
 
     def measure_reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches, and measure how long the task waits for them."""
-        began = self._clock.steady_seconds()
+        start_s = self._clock.steady_seconds()
         for batch in batches:
-            self._read_s += self._clock.steady_seconds() - began
+            self._read_s += self._clock.steady_seconds() - start_s
             yield batch
-            began = self._clock.steady_seconds()
-        self._read_s += self._clock.steady_seconds() - began
+            start_s = self._clock.steady_seconds()
+        self._read_s += self._clock.steady_seconds() - start_s
 
     def decode(
         self,
@@ -175,9 +175,9 @@ class _Router:
         if gathered is None:
             needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
-        began = self._clock.steady_seconds()
+        start_s = self._clock.steady_seconds()
         decoded = plan.message_format.decode(messages)
-        decode_s = self._clock.steady_seconds() - began
+        decode_s = self._clock.steady_seconds() - start_s
         rows, bad = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault(

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.format.bucket_hash import MurmurHashes
-from stream_app.mergetree.key_value_batch import Indices
 
 HashesOf = Callable[[pa.RecordBatch], MurmurHashes]
 """The hash of each row's key, uint32 [n]."""
@@ -45,7 +45,7 @@ class LookupCopy:
     """
 
     batches: pa.ipc.RecordBatchFileReader
-    starts: Indices
+    starts: Int64s
     index: npt.NDArray[np.uint64]
 
     @classmethod
@@ -66,7 +66,7 @@ class LookupCopy:
 
     def rows_of(
         self, hashes: MurmurHashes, names: Sequence[str]
-    ) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Yield the rows whose key has one of the hashes, in the file's order, and their
         positions in it.
 
@@ -89,7 +89,7 @@ class LookupCopy:
             batch = self.batches.get_batch(number).select(names)
             yield batch.take(pa.array(batch_positions - self.starts[number])), batch_positions
 
-    def _positions(self, hashes: MurmurHashes) -> Indices:
+    def _positions(self, hashes: MurmurHashes) -> Int64s:
         first_entries = np.unique(hashes).astype(np.uint64) << _POSITION_BITS
         begins = np.searchsorted(self.index, first_entries)
         in_index = begins < len(self.index)

@@ -101,7 +101,8 @@ def can_be_read_as(stored: DataType, target: DataType) -> bool:
         and stored.root is target.root
         and stored.length == target.length
         and all(
-            _can_be_member(stored_types.get(now.field_id), now.data_type) for now in members(target)
+            _can_be_member(stored_types.get(target_member.field_id), target_member.data_type)
+            for target_member in members(target)
         )
     )
 

@@ -85,10 +85,10 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     numeric, numbers_ms = _as_numbers(values, _INT, target)
     matched = pc.extract_regex(values, _TIME)
     without_second = pc.equal(pc.coalesce(regex_group(matched, "second"), pa.scalar("")), "")
-    far = pc.and_(
+    is_too_far = pc.and_(
         without_second, pc.greater(pc.utf8_length(regex_group(matched, "zone_minute")), 0)
     )
-    unreadable = pc.or_(matched.is_null(), pc.fill_null(far, False))
+    unreadable = pc.or_(matched.is_null(), pc.fill_null(is_too_far, False))
     refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), target)
     hour, minute, second = (
         integers_of_digits(regex_group(matched, name)) for name in ("hour", "minute", "second")

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.data_files.damaged_files import damaged_file_error
 from stream_app.format.data_files.data_file_format import DataFileRead, DataFileSink, FileStream
@@ -44,7 +45,6 @@ _END_BYTES, _HEAD_BYTES, _TAIL_BYTES, _CRC_BYTES = 5, 4, 12, 4
 _FRAME_BYTES = _HEAD_BYTES + _TAIL_BYTES
 _VALUE_BYTES_MAX = 2**31 - 1
 _VARINT_BYTES_MAX = 10
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class BlobIndex:
         starts: where the record begins, or would: int64 [n].
     """
 
-    lengths: Rows
-    starts: Rows
+    lengths: Int64s
+    starts: Int64s
 
     @property
     def is_older(self) -> npt.NDArray[np.bool_]:
@@ -65,11 +65,11 @@ class BlobIndex:
         older: npt.NDArray[np.bool_] = self.lengths == _OLDER
         return older
 
-    def sizes(self) -> Rows:
+    def sizes(self) -> Int64s:
         """Return the bytes that each row takes in the file: int64 [n]."""
         return np.maximum(self.lengths, 0)
 
-    def values(self, source: FileStream, rows: Rows) -> pa.Array:
+    def values(self, source: FileStream, rows: Int64s) -> pa.Array:
         """Return the values of ascending rows, binary [k].
 
         Raises:
@@ -98,7 +98,7 @@ class BlobIndex:
         part_numbers = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
         return parts.take(pa.array(part_numbers, mask=lengths < 0))
 
-    def _bytes_of(self, source: FileStream, present: Rows, sizes: Rows) -> bytes:
+    def _bytes_of(self, source: FileStream, present: Int64s, sizes: Int64s) -> bytes:
         """Return the records of rows; adjacent records take one request."""
         begins = self.starts[present]
         ends = begins + sizes
@@ -111,7 +111,7 @@ class BlobIndex:
         return b"".join(parts)
 
 
-def _check_records(data: bytes, begins: Rows, sizes: Rows) -> None:
+def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
     """Refuse records whose magic, length or CRC differs from the file's index."""
     if len(data) != int(sizes.sum()):
         raise damaged_file_error("a file of BLOBs ends before its records")
@@ -164,7 +164,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
     return BlobIndex(lengths, np.cumsum(sizes) - sizes)
 
 
-def zigzag_varints(data: bytes) -> Rows:
+def zigzag_varints(data: bytes) -> Int64s:
     """Return numbers as Paimon packs them: 7 bits a byte, the least first, and the sign in the last
     bit.
 
@@ -187,7 +187,7 @@ def zigzag_varints(data: bytes) -> Rows:
     return numbers.view(np.int64)
 
 
-def blob_windows(sizes: Rows, batch_rows: int) -> Iterator[tuple[int, int]]:
+def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
     """Yield rows that are read together: begin and end of each window.
 
     A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.

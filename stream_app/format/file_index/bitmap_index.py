@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.file_index.index_kind import FileIndexKind, IndexComparison, IndexTest
 from stream_app.format.file_index.index_values import (
@@ -44,8 +44,6 @@ _BLOCK_SIZE = "16 kb"
 _COUNTS = struct.Struct(">ii?")
 _INT = struct.Struct(">i")
 _NO_LENGTH = -1
-
-Ints = npt.NDArray[np.int64]
 
 
 class _BitmapBuilder:
@@ -112,8 +110,8 @@ class _EncodedBitmaps:
     null_rows: int
     null_offset: int
     null_bitmap: bytes
-    offsets: Ints
-    lengths: Ints
+    offsets: Int64s
+    lengths: Int64s
     body: bytes
 
 
@@ -137,13 +135,13 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     return _EncodedBitmaps(len(nulls), null_offset, null_bitmap, offsets, lengths, b"".join(parts))
 
 
-def _join_numbers(encoded: pa.Array, *numbers: Ints) -> pa.Array:
+def _join_numbers(encoded: pa.Array, *numbers: Int64s) -> pa.Array:
     """Return each value's bytes followed by its numbers: binary [n]."""
     columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
     return pc.binary_join_element_wise(encoded, fixed_bytes(columns), b"")
 
 
-def _concatenate(entries: pa.Array, order: Ints) -> bytes:
+def _concatenate(entries: pa.Array, order: Int64s) -> bytes:
     ordered = entries.take(pa.array(order))
     _, bounds, data = ordered.buffers()
     ends = np.frombuffer(bounds, dtype=np.int32)[ordered.offset : ordered.offset + len(ordered) + 1]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.format.binary_row_columns import Positions, TextWords, Words
+from stream_app.arrow_buffers import Int64s
+from stream_app.format.binary_row_columns import TextWords, Words
 
 XxHashes = npt.NDArray[np.uint64]
 
@@ -47,7 +48,7 @@ def xx_hashes(texts: TextWords) -> XxHashes:
     return hashes
 
 
-def _mix_stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHashes:
+def _mix_stripes(words_at: Words, starts: Int64s, lengths: Int64s) -> XxHashes:
     """Return the state after all 32-byte blocks of texts that have one, longest texts first."""
     seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
     lanes = [np.full(len(starts), seed & _ALL, dtype=np.uint64) for seed in seeds]
@@ -67,7 +68,7 @@ def _mix_stripes(words_at: Words, starts: Positions, lengths: Positions) -> XxHa
     return state
 
 
-def _mix_rest(state: XxHashes, words_at: Words, starts: Positions, lengths: Positions) -> None:
+def _mix_rest(state: XxHashes, words_at: Words, starts: Int64s, lengths: Int64s) -> None:
     """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes."""
     positions = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):

@@ -16,10 +16,11 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.file_access import RowPositionReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_differences import rows_of_keys
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, rows_at
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
 from stream_app.mergetree.sorted_run import sorted_run
@@ -41,7 +42,7 @@ class RowsAbove:
     files: RowPositionReader
     higher_files: Sequence[DataFileMeta]
     key_of: KeyOrder
-    positions_read: dict[str, list[Indices]] = field(init=False, default_factory=dict)
+    positions_read: dict[str, list[Int64s]] = field(init=False, default_factory=dict)
     _cursors: list[RunCursor] | None = field(init=False, default=None)
 
     def rows_of(self, keys: pa.RecordBatch) -> tuple[list[pa.RecordBatch], pa.RecordBatch]:
@@ -121,7 +122,7 @@ class WindowBefore:
 
     window: MergeWindow
     before: pa.RecordBatch | None
-    may_change: Mask
+    may_change: Bools
     also_alone: bool = False
 
 

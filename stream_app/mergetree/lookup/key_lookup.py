@@ -22,10 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
-    Mask,
     integer_view,
     key_order,
     retract_mask,
@@ -85,7 +84,7 @@ class RowsOfKeys:
         rows: their rows [k], in the same order.
     """
 
-    key_indices: Indices
+    key_indices: Int64s
     rows: pa.RecordBatch
 
 
@@ -122,7 +121,7 @@ class KeyLookup:
         keys = keys.select(names)
         order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
         wanted_keys = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
-        indices: list[Indices] = []
+        indices: list[Int64s] = []
         parts: list[pa.RecordBatch] = []
         unmatched = np.asarray(order)
         for tier in lookup_tiers(files, is_ordered_by_age=not self.layout.sequence_fields):
@@ -140,11 +139,9 @@ class KeyLookup:
             )
         return self._join(indices, parts)
 
-    def _newest_in_tier(
-        self, tier: Tier, wanted_keys: WantedKeys
-    ) -> tuple[Indices, pa.RecordBatch]:
+    def _newest_in_tier(self, tier: Tier, wanted_keys: WantedKeys) -> tuple[Int64s, pa.RecordBatch]:
         """Return each key's newest row in a tier, including deletes, and the keys' indices."""
-        indices: list[Indices] = []
+        indices: list[Int64s] = []
         parts: list[pa.RecordBatch] = []
         for file in reversed(tier):  # the newest is last, and wins ties
             share = keys_in(file, wanted_keys, self.key_of)
@@ -172,7 +169,7 @@ class KeyLookup:
         newest = order[last]
         return key_indices[newest], rows_at(candidates, newest)
 
-    def _join(self, indices: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
+    def _join(self, indices: list[Int64s], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
             return RowsOfKeys(np.empty(0, np.int64), self.layout.no_rows)
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
@@ -182,7 +179,7 @@ class KeyLookup:
 
 def key_matches(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
-) -> tuple[Indices, Indices]:
+) -> tuple[Int64s, Int64s]:
     """Match keys with rows.
 
     Three keys and four rows::
@@ -210,13 +207,13 @@ def key_matches(
     return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid_mask(numbers))
 
 
-def _valid_mask(column: pa.Array) -> Mask:
+def _valid_mask(column: pa.Array) -> Bools:
     """Return the mask of rows where a column has a value: bool [n]."""
-    valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
 
-def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
+def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Int64s, Int64s]:
     keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, stored))
     indices = np.searchsorted(rows, keys)
     inside = np.flatnonzero(indices < len(rows))
@@ -226,7 +223,7 @@ def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indic
 
 def rows_with_keys(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
-) -> tuple[Indices, Indices]:
+) -> tuple[Int64s, Int64s]:
     """Match keys with rows, of which several may have the same key.
 
     It narrows the matches column by column: it numbers the key prefixes, and keeps the rows that

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
     key_order,
     retract_mask,
@@ -60,7 +60,7 @@ class VersionLookup:
         """
         names = self.layout.key_names[:-1]
         wanted_keys = WantedKeys(keys, self.key_at, self.key_of)
-        indices: list[Indices] = [np.empty(0, np.int64)]
+        indices: list[Int64s] = [np.empty(0, np.int64)]
         parts = [self.layout.no_rows]
         for file in files:
             share = keys_in(file, wanted_keys, self.file_key_of)

@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, retract_mask
+from stream_app.arrow_buffers import Bools
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask
 from stream_app.mergetree.merge_window import MergeWindow
 
 
@@ -40,7 +41,7 @@ class Deduplicate:
 
 def without_retracts(window: MergeWindow) -> MergeWindow:
     """Drop the rows of kind -U and -D."""
-    retract: Mask = retract_mask(window.batch)
+    retract: Bools = retract_mask(window.batch)
     if not retract.any():
         return window
     adds, order = ~retract, window.order

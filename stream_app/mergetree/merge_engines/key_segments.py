@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
+from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
     Folded,
@@ -47,14 +48,14 @@ class KeySegments:
     """
 
     batch: pa.RecordBatch
-    rows: Indices
-    starts: Indices
-    newest: Indices
-    is_merged: Mask
+    rows: Int64s
+    starts: Int64s
+    newest: Int64s
+    is_merged: Bools
     also_alone: bool = False
 
     @cached_property
-    def unmerged_starts(self) -> Indices:
+    def unmerged_starts(self) -> Int64s:
         """The indices at which keys that keep their row begin."""
         return self.starts[np.flatnonzero(~self.is_merged)]
 
@@ -74,7 +75,7 @@ class KeySegments:
         kinds: npt.NDArray[np.int8] = self.batch.column(VALUE_KIND).to_numpy()
         return kinds[self.rows]
 
-    def _merged_kinds(self, is_delete: Mask) -> npt.NDArray[np.int8]:
+    def _merged_kinds(self, is_delete: Bools) -> npt.NDArray[np.int8]:
         kinds = is_delete.astype(np.int8) * np.int8(RowKind.DELETE)
         unmerged = np.flatnonzero(~self.is_merged)
         kinds[unmerged] = self.batch.column(VALUE_KIND).to_numpy()[self.newest[unmerged]]
@@ -84,8 +85,8 @@ class KeySegments:
         self,
         values: Mapping[str, Folded],
         *,
-        sequence_rows: Indices,
-        is_delete: Mask,
+        sequence_rows: Int64s,
+        is_delete: Bools,
         layout: KeyValueLayout,
     ) -> pa.RecordBatch:
         """Make one row for each key, in key order.
@@ -113,7 +114,7 @@ class KeySegments:
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
 
-def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Indices) -> npt.NDArray[np.int8]:
+def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Int64s) -> npt.NDArray[np.int8]:
     """Let changes of unmerged keys set their value: int8 [changes].
 
     Args:

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, retract_kind_mask
+from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_kind_mask
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
@@ -43,7 +44,7 @@ from stream_app.model.schema.refused_rows import OF_PARTIAL_UPDATE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 _ChangeOps = npt.NDArray[np.int8]
-_OpsOf = Callable[[Mask, Mask, Mask], _ChangeOps]
+_OpsOf = Callable[[Bools, Bools, Bools], _ChangeOps]
 """Makes the changes from three masks, bool [changes]: has a sequence, is late, adds."""
 _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 
@@ -68,13 +69,13 @@ class GroupedChanges:
     """
 
     plain: SegmentChanges
-    adds: Mask
-    begins: Mask
-    unmerged: Indices
-    is_removed: Mask
+    adds: Bools
+    begins: Bools
+    unmerged: Int64s
+    is_removed: Bools
     ignores_delete: bool
-    has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
-    in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
+    has_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
+    in_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
     _computed: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
         init=False, default_factory=dict
     )
@@ -114,26 +115,26 @@ class GroupedChanges:
         return self.plain.with_ops(set_unmerged(ops, self.unmerged))
 
 
-def _ops_on_sequence_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_sequence_columns(has_value: Bools, late: Bools, adds: Bools) -> _ChangeOps:
     """Return the operations on sequence columns, which each row in sequence sets."""
     del adds
-    return (late | ~has) * np.int8(ChangeOp.SKIP)
+    return (late | ~has_value) * np.int8(ChangeOp.SKIP)
 
 
-def _ops_on_plain_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_plain_columns(has_value: Bools, late: Bools, adds: Bools) -> _ChangeOps:
     """Return the operations on plain group columns, which a delete in sequence clears."""
     return np.where(
-        has & ~late,
+        has_value & ~late,
         np.where(adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.CLEAR)),
         np.int8(ChangeOp.SKIP),
     )
 
 
-def _ops_on_aggregated_columns(has: Mask, late: Mask, adds: Mask) -> _ChangeOps:
+def _ops_on_aggregated_columns(has_value: Bools, late: Bools, adds: Bools) -> _ChangeOps:
     """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
     add_ops = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(
-        has, np.where(adds, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
+        has_value, np.where(adds, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
     )
 
 
@@ -182,7 +183,7 @@ def grouped_changes(
 
 def _with_first_deletes(
     keys: KeySegments, kinds: npt.NDArray[np.int8]
-) -> tuple[SegmentChanges, npt.NDArray[np.int8], Mask]:
+) -> tuple[SegmentChanges, npt.NDArray[np.int8], Bools]:
     """Return the rows of all keys as changes; a delete that begins a merged key makes two of them.
 
     Args:
@@ -207,10 +208,10 @@ def _with_first_deletes(
 
 def _removals(
     changes: SegmentChanges,
-    ranks: Mapping[SequenceGroup, Indices],
+    ranks: Mapping[SequenceGroup, Int64s],
     removers: list[SequenceGroup],
-    is_delete: Mask,
-) -> Indices:
+    is_delete: Bools,
+) -> Int64s:
     """Return the index of each segment's last delete that removes the whole row, else -1.
 
     A removal restarts the sequences of all groups, so the search for the next begins after it. One
@@ -234,7 +235,7 @@ def _removals(
     return base
 
 
-def _parts(changes: SegmentChanges, base: Indices) -> Indices:
+def _parts(changes: SegmentChanges, base: Int64s) -> Int64s:
     """Number the parts of segments; a part begins with the segment and after each removal."""
     begins = np.zeros(len(changes.rows), np.int64)
     begins[changes.starts] = 1
@@ -242,7 +243,7 @@ def _parts(changes: SegmentChanges, base: Indices) -> Indices:
     return np.cumsum(begins)
 
 
-def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
+def _in_sequence(ranks: Int64s, parts: Int64s, counts: Bools) -> Bools:
     """Return the mask of ranks that are not below an earlier rank of their part: bool [n].
 
     Args:
@@ -256,7 +257,7 @@ def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
         width, ranks = len(distinct), ranks.reshape(-1)[:-1]
     # The part is in the high bits, so the running maximum restarts with each part.
     numbers = parts * width + np.where(counts, ranks, 0)
-    in_order: Mask = numbers == np.maximum.accumulate(numbers)
+    in_order: Bools = numbers == np.maximum.accumulate(numbers)
     return in_order
 
 
@@ -302,7 +303,7 @@ class PartialUpdate:
 
     def _values(
         self, keys: KeySegments, kinds: npt.NDArray[np.int8], names: Sequence[str]
-    ) -> tuple[dict[str, Folded], Mask]:
+    ) -> tuple[dict[str, Folded], Bools]:
         """Return the values of columns, and the mask of segments whose last row removes them."""
         column = keys.batch.column
         if not self.rules.groups:
@@ -320,7 +321,7 @@ class PartialUpdate:
 
     def _changes(
         self, keys: KeySegments, kinds: npt.NDArray[np.int8]
-    ) -> tuple[SegmentChanges, Mask]:
+    ) -> tuple[SegmentChanges, Bools]:
         ends = keys.plain.ends
         if not retract_kind_mask(kinds).any():
             return keys.plain, np.zeros(len(ends), np.bool_)

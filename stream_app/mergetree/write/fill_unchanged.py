@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
-    Mask,
     retract_mask,
     rows_at,
 )
@@ -141,11 +140,11 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) 
     return RestoredRows(MergeWindow(live), _refused_messages(rows, reasons))
 
 
-def _omitted_values(texts: pa.Array) -> dict[str, Mask]:
+def _omitted_values(texts: pa.Array) -> dict[str, Bools]:
     """Return the mask of omitted values of each column: bool [n]."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    left_out: dict[str, Mask] = {}
+    left_out: dict[str, Bools] = {}
     for code, text in enumerate(encoded.dictionary.to_pylist()):  # there are few sets of columns
         for name in text.split(SEPARATOR):
             left_out[name] = left_out.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
@@ -164,13 +163,13 @@ class _Before:
         are_deleted: bool [k]; whether the source row is a delete.
     """
 
-    lacking: Indices
-    starts: Indices
-    sources: Indices
-    are_deleted: Mask
+    lacking: Int64s
+    starts: Int64s
+    sources: Int64s
+    are_deleted: Bools
 
     @staticmethod
-    def in_rows(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
+    def in_rows(rows: pa.RecordBatch, last: Bools, left_out: Bools) -> _Before:
         """Find these rows among rows in order of key and age."""
         count = rows.num_rows
         indices = np.arange(count)
@@ -188,7 +187,7 @@ class _Before:
         )
 
     @property
-    def asked_keys(self) -> Indices:
+    def asked_keys(self) -> Int64s:
         """The beginnings of the keys that must be looked up in the table."""
         return np.unique(self.starts[self.sources < 0])
 
@@ -196,7 +195,7 @@ class _Before:
         self,
         column: pa.Array,
         name: str,
-        looked_up: tuple[pa.RecordBatch | None, Indices],
+        looked_up: tuple[pa.RecordBatch | None, Int64s],
         reasons: dict[int, str],
     ) -> pa.Array:
         """Return the column with older values, and add reasons for rows without one.

@@ -26,12 +26,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.file_access import HiddenChanges
 from stream_app.mergetree.key_differences import batch_differences
 from stream_app.mergetree.key_value_batch import (
-    Indices,
     KeyValueLayout,
-    Mask,
     integer_view,
     last_of_key,
     numbered,
@@ -192,7 +191,7 @@ def _affected_rows(
     return rows, _number_by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
 
-def _are_confirmed(hidden: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Mask:
+def _are_confirmed(hidden: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Bools:
     """Return which hidden changes the versions of their keys confirm: bool [n].
 
     A hidden value lies in a version with its tracked values, and a hidden delete in none. Others
@@ -222,7 +221,7 @@ def _are_confirmed(hidden: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRul
     is_covered &= moment < ends[version]
     values = row_codes([value_codes(rows.column(name)) for name in rule.tracked], len(key_indices))
     is_same = values[version] == values[count:]
-    are_confirmed: Mask = np.where(retract_mask(hidden.rows), ~is_covered, is_covered & is_same)
+    are_confirmed: Bools = np.where(retract_mask(hidden.rows), ~is_covered, is_covered & is_same)
     return are_confirmed
 
 
@@ -285,7 +284,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     return versions, rows_at(states, _states_to_hide(rows, is_newest, is_shown))
 
 
-def _states_to_hide(rows: pa.RecordBatch, is_newest: Mask, is_shown: Mask) -> Indices:
+def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> Int64s:
     """Return the states that become hidden changes: int64 [k].
 
     A state that no version shows is hidden once. A new change replaces a hidden one of its moment.
@@ -308,8 +307,8 @@ def _set_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordB
     return rows.set_column(index, rows.schema.field(index), values)
 
 
-def _integers(column: pa.Array) -> Indices:
-    values: Indices = integer_view(column).to_numpy(zero_copy_only=False)
+def _integers(column: pa.Array) -> Int64s:
+    values: Int64s = integer_view(column).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -111,14 +111,15 @@ class MergeTreeWriter:
         if changelog is not None:
             writers.append(changelog)
         try:
-            for drained in self._windows():
-                window = drained
-                if changelog is not None:
-                    # Merged from sorted rows, the data file's copy reads memory in order.
-                    rows = self.layout.rows_at(window.batch, window.order)
-                    changelog.write(rows)
-                    window = MergeWindow(rows, None, window.last)
-                data.write(self.merge_function.merge(window, self.layout))
+            for window in self._windows():
+                if changelog is None:
+                    data.write(self.merge_function.merge(window, self.layout))
+                    continue
+                # Merged from sorted rows, the data file's copy reads memory in order.
+                rows = self.layout.rows_at(window.batch, window.order)
+                changelog.write(rows)
+                sorted_rows = MergeWindow(rows, None, window.last)
+                data.write(self.merge_function.merge(sorted_rows, self.layout))
             new_files = data.close()
             changelog_files = () if changelog is None else changelog.close()
         except BaseException:
@@ -175,8 +176,8 @@ class MergeTreeWriter:
         if self.history is not None:
             yield from history_windows(self.buffer.drain(), self.history, find, self.hidden)
             return
-        for drained in self.buffer.drain():
-            yield from restored_windows(drained, self.layout, find)
+        for window in self.buffer.drain():
+            yield from restored_windows(window, self.layout, find)
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if not retract_mask(rows).any():

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import valid_of
+from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Mask, equal_values, retract_mask
+from stream_app.mergetree.key_value_batch import equal_values, retract_mask
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -36,9 +36,9 @@ def check_mergeable(
             raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 
 
-def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Mask:
+def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Bools:
     kinds = rows.column(VALUE_KIND).to_numpy()
-    refused: Mask = np.isin(kinds, [int(kind) for kind in rule.kinds])
+    refused: Bools = np.isin(kinds, [int(kind) for kind in rule.kinds])
     if rule.sequence:
         refused &= np.any([valid_of(rows.column(name)) for name in rule.sequence], axis=0)
     if rule.updates_alone and rows.num_rows:
@@ -49,5 +49,5 @@ def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[s
     return refused
 
 
-def _same_as_next(column: pa.Array) -> Mask:
+def _same_as_next(column: pa.Array) -> Bools:
     return equal_values(column[:-1], column[1:])

@@ -157,20 +157,24 @@ def iceberg_problems(
 
 
 def iceberg_change_problem(
-    was: DataType, wanted: DataType, options: Mapping[str, str]
+    old_type: DataType, new_type: DataType, options: Mapping[str, str]
 ) -> str | None:
     """Return why Iceberg's readers could not read older files after a type change; else None."""
     if CoreOptions(options)[METADATA_ICEBERG_STORAGE] == DISABLED:
         return None
-    names = iceberg_type(was, 0), iceberg_type(wanted, 0)
-    if names[0] == names[1] or names in _WIDER or _is_wider_decimal(was, wanted):
+    names = iceberg_type(old_type, 0), iceberg_type(new_type, 0)
+    if names[0] == names[1] or names in _WIDER or _is_wider_decimal(old_type, new_type):
         return None
     return f"Iceberg's readers do not read {names[0]} as {names[1]}"
 
 
-def _is_wider_decimal(was: DataType, wanted: DataType) -> bool:
-    are_decimals = was.root is wanted.root is TypeRoot.DECIMAL
-    return are_decimals and was.scale == wanted.scale and was.precision <= wanted.precision
+def _is_wider_decimal(old_type: DataType, new_type: DataType) -> bool:
+    are_decimals = old_type.root is new_type.root is TypeRoot.DECIMAL
+    return (
+        are_decimals
+        and old_type.scale == new_type.scale
+        and old_type.precision <= new_type.precision
+    )
 
 
 def _has_nanos(data_type: DataType) -> bool:

@@ -77,19 +77,23 @@ def bucket_advice(
         return None
     if buckets > 0:
         largest = max(sum(size.bytes for size in partition) for partition in partitions.values())
-        option, value, now = "bucket", max(1, -(-largest // FAIR_BYTES)), buckets
+        option, new_value, current_value = "bucket", max(1, -(-largest // FAIR_BYTES)), buckets
     elif not is_large and most <= width:
-        option, value, now = "dynamic-bucket.initial-buckets", 1, width
+        option, new_value, current_value = "dynamic-bucket.initial-buckets", 1, width
     else:
         rows = max(sum(size.rows for size in sizes), 1)
-        option, now = "dynamic-bucket.target-row-num", target_rows
-        value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _TARGET_MIN)
+        option, current_value = "dynamic-bucket.target-row-num", target_rows
+        new_value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
-    shrinks = value > now if option == "bucket" else value < now
-    grows = value < now if option != "dynamic-bucket.target-row-num" else value > now
+    shrinks = new_value > current_value if option == "bucket" else new_value < current_value
+    grows = (
+        new_value < current_value
+        if option != "dynamic-bucket.target-row-num"
+        else new_value > current_value
+    )
     if not (shrinks if is_large else grows):
         return None
-    return BucketAdvice(is_large=is_large, mean=mean, option=option, value=value)
+    return BucketAdvice(is_large=is_large, mean=mean, option=option, value=new_value)
 
 
 def _two_digits(number: int) -> int:

@@ -28,10 +28,10 @@ def schema_conflict(job_schema: TableSchema, newest: TableSchema) -> str | None:
     for column in job_schema.fields:
         newest_column = newest_columns.get(column.field_id, column)
         if not keeps_values(column.data_type, newest_column.data_type, by_ids=True):
-            was, is_now = (
+            job_type, newest_type = (
                 column_type.data_type.as_nullable() for column_type in (column, newest_column)
             )
-            return f"column {newest_column.name!r} was {was} and is {is_now}"
+            return f"column {newest_column.name!r} was {job_type} and is {newest_type}"
     return None
 
 
@@ -50,8 +50,8 @@ def adoption_conflict(
         if old != new:
             return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
     if job_schema.kind != newest.kind:
-        was, is_now = job_schema.kind.bucket_mode, newest.kind.bucket_mode
-        return f"its rows found their buckets {was}, and find them {is_now}"
+        job_mode, newest_mode = job_schema.kind.bucket_mode, newest.kind.bucket_mode
+        return f"its rows found their buckets {job_mode}, and find them {newest_mode}"
     for key in ENDING_OPTIONS:
         values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:

@@ -44,14 +44,14 @@ def manifests_to_merge(
     Args:
         full_entries: the result of `full_manifest_entries`; a half full manifest is not small.
     """
-    small = [
+    small_manifests = [
         manifest
         for manifest in manifests
         if manifest.length < limits.target_size * 2 // 3 and manifest.live_files < full_entries // 2
     ]
-    total = sum(manifest.length for manifest in small)
-    is_due = len(small) >= limits.max_count or total >= limits.target_size
-    return small if is_due and len(small) >= limits.min_count else ()
+    total = sum(manifest.length for manifest in small_manifests)
+    is_due = len(small_manifests) >= limits.max_count or total >= limits.target_size
+    return small_manifests if is_due and len(small_manifests) >= limits.min_count else ()
 
 
 def carried_entries(

@@ -66,8 +66,8 @@ def merged_from(rows: Sequence[int]) -> int:
         rows: the number of rows of each layer, lowest first.
     """
     first = len(rows) - 1
-    together = max(rows[first], 1)
-    while first > 0 and rows[first - 1] < GROWTH * together:
+    rows_together = max(rows[first], 1)
+    while first > 0 and rows[first - 1] < GROWTH * rows_together:
         first -= 1
-        together += rows[first]
+        rows_together += rows[first]
     return first

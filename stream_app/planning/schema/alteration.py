@@ -269,24 +269,24 @@ class _Altering:
         """Change a column's type if its stored values can be cast to the other type."""
         column = self._column(name)
         self._check_not_key(name)
-        was = column.data_type
+        old_type = column.data_type
         strict = data_type.not_null()
-        keeps_not_null = not was.nullable and self._casting.can_cast(was, strict)
+        keeps_not_null = not old_type.nullable and self._casting.can_cast(old_type, strict)
         new_type = strict if keeps_not_null else data_type.as_nullable()
-        if was.is_nested or new_type.is_nested:
+        if old_type.is_nested or new_type.is_nested:
             by_path = f"change what is inside by its path, such as {name}.field; or "
-            has_paths = was.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
+            has_paths = old_type.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
             raise _refusal(
-                f"the column {name!r} is {was}, and shall be {new_type}: a type that is nested "
-                "stays as it is, and no other type becomes one",
+                f"the column {name!r} is {old_type}, and shall be {new_type}: a type that is "
+                "nested stays as it is, and no other type becomes one",
                 fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
             )
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
-        allowed = is_explicit or is_implicit_cast(was, new_type)
-        if not (allowed and self._casting.can_cast(was, new_type)):
-            raise _refusal(f"the column {name!r} is {was}, whose values are not {new_type}")
-        if problem := iceberg_change_problem(was, new_type, self.options):
-            raise _refusal(f"the column {name!r} is {was}: {problem}", fix=_OTHER_COLUMN)
+        allowed = is_explicit or is_implicit_cast(old_type, new_type)
+        if not (allowed and self._casting.can_cast(old_type, new_type)):
+            raise _refusal(f"the column {name!r} is {old_type}, whose values are not {new_type}")
+        if problem := iceberg_change_problem(old_type, new_type, self.options):
+            raise _refusal(f"the column {name!r} is {old_type}: {problem}", fix=_OTHER_COLUMN)
         self._check_default(column.default_value, new_type, name)
         self._replace_column(name, replace(column, data_type=new_type))
 
@@ -300,19 +300,19 @@ class _Altering:
                 raise _refusal(f"{name!r} is a column of the {role}: its type cannot change")
 
     def _change_nullability(self, name: str, *, nullable: bool) -> None:
-        was = self._column(name).data_type
-        if nullable != was.nullable and name in self.primary_keys:
+        old_type = self._column(name).data_type
+        if nullable != old_type.nullable and name in self.primary_keys:
             raise _refusal(
                 f"{name!r} is a column of the primary key: 'primary-key.nullable' of a new table "
                 "says whether it may be null"
             )
         forbids = DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL
-        if was.nullable and not nullable and forbids.read(self.options):
+        if old_type.nullable and not nullable and forbids.read(self.options):
             raise _refusal(
                 f"the column {name!r} may have nulls",
                 fix=f"if no row has one, set the option {forbids.key!r} to 'false' first",
             )
-        data_type = was.as_nullable() if nullable else was.not_null()
+        data_type = old_type.as_nullable() if nullable else old_type.not_null()
         self._replace_column(name, replace(self._column(name), data_type=data_type))
 
     def _set_default(self, name: str, value: str | None) -> None:

@@ -148,8 +148,10 @@ class KeptColumn:
             return (
                 f"the table does not take column {self.name!r} ({self.source_type}): {self.reason}"
             )
-        was = f"column {self.name!r} stays {self.column}, and is {self.source_type} in the source"
-        return f"{was}: {self.reason}"
+        return (
+            f"column {self.name!r} stays {self.column}, and is {self.source_type} in the source: "
+            f"{self.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,9 +170,9 @@ def _column_differences(old: DataField, new: DataField) -> Iterator[str]:
 
 def _option_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
     for key in sorted(old.options.keys() | new.options.keys()):
-        was, value = old.options.get(key), new.options.get(key)
-        if was != value:
-            yield f"option {key!r} was {_text(was)} and is {_text(value)}"
+        old_value, new_value = old.options.get(key), new.options.get(key)
+        if old_value != new_value:
+            yield f"option {key!r} was {_text(old_value)} and is {_text(new_value)}"
 
 
 def _text(value: str | None) -> str:

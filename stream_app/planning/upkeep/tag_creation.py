@@ -168,10 +168,10 @@ class TagPeriods:
     def begin(self, name: str) -> int | None:
         """Return the begin of a tag's period; None if the name is not that of a period."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
-        form = self.pattern
+        pattern = self.pattern
         for directive, digits in _DIGITS.items():
-            form = form.replace(directive, digits)
-        if not re.fullmatch(form, text, re.ASCII):
+            pattern = pattern.replace(directive, digits)
+        if not re.fullmatch(pattern, text, re.ASCII):
             return None
         try:
             begin = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)

@@ -66,8 +66,8 @@ class DatabaseAsOf:
             UsageError: as `snapshot_of` and `PaimonTable.read`.
             UnsupportedTableError, CorruptFileError: as `PaimonTable.read`.
         """
-        opened, snapshot = self._open(table)
-        return opened.read(
+        opened_table, snapshot = self._open(table)
+        return opened_table.read(
             columns=columns, where=where, limit=limit, threads=threads, snapshot=snapshot
         )
 

@@ -48,7 +48,7 @@ class ListedPartitions:
             return
         partitions = [_describe_partition(table, partition) for partition in sorted(self._due)]
         try:
-            table.environment.add_partitions(partitions)
+            table.catalog_environment.add_partitions(partitions)
         except StorageError as error:
             _LOG.warning(
                 "the catalog's list of %s lacks %d partitions until the next commit: %s",

@@ -47,7 +47,7 @@ from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
-from stream_app.table.commit.recorded_sums import with_proof, with_row_sums
+from stream_app.table.commit.recorded_sums import with_copied_proof, with_row_sums
 from stream_app.table.file_store_table import FileStoreTable
 
 BaseCheck = Callable[[Snapshot | None], None]
@@ -240,7 +240,7 @@ class FileStoreCommit:
         options, clock = self.table.options, self.table.clock
         retries = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
-        began = clock.steady_seconds()
+        start_s = clock.steady_seconds()
         # The committer has just followed the table, or made its newest snapshot. It reads the
         # newest one only after a lost race.
         latest = self.commit_history.newest
@@ -249,7 +249,7 @@ class FileStoreCommit:
             if snapshot is not None:
                 return snapshot
             files.take_back()
-            waited_s = clock.steady_seconds() - began
+            waited_s = clock.steady_seconds() - start_s
             if retry == retries or (timeout_ms is not None and waited_s > timeout_ms / 1000):
                 break
             clock.sleep(
@@ -317,7 +317,7 @@ class FileStoreCommit:
         complete_changes = replace(changes, statistics=statistics)
         user = self.commit_history.commit_user
         snapshot = with_epochs(next_snapshot(user, planned, complete_changes, lists, base), epochs)
-        return with_row_sums(with_proof(snapshot, latest), self.table, latest, changes)
+        return with_row_sums(with_copied_proof(snapshot, latest), self.table, latest, changes)
 
 
 def _changes_of(
@@ -357,7 +357,7 @@ def _publish_if_free(table: FileStoreTable, snapshot: Snapshot, statistics: Stat
     """Publish a snapshot; False if its number is taken."""
     snapshots = table.snapshots
     try:
-        is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
+        is_ours = table.catalog_environment.publish_snapshot(snapshots, snapshot, statistics)
         return is_ours or is_in_table(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it

@@ -22,7 +22,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.row_sum_records import base_sum_record
 
 
-def with_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
+def with_copied_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
     """Copy the previous snapshot's proof, unless the snapshot has its own."""
     properties, below = snapshot.properties or {}, (latest and latest.properties) or {}
     if PROOF_PROPERTY in properties or PROOF_PROPERTY not in below:

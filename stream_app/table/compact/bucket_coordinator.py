@@ -25,6 +25,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
@@ -34,7 +35,6 @@ from stream_app.table.compact.compaction_metrics import (
     under_way,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.compact.rest_times import RestTimes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -44,7 +44,7 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactMan
 
 @dataclass(slots=True)
 class BucketCoordinator:
-    """The managers of a table's buckets, one for each. Implements `Compactions`.
+    """The managers of a table's buckets, one for each. Implements `CompactCoordinator`.
 
     Attributes:
         manager_of: makes the manager of a bucket with the given files.
@@ -100,11 +100,11 @@ class BucketCoordinator:
         self._partitions = frozenset(partitions)
 
     def adapt(self, bounds: PolicyBounds) -> None:
-        """See `Compactions.adapt`."""
+        """See `CompactCoordinator.adapt`."""
         self._policy = AutoPolicy(self.table, bounds)
 
     def policy_of(self, bucket: BucketId) -> str | None:
-        """See `Compactions.policy_of`."""
+        """See `CompactCoordinator.policy_of`."""
         return None if self._policy is None else self._policy.text_of(bucket)
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
@@ -134,7 +134,8 @@ class BucketCoordinator:
     def trigger(self, *, expects_no_flush: bool = False) -> int:
         """Start due compactions, most sorted runs first, and return their number.
 
-        A bucket whose compaction failed waits for its next attempt. See `Compactions.trigger`.
+        A bucket whose compaction failed waits for its next attempt; see
+        `CompactCoordinator.trigger`.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
+def expiry_of_rows(table: FileStoreTable) -> RecordLevelExpire | None:
     """Return the filter of rows that have expired by now; None if rows do not expire."""
     expire_ms = table.options[RECORD_LEVEL_EXPIRE_TIME]
     if expire_ms is None:
@@ -34,7 +34,7 @@ def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
         return lambda _: False
 
     def check(file: DataFileMeta) -> bool:
-        expire = record_level_expire(table)
+        expire = expiry_of_rows(table)
         oldest = _oldest_seconds(table, file)
         return expire is not None and oldest is not None and oldest < expire.bound
 

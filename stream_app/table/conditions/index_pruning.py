@@ -203,14 +203,14 @@ class _FileAnswers:
 
 
 def _all_of(answers: Iterable[MayPass]) -> MayPass:
-    decided = [rows for rows in answers if rows is not None]
-    return reduce(and_, decided) if decided else None
+    known_rows = [rows for rows in answers if rows is not None]
+    return reduce(and_, known_rows) if known_rows else None
 
 
 def _any_of(answers: Iterable[MayPass]) -> MayPass:
     answers = list(answers)
-    decided = [rows for rows in answers if rows is not None]
-    return reduce(or_, decided) if len(decided) == len(answers) else None
+    known_rows = [rows for rows in answers if rows is not None]
+    return reduce(or_, known_rows) if len(known_rows) == len(answers) else None
 
 
 def index_pruning(

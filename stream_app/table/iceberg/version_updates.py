@@ -64,8 +64,8 @@ class VersionUpdates:
         """Return the update by the changes since `base`; None if changes are missing."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
-            between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
-            passed = [*map(snapshots.snapshot, between), snapshot]
+            numbers_between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
+            passed = [*map(snapshots.snapshot, numbers_between), snapshot]
             entries = [entry for snapshot in passed for entry in scan.delta(snapshot)]
             manifests = self.files.read_list(base.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):

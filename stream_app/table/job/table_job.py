@@ -96,7 +96,7 @@ class TableJob:
         executor_of: makes the executor of the table's compactions.
         stopping: returns whether the job is to end.
         takes_repeats: whether to store records again that the table has from another job.
-        policy: the bounds for `Compactions.adapt`; None: the table's options are the rules.
+        policy: the bounds for `CompactCoordinator.adapt`; None: the table's options are the rules.
         identifier: the commit identifier of a job without epochs; None: each epoch's number.
         upkeep: the table's upkeep, which also runs before the first epoch.
 

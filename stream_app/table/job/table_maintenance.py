@@ -213,7 +213,7 @@ class TableMaintenance:
 
     def _run(self, name: str, run: Callable[[], Iterator[MaintenanceMetrics]]) -> bool:
         """Run one task, log and count its outcome, and return whether it succeeded."""
-        began, failures = self._table.clock.steady_seconds(), 0
+        start_s, failures = self._table.clock.steady_seconds(), 0
         try:
             for metrics in run():
                 self._count(metrics)
@@ -221,7 +221,7 @@ class TableMaintenance:
             is_expected = isinstance(error, (StreamAppError, OSError))
             _LOG.warning("%s failed: %s", name, error, exc_info=not is_expected)
             failures = 1
-        seconds = self._table.clock.steady_seconds() - began
+        seconds = self._table.clock.steady_seconds() - start_s
         self._count(MaintenanceMetrics(failures=failures, seconds=seconds))
         return not failures
 

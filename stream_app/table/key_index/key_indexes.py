@@ -183,11 +183,13 @@ class KeyIndexes:
         if begin == version_of(target):
             return index
         snapshots = self.table.snapshots
-        between = [
+        snapshots_between = [
             snapshots.snapshot(number) for number in range(begin.number + 1, target.snapshot_id)
         ]
         changes = [
-            snapshot for snapshot in (*between, target) if snapshot.commit_kind in _MOVES_KEYS
+            snapshot
+            for snapshot in (*snapshots_between, target)
+            if snapshot.commit_kind in _MOVES_KEYS
         ]
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changes):
             return None

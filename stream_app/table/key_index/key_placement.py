@@ -145,11 +145,11 @@ class _PlacedRows:
         before = changes.before
         stored_ids = [bucket for _, bucket in self.index.buckets.ids]
         stored_buckets = np.array(stored_ids or [0], np.int64)
-        opened = self._buckets_of_new_keys()
+        new_key_buckets = self._buckets_of_new_keys()
 
         def bucket_in(key: Int64s, partition: Int64s) -> Int64s:
             stays = (partition == before[key]) | (partition == NOWHERE)
-            return np.where(stays, stored_buckets[bucket_codes[key]], opened[partition])
+            return np.where(stays, stored_buckets[bucket_codes[key]], new_key_buckets[partition])
 
         buckets = bucket_in(changes.key[placed_changes.source], placed_changes.partition)
         self._index_keys(
@@ -233,8 +233,10 @@ class _PlacedRows:
         rules = DynamicBucketRules.of_options(self.table.options)
         bucket_count = len(range(self.share, rules.max_buckets, shares))
         rules = replace(rules, width=1, max_buckets=bucket_count)
-        opened = [open_buckets(counts[partition], rules)[0] for partition in self._partitions]
-        return np.array(opened, np.int64) * shares + self.share
+        new_key_buckets = [
+            open_buckets(counts[partition], rules)[0] for partition in self._partitions
+        ]
+        return np.array(new_key_buckets, np.int64) * shares + self.share
 
     def _index_keys(
         self, keys: Keys, bucket_codes: BucketCodes, buckets: Int64s, placed_changes: PlacedChanges

@@ -25,7 +25,7 @@ from stream_app.table.key_index.table_keys import BUCKET_CODE, HASH
 
 _SUFFIX = ".arrow"
 _ALL = "all"
-_BUCKETS = b"places"
+_BUCKETS_KEY = b"places"
 _BUCKETS_SCHEMA = pa.schema(
     [("partition", pa.binary()), ("bucket", pa.int32()), ("keys", pa.int64())]
 )
@@ -117,7 +117,7 @@ class ShareFiles:
             keys = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)
             hashes, bucket_codes = (column.to_numpy() for column in rows.columns[:2])
             layers.append(KeyLayer(Keys(hashes, keys), bucket_codes))
-            buckets = CodedBuckets.of_bytes(rows.schema.metadata[_BUCKETS])
+            buckets = CodedBuckets.of_bytes(rows.schema.metadata[_BUCKETS_KEY])
         return layers, buckets
 
     def save(
@@ -130,7 +130,7 @@ class ShareFiles:
         """Write a layer."""
         span = LayerSpan(begin, end, len(layer.bucket_codes))
         fields = [pa.field(HASH, pa.int32()), pa.field(BUCKET_CODE, pa.int32()), *self.key_schema]
-        schema = pa.schema(fields, metadata={_BUCKETS: buckets.to_bytes()})
+        schema = pa.schema(fields, metadata={_BUCKETS_KEY: buckets.to_bytes()})
         columns = [
             pa.array(layer.keys.hashes, pa.int32()),
             pa.array(layer.bucket_codes, pa.int32()),

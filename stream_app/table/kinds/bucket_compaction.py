@@ -23,11 +23,11 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
     Raises:
         CorruptFileError: a file to merge cannot be read.
     """
-    began = table.clock.steady_seconds()
+    start_s = table.clock.steady_seconds()
     with merge_errors(table.paths.bucket(request.partition, request.bucket)):
         change = table_kind_of(table.schema).rewrite(table, request)
     if table.kind.merges_by_key and table.options.looks_up:
         names = frozenset(file.file_name for file in request.above)
         look_up = LookUp(output_level=request.unit.output_level, files=names)
         change = replace(change, look_up=look_up)
-    return replace(change, seconds=table.clock.steady_seconds() - began)
+    return replace(change, seconds=table.clock.steady_seconds() - start_s)

@@ -18,7 +18,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.compactions import Compactions
+from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
@@ -89,6 +89,6 @@ class TableKind:
     bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
     bucket_writer: MakesBucketWriter
     table_write: MakesTableWrite
-    compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
+    compactions: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

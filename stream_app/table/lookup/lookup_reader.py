@@ -18,6 +18,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.part_filter import PartsOfKeys
@@ -27,7 +28,7 @@ from stream_app.format.binary_row import key_order as key_order_of
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, key_order, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
 from stream_app.mergetree.lookup.copies_to_keep import LookupPart, part_to_read
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, LookupFileReader, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
@@ -65,7 +66,7 @@ class LookupReader:
     copies: LookupCopies | None
     _wanted: WantedKeys | None = field(init=False, default=None)
 
-    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """See `RowPositionReader.read_with_positions`."""
         choice = part_to_read(
             keys=self.key_count,
@@ -87,11 +88,11 @@ class LookupReader:
         )
         return replace(files, vectors=dict(self.vectors))
 
-    def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         first = self.table.schema.trimmed_primary_keys[0]
         return self._files(PartsOfKeys(first, self._keys())).read_with_positions(file)
 
-    def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+    def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
         if not keys_in(file, self._keys(), self.table.key_of):
             return

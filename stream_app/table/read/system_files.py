@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.filestore.data.file_stats import value_stats
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
-from stream_app.format.partition_path import value_text
+from stream_app.format.partition_path import partition_value_text
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta, files_of_buckets
@@ -295,7 +295,7 @@ class _FactTexts:
         types = [data_type.as_nullable() for data_type in self.table.schema.partition_type.types]
         values = deserialize_row(partition, types)
         return [
-            null if value is None else value_text(value, data_type, legacy_name=False)
+            null if value is None else partition_value_text(value, data_type, legacy_name=False)
             for value, data_type in zip(values, types, strict=True)
         ]
 
@@ -334,7 +334,7 @@ class _FactTexts:
 
 
 def _object_text(value: object, data_type: DataType) -> str:
-    return "null" if value is None else value_text(value, data_type, legacy_name=True)
+    return "null" if value is None else partition_value_text(value, data_type, legacy_name=True)
 
 
 def _in_braces(parts: Iterable[str]) -> str:

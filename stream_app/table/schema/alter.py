@@ -72,8 +72,8 @@ def alter_by(
         if schema is newest:
             return schema
         # A catalog knows only the main branch's schema.
-        environment = NO_CATALOG if table.branch else table.environment
-        published = environment.publish_schema(table.schemas, schema, changes)
+        catalog_environment = NO_CATALOG if table.branch else table.catalog_environment
+        published = catalog_environment.publish_schema(table.schemas, schema, changes)
         if published is not None:
             return published
 
@@ -146,9 +146,9 @@ def evolve(
 
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept_columns
-        decided = evolution(newest, source_table, rules.options, rules.made_columns)
-        kept_columns = tuple(map(str, decided.kept_columns))
-        return decided.changes
+        schema_evolution = evolution(newest, source_table, rules.options, rules.made_columns)
+        kept_columns = tuple(map(str, schema_evolution.kept_columns))
+        return schema_evolution.changes
 
     schema = alter_by(table, changes_of)
     added = set(schema.fields.names).difference(table.schema.fields.names)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.compaction_report import (
     CompactionReport,
@@ -18,14 +19,13 @@ from stream_app.table.compact.compaction_report import (
     compaction_report,
     reports_as_property,
 )
-from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.write_constraints import LiveFileCounts
 
 
 @dataclass(slots=True)
 class CompactionPublisher:
-    """A publisher that commits finished compactions, and reports the outcome to `Compactions`.
+    """A publisher that commits finished compactions, and reports to the `CompactCoordinator`.
 
     Attributes:
         live: counts the table's live files.
@@ -34,7 +34,7 @@ class CompactionPublisher:
 
     table: FileStoreTable
     commit: FileStoreCommit
-    compactions: Compactions
+    compactions: CompactCoordinator
     live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(init=False, default_factory=list)

@@ -24,9 +24,9 @@ from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.compact.compact_coordinator import CompactCoordinator, FullBounds
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
-from stream_app.table.compact.compactions import Compactions, FullBounds
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit.bucket_state import bucket_state
 from stream_app.table.stream_commit.checkpoint_checks import check_no_replay
@@ -111,7 +111,7 @@ class StreamTableCommit:
         return self.state.last_identifier
 
     @property
-    def compactions(self) -> Compactions:
+    def compactions(self) -> CompactCoordinator:
         """The table's compactions. Only this class may change them."""
         return self.state.compactions
 
@@ -304,9 +304,9 @@ class StreamTableCommit:
             if not _is_worth_waiting(self.compactions):
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
-            began = self.table.clock.steady_seconds()
+            start_s = self.table.clock.steady_seconds()
             self._snapshots_while_waiting.append(self._wait_and_publish())
-            self._publisher.tally.add_wait(self.table.clock.steady_seconds() - began)
+            self._publisher.tally.add_wait(self.table.clock.steady_seconds() - start_s)
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""
@@ -317,7 +317,7 @@ class StreamTableCommit:
         return None
 
 
-def _is_worth_waiting(compactions: Compactions, *, retries: bool = True) -> bool:
+def _is_worth_waiting(compactions: CompactCoordinator, *, retries: bool = True) -> bool:
     """Return whether a wait can help, because a compaction runs or will be retried."""
     will_be_retried = retries and compactions.failures.seconds_until_retry() is not None
     return not compactions.is_idle() or will_be_retried

@@ -26,7 +26,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.snapshot_ordering import number_changes
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_buckets
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.compact.compactions import Compactions
+from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -82,7 +82,7 @@ class TableState:
     last_source_end: str | None = field(init=False, default=None)
     constraints: WriteConstraints = field(init=False)
     commit_history: CommitHistory = field(init=False)
-    compactions: Compactions = field(init=False)
+    compactions: CompactCoordinator = field(init=False)
     waiting: set[BucketId] = field(init=False, default_factory=set)
     compaction_seen: float = field(init=False, default=-math.inf)
 

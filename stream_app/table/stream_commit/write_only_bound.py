@@ -43,12 +43,12 @@ class WriteOnlyBound:
             StoppedError: the job is to end.
         """
         clock = self.state.table.clock
-        began = clock.steady_seconds()
+        start_s = clock.steady_seconds()
         while self.must_wait():
             if self.stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
-        return clock.steady_seconds() - began
+        return clock.steady_seconds() - start_s
 
     def must_wait(self) -> bool:
         """Return whether a bucket has too many sorted runs, even after other writers' newest

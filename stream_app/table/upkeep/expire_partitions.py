@@ -162,10 +162,10 @@ class ExpirePartitions:
                     partition.partition
                     for partition in self._partitions_too_old(self._with_times(live))
                 }
-                still = [partition for partition in expiring if partition.partition in old]
-                if len(still) == len(expiring):  # the conflict has another cause
+                still_expiring = [partition for partition in expiring if partition.partition in old]
+                if len(still_expiring) == len(expiring):  # the conflict has another cause
                     raise
-                expiring = still
+                expiring = still_expiring
         return None
 
     def _check(self, files: Sequence[ManifestEntry]) -> None:

@@ -110,13 +110,13 @@ def emptied_folders(
         holding: folders in which files stay.
     """
     staying = set(holding)
-    emptied = []
+    empty_folders = []
     for folder in reversed(list(folders)):
         if folder in staying or folders[folder] >= older_than_ms:
             staying.add(folder.rpartition("/")[0])
         else:
-            emptied.append(folder)
-    return emptied
+            empty_folders.append(folder)
+    return empty_folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def check_versions_known(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: the table has such versions; the error names every obstacle.
     """
-    is_servers = table.branch and table.environment.snapshot_loader is not None
+    is_servers = table.branch and table.catalog_environment.snapshot_loader is not None
     server = [f"branch {table.branch!r} is kept by a REST catalog's server"] if is_servers else []
     check_purpose(table.schema.options, Purpose.FIND, server, table.version_root)
 

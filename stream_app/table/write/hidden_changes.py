@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
-from stream_app.mergetree.key_value_batch import Indices, integer_view, key_order, numbered, rows_at
+from stream_app.mergetree.key_value_batch import integer_view, key_order, numbered, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.files.index_file_meta import (
@@ -102,7 +103,7 @@ class HiddenChangesOfBucket:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        indices: list[Indices] = [np.empty(0, np.int64)]
+        indices: list[Int64s] = [np.empty(0, np.int64)]
         parts = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._files()]
         file_rows = (file.rows for file in files if since is None or file.newest >= since)

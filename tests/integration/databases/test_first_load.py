@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.load.row_queries import LoadedRelation
-from stream_app.app.source.jdbc_connection import open_database
+from stream_app.app.source.jdbc_connection import open_connection
 from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.load_plan import FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
@@ -189,7 +189,7 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
         fill(database, kinds, random)
         place = parse_jdbc_url(url, "--url")
         with (
-            open_database(place) as connection,
+            open_connection(place) as connection,
             pytest.raises(WrongSourceError, match="no logical replication slot"),
         ):
             followed_database(connection, place)

@@ -29,7 +29,7 @@ from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.jobs.job_harness import JobHarness, change
 from tests.support.judges.paimon_java import PaimonError
-from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
@@ -52,12 +52,6 @@ def running(harness: JobHarness, *topics: str, **sections: Any) -> None:
 
 def count(name: str, at_least: int = 1) -> Any:
     return lambda events: sum(event["event"] == name for event in events) >= at_least
-
-
-@pytest.fixture
-def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as server:
-        yield server
 
 
 def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(

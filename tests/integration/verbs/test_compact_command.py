@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from tests.support.engines.fast_jvm import fast_jvm
 from tests.support.jobs.ingest_process import job_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.support.jobs.table_writer import CompactLater, TableWriter, assert_table_is, read_rows
-from tests.support.servers.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.servers.http_receiver import HttpReceiver, gunzipped
 from tests.support.tables.small_table import Change, small_table
 
 REPO = Path(__file__).resolve().parents[3]
@@ -84,12 +83,6 @@ def test_once_and_what_cannot_be_compacted(
     broken.write_bytes(content)
     assert read_rows(table)[0]["v"] == "3"
     assert table.snapshots.latest() is not None
-
-
-@pytest.fixture
-def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as server:
-        yield server
 
 
 def test_as_a_service_beside_a_job(

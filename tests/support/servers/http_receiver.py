@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 _DEADLINE_S = 120.0
 
 
@@ -58,26 +60,32 @@ class HttpReceiver:
 
 @contextmanager
 def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
-    receiver = HttpReceiver(statuses=list(statuses))
+    started = HttpReceiver(statuses=list(statuses))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status = receiver.take(Posted(self.path, dict(self.headers), body))
+            status = started.take(Posted(self.path, dict(self.headers), body))
             self.send_response(status)
             self.send_header("Content-Length", "0")
-            self.send_header("Location", receiver.place)  # means something with a 3xx alone
+            self.send_header("Location", started.place)  # means something with a 3xx alone
             self.end_headers()
 
         def log_message(self, *args: Any) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.port = server.server_address[1]
+        started.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield receiver
+            yield started
         finally:
             server.shutdown()
             thread.join()
+
+
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    with http_receiver() as started:
+        yield started

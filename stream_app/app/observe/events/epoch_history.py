@@ -77,7 +77,7 @@ class EpochHistory:
         """Show the compactions of a table from now on, read from the table's job."""
         self._jobs[table] = job
 
-    def now(self, table: str) -> TableActivity | None:
+    def activity_of(self, table: str) -> TableActivity | None:
         """Return the compactions of a table, or None if its job has not begun."""
         job = self._jobs.get(table)
         numbers = None if job is None else job.compaction_metrics()

@@ -162,14 +162,14 @@ class _TableNumber:
     """A metric of one table.
 
     Attributes:
-        together: combines the values of several tables that share a label.
+        combine: combines the values of several tables that share a label.
     """
 
     name: str
     value: float
     meaning: str
     is_counter: bool = False
-    together: Callable[[Iterable[float]], float] = sum
+    combine: Callable[[Iterable[float]], float] = sum
 
 
 def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
@@ -194,7 +194,7 @@ def expiry_numbers(maintenance: MaintenanceMetrics) -> Iterator[_TableNumber]:
 
 def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
     """Yield the compaction numbers under their Prometheus names."""
-    for name, value, meaning, together in (
+    for name, value, meaning, combine in (
         ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),
         ("level0_files_max", metrics.level0_files_max, "Most files of level 0 in a bucket.", max),
         ("level0_files", metrics.level0_files, "Files of level 0 of those buckets.", sum),
@@ -214,7 +214,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
          "Bytes written by flushes and compactions for each flushed byte.", max),
     ):  # fmt: skip
         if value is not None:
-            yield _TableNumber(name, value, meaning, together=together)
+            yield _TableNumber(name, value, meaning, combine=combine)
     for name, value, meaning in (
         ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
         ("compactions_begun", metrics.begun, "Compactions that were asked for."),
@@ -240,5 +240,5 @@ def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
         kind = CounterMetricFamily if first.is_counter else GaugeMetricFamily
         family = kind(PREFIX + name, first.meaning, labels=["table"])
         for table, samples in by_table.items():
-            family.add_metric([table], first.together(sample.value for sample in samples))
+            family.add_metric([table], first.combine(sample.value for sample in samples))
         yield family

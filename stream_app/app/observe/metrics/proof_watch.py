@@ -32,7 +32,7 @@ class ProofWatch:
 
     def check_tables(self) -> float:
         """Check all tables, and return the seconds until the next check."""
-        began = self.clock.steady_seconds()
+        start_s = self.clock.steady_seconds()
         for location, (metrics, table) in list(self._tables.items()):
             try:
                 latest = table.snapshots.latest()
@@ -40,4 +40,4 @@ class ProofWatch:
                 _LOG.debug("no look at the proof of %s: %s", location, error)
             else:
                 metrics.note_proof(latest)
-        return pause_after(self.clock.steady_seconds() - began)
+        return pause_after(self.clock.steady_seconds() - start_s)

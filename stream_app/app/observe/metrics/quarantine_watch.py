@@ -37,7 +37,7 @@ class QuarantineWatch:
 
     def count_records(self) -> float:
         """Count the records of changed folders, and return the seconds until the next count."""
-        began = self.clock.steady_seconds()
+        start_s = self.clock.steady_seconds()
         try:
             self._count("", self.quarantine)
             for name in self.quarantine.tables():
@@ -46,7 +46,7 @@ class QuarantineWatch:
             _LOG.warning("the quarantine cannot be counted: %s", error)
         else:
             self.counted(dict(self._counts))
-        return pause_after(self.clock.steady_seconds() - began)
+        return pause_after(self.clock.steady_seconds() - start_s)
 
     def _count(self, name: str, folder: Quarantine) -> None:
         statuses = folder.files.list_status(folder.location)

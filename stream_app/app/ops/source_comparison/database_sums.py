@@ -16,7 +16,7 @@ from typing import Any
 from stream_app.app.source.jdbc_connection import (
     database_errors,
     log_position,
-    open_database,
+    open_connection,
     query_rows,
 )
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
@@ -124,7 +124,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
         UsageError: the driver is not installed.
         SourceError: the database does not respond, or refuses the user.
     """
-    with open_database(replace(url, answer_s=_ANSWER_S)) as connection:
+    with open_connection(replace(url, answer_s=_ANSWER_S)) as connection:
         with connection.cursor() as cursor:
             for setting in dialect_of(url.driver).settings:
                 cursor.execute(setting)
@@ -239,5 +239,5 @@ def _column_text(
     """Return a column's type in the database, and the SQL of its text or None."""
     for name, kind in relation.kinds.items():
         if source.column_of(name) == field.name:
-            return kind, dialect.value_text(name, kind, field.data_type)
+            return kind, dialect.text_expression(name, kind, field.data_type)
     return "", None

@@ -49,31 +49,31 @@ class UsualValue(enum.StrEnum):
     """The form of a value that may be rewritten together with those of other documents."""
 
     NULL = "null"
-    TRUTH = "truth"
+    BOOLEAN = "boolean"
     TEXT = "text"
     NUMBER = "number"
-    MOMENT = "moment"
+    TIMESTAMP = "timestamp"
     LIST = "list"
 
 
 _PATTERNS: Mapping[UsualValue, str] = {
     UsualValue.NULL: "null",
-    UsualValue.TRUTH: "true|false",
+    UsualValue.BOOLEAN: "true|false",
     UsualValue.TEXT: '"',
     UsualValue.NUMBER: r'-?[0-9]|\{\s*"\$number(?:Int|Long)"',
-    UsualValue.MOMENT: r'\{\s*"\$date"\s*:\s*-?[0-9]',
+    UsualValue.TIMESTAMP: r'\{\s*"\$date"\s*:\s*-?[0-9]',
     UsualValue.LIST: r'\[[^\[\]{"]*\]',
 }
 _KINDS: Mapping[UsualValue, MongoKind] = {
     UsualValue.NULL: MongoKind.NULL,
-    UsualValue.TRUTH: MongoKind.BOOLEAN,
+    UsualValue.BOOLEAN: MongoKind.BOOLEAN,
     UsualValue.TEXT: MongoKind.TEXT,
     UsualValue.NUMBER: MongoKind.NUMBER,
-    UsualValue.MOMENT: MongoKind.MOMENT,
+    UsualValue.TIMESTAMP: MongoKind.MOMENT,
     UsualValue.LIST: MongoKind.NESTED,
 }
 _NULL = frozenset({UsualValue.NULL})
-_DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.TRUTH, UsualValue.NUMBER, UsualValue.LIST})
+_DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.BOOLEAN, UsualValue.NUMBER, UsualValue.LIST})
 """The values that are JSON as they are written; a text is one within further quotes."""
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
@@ -132,7 +132,7 @@ class TypedColumn:
         allowed = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
         is_moment = family in (Family.DATE, Family.TIMESTAMP)
         if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
-            return allowed - {UsualValue.MOMENT}
+            return allowed - {UsualValue.TIMESTAMP}
         return allowed
 
     def _usual_nested(self) -> frozenset[UsualValue] | None:
@@ -195,9 +195,9 @@ def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
 
 
 def _misfit(value: Any, column: TypedColumn, reason: str) -> UnreadableRecordError:
-    value_text = json_text(value)
-    value_text = value_text if len(value_text) <= _SHOWN_MAX else value_text[:_SHOWN_MAX] + "…"
-    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {value_text} {reason}")
+    text = json_text(value)
+    text = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"
+    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {text} {reason}")
 
 
 class ColumnValueError(UnreadableRecordError):

@@ -157,9 +157,9 @@ class ProtobufCursor(ValueCursor):
         seconds, nanos = (
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
         )
-        far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
-        self._mark_broken(rows[far])
-        read.put(rows, np.where(far, 0, seconds) * _NANOS + nanos)
+        is_too_far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
+        self._mark_broken(rows[is_too_far])
+        read.put(rows, np.where(is_too_far, 0, seconds) * _NANOS + nanos)
 
     def _cursor_within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
         """Return a cursor over parts of the messages; it shares their bytes."""

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import valid_of
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     filled,
@@ -32,19 +31,19 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def last_row(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
+def last_row(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the last value, for ``primary-key``, whose values are equal in all rows of a key."""
     del column
     return changes.newest
 
 
-def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
+def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the newest value, even if it is null."""
     del column
     return changes.newest_values
 
 
-def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
+def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the newest value that is not null. Undoing a value gives null."""
     if changes.ops is None:
         return nearest_valid(column, changes, changes.newest, -1)
@@ -67,7 +66,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     return changes.row_at(indices)
 
 
-def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
+def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the oldest value, even if it is null. A late row's value is older."""
     del column
     changes.refuse_take_back("first_value")
@@ -77,7 +76,7 @@ def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     return _first(changes, calls, calls)
 
 
-def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Indices:
+def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the oldest value that is not null."""
     changes.refuse_take_back("first_non_null_value")
     if changes.ops is None:
@@ -88,7 +87,7 @@ def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAgg
     return _first(changes, changes.is_any(ChangeOp.ADD) & valid, valid)
 
 
-def _first(changes: SegmentChanges, calls: Mask, valid: Mask) -> Indices:
+def _first(changes: SegmentChanges, calls: Bools, valid: Bools) -> Int64s:
     """Return the last change that sets the value: a SET, the first call, or a later late one."""
     first = changes.first(calls)
     opens = np.zeros(len(changes.rows), np.bool_)
@@ -104,7 +103,7 @@ def _first(changes: SegmentChanges, calls: Mask, valid: Mask) -> Indices:
     return changes.row_at(np.where(is_value, last, -1))
 
 
-def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step: int) -> Indices:
+def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step: int) -> Int64s:
     """Return the row of the first value that is not null, from one end of each segment.
 
     Only segments with a null at this end take further steps. Without any value the result is the
@@ -132,17 +131,17 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Indices, step
     if len(open_ones):
         all_valid = valid[changes.rows]
         valid_index = (changes.last(all_valid) if step < 0 else changes.first(all_valid))[open_ones]
-        has = (valid_index >= 0) & (valid_index < len(changes.rows))
-        nearest[open_ones[has]] = changes.rows[valid_index[has]]
+        has_value = (valid_index >= 0) & (valid_index < len(changes.rows))
+        nearest[open_ones[has_value]] = changes.rows[valid_index[has_value]]
     return nearest
 
 
-def valid_or_set(changes: SegmentChanges, valid: Mask) -> Mask:
+def valid_or_set(changes: SegmentChanges, valid: Bools) -> Bools:
     """Return the mask of changes with a value, or that set the value even to null."""
     return ~changes.is_any(ChangeOp.CLEAR) & (valid | changes.is_any(ChangeOp.SET))
 
 
-def _first_non_null_in_rounds(changes: SegmentChanges, valid: Mask) -> Indices:
+def _first_non_null_in_rounds(changes: SegmentChanges, valid: Bools) -> Int64s:
     # A late row replaces the value only after a first value, so each change depends on the previous
     # one.
     is_taken = np.zeros(len(changes.starts), np.bool_)
@@ -195,13 +194,13 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = changes.reduce(filled(values, valid, neutral), reduce)
-    has = extreme != neutral
+    has_value = extreme != neutral
     if (valid & (values == neutral)).any():
-        has = valid[nearest_valid(column, changes, changes.newest, -1)]
-    return from_ordered_integers(extreme, has, column.type)
+        has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
+    return from_ordered_integers(extreme, has_value, column.type)
 
 
-def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Indices:
+def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Int64s:
     """Return the extreme of short segments: each round compares the next value with the best."""
     best = changes.oldest.copy()
     valid = valid_of(column) if column.null_count else None

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     Elements,
     NestedColumn,
@@ -65,12 +65,12 @@ def _distinct_elements(nested: NestedColumn, elements: Elements, count: int) -> 
     return build_elements(nested, distinct, count)
 
 
-def _pairs(nested: NestedColumn, elements: Elements) -> Indices:
+def _pairs(nested: NestedColumn, elements: Elements) -> Int64s:
     (values,) = nested.children
     return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.indices))))
 
 
-def _elements_not_undone(pairs: Indices, undoes: Mask) -> Indices:
+def _elements_not_undone(pairs: Int64s, undoes: Bools) -> Int64s:
     """Return the indices of elements that no later change undoes, ascending.
 
     Equal elements of one segment, of which the second is undone::
@@ -155,7 +155,7 @@ def update_rows_partially(
     return fold_elements(column, changes, choose)
 
 
-def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Indices:
+def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Int64s:
     """Return a number for each row's key: int64 [n]."""
     return row_codes([value_codes(rows.field(name)) for name in nested_key], len(rows))
 
@@ -168,7 +168,7 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
     return elements, rows
 
 
-def _newest_elements(elements: Elements, pairs: Indices) -> Elements:
+def _newest_elements(elements: Elements, pairs: Int64s) -> Elements:
     """Return each remaining pair's newest element, at the place of the oldest."""
     stands = np.flatnonzero(standing_elements(elements, pairs))
     elements, pairs = elements.where(stands), pairs[stands]
@@ -180,7 +180,7 @@ def _newest_elements(elements: Elements, pairs: Indices) -> Elements:
     return ordered.where(last[pairs[firsts]])
 
 
-def _newest_values(values: pa.Array, pairs: Indices, first_pairs: Indices) -> pa.Array:
+def _newest_values(values: pa.Array, pairs: Int64s, first_pairs: Int64s) -> pa.Array:
     last = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     last[pairs[valid]] = valid

@@ -10,19 +10,19 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
     Folded,
     SegmentChanges,
 )
 
-Combine = Callable[[pa.Array, Indices], pa.Array]
+Combine = Callable[[pa.Array, Int64s], pa.Array]
 """Values [m] of k groups, in order; where each begins and the last one ends, int64 [k + 1] → one
 value a group. A group has two values at least."""
 
 
-def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
+def counted_changes(column: pa.Array, changes: SegmentChanges) -> Bools:
     """Return the mask of changes with a value that still counts: bool [changes]."""
     if changes.ops is None:
         return changes.valid(column)
@@ -33,7 +33,7 @@ def counted_changes(column: pa.Array, changes: SegmentChanges) -> Mask:
     )
 
 
-def combined(column: pa.Array, changes: SegmentChanges, counts: Mask, combine: Combine) -> Folded:
+def combined(column: pa.Array, changes: SegmentChanges, counts: Bools, combine: Combine) -> Folded:
     """Combine each segment into one value. A single value stays unchanged, and no value gives null.
 
     Three segments of four changes, whose values are added up::

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
@@ -33,7 +33,7 @@ class NestedColumn:
     """
 
     column: pa.Array
-    offsets: Indices
+    offsets: Int64s
     children: tuple[pa.Array, ...]
 
     @classmethod
@@ -43,7 +43,7 @@ class NestedColumn:
         children = (column.keys, column.items) if is_map else (column.values,)
         return cls(column, column.offsets.to_numpy().astype(np.int64), children)
 
-    def elements(self, rows: Indices) -> tuple[Indices, Indices]:
+    def elements(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Return the elements of rows in order, as indices in the children and as row numbers.
 
         Returns:
@@ -54,9 +54,7 @@ class NestedColumn:
         before = np.cumsum(sizes) - sizes
         return np.arange(len(owners), dtype=np.int64) + (begins - before)[owners], owners
 
-    def with_children(
-        self, children: tuple[pa.Array, ...], owners: Indices, count: int
-    ) -> pa.Array:
+    def with_children(self, children: tuple[pa.Array, ...], owners: Int64s, count: int) -> pa.Array:
         """Build `count` arrays or maps from elements.
 
         Args:
@@ -81,13 +79,13 @@ class Elements:
         rank: int64 [m], the order of values, in which a late change precedes the others.
     """
 
-    indices: Indices
-    segments: Indices
-    changes: Indices
-    undoes: Mask
-    rank: Indices
+    indices: Int64s
+    segments: Int64s
+    changes: Int64s
+    undoes: Bools
+    rank: Int64s
 
-    def where(self, selection: Mask | Indices) -> Elements:
+    def where(self, selection: Bools | Int64s) -> Elements:
         """Return the elements where the mask is true."""
         return Elements(
             self.indices[selection],
@@ -107,7 +105,7 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 
 
 def fold_elements(
-    column: pa.Array, changes: SegmentChanges, choose: Choose, even_alone: Mask | None = None
+    column: pa.Array, changes: SegmentChanges, choose: Choose, even_alone: Bools | None = None
 ) -> Folded:
     """Fold each segment into one value. A single value stays unchanged, and no value gives null.
 
@@ -151,23 +149,23 @@ def build_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.A
     return nested.with_children(children, elements.segments, count)
 
 
-def pair_numbers(segments: Indices, codes: Indices) -> Indices:
+def pair_numbers(segments: Int64s, codes: Int64s) -> Int64s:
     """Return a number from 0 on for each pair of segment and code: int64 [m]."""
     both = segments * (int(codes.max(initial=0)) + 1) + codes
-    numbered: Indices = np.unique(both, return_inverse=True)[1].reshape(-1)
+    numbered: Int64s = np.unique(both, return_inverse=True)[1].reshape(-1)
     return numbered
 
 
-def standing_elements(elements: Elements, pairs: Indices) -> Mask:
+def standing_elements(elements: Elements, pairs: Int64s) -> Bools:
     """Return the mask of elements after the last undoing one of their pair: bool [m]."""
     if not elements.undoes.any():
         return np.ones(len(pairs), np.bool_)
     undone = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
     np.maximum.at(undone, pairs[elements.undoes], elements.changes[elements.undoes])
-    mask: Mask = ~elements.undoes & (elements.changes > undone[pairs])
+    mask: Bools = ~elements.undoes & (elements.changes > undone[pairs])
     return mask
 
 
-def first_of_each(pairs: Indices) -> Indices:
+def first_of_each(pairs: Int64s) -> Int64s:
     """Return the index of each pair's first element, ascending: int64 [pairs]."""
     return np.sort(np.unique(pairs, return_index=True)[1])

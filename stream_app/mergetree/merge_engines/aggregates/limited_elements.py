@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
@@ -41,8 +41,8 @@ class HeldElements:
         segments: int64 [m], ascending.
     """
 
-    indices: Indices
-    segments: Indices
+    indices: Int64s
+    segments: Int64s
 
     @classmethod
     def join(cls, parts: Sequence[HeldElements]) -> HeldElements:
@@ -51,7 +51,7 @@ class HeldElements:
         order = np.argsort(segments, kind="stable")
         return cls(np.concatenate([part.indices for part in parts])[order], segments[order])
 
-    def where(self, selection: Mask | Indices) -> HeldElements:
+    def where(self, selection: Bools | Int64s) -> HeldElements:
         """Return the elements where the mask is true."""
         return HeldElements(self.indices[selection], self.segments[selection])
 
@@ -59,11 +59,11 @@ class HeldElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""
         return HeldElements.join((self, other))
 
-    def sizes(self, count: int) -> Indices:
+    def sizes(self, count: int) -> Int64s:
         """Return the number of elements of each segment: int64 [count]."""
         return np.bincount(self.segments, minlength=count)
 
-    def positions(self) -> Indices:
+    def positions(self) -> Int64s:
         """Return the position of each element in its segment, from 0 on."""
         starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
         sizes = np.diff(starts, append=len(self.segments))
@@ -88,26 +88,26 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
         is_full = sizes >= aggregate.count_limit
         new = new.where(valid[new.indices] & ~is_full[new.segments])
         new = new.where(new.positions() < (aggregate.count_limit - sizes)[new.segments])
-        both = held.where(is_full[held.segments] | valid[held.indices]).merge_with(new)
+        merged = held.where(is_full[held.segments] | valid[held.indices]).merge_with(new)
         if not aggregate.nested_key:
-            return both
+            return merged
         # A full segment keeps its elements, even if it has a key twice.
         keys = np.where(
-            is_full[both.segments], -np.arange(len(both.indices)) - 1, codes[both.indices]
+            is_full[merged.segments], -np.arange(len(merged.indices)) - 1, codes[merged.indices]
         )
-        pairs = pair_numbers(both.segments, keys - keys.min(initial=0))
+        pairs = pair_numbers(merged.segments, keys - keys.min(initial=0))
         firsts = first_of_each(pairs)
         last = np.zeros(len(firsts), np.int64)
         last[pairs] = np.arange(len(pairs))
-        return both.where(last[pairs[firsts]])
+        return merged.where(last[pairs[firsts]])
 
     def take_back(held: HeldElements, undone: HeldElements) -> HeldElements:
         held, undone = held.where(valid[held.indices]), undone.where(valid[undone.indices])
-        both = pair_numbers(
+        merged = pair_numbers(
             np.concatenate((held.segments, undone.segments)),
             np.concatenate((codes[held.indices], codes[undone.indices])),
         )
-        held = held.where(~np.isin(both[: len(held.indices)], both[len(held.indices) :]))
+        held = held.where(~np.isin(merged[: len(held.indices)], merged[len(held.indices) :]))
         if not aggregate.nested_key:
             return held
         pairs = pair_numbers(held.segments, codes[held.indices])
@@ -134,12 +134,12 @@ def merge_maps_by_time(
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
     def add(held: HeldElements, new: HeldElements) -> HeldElements:
-        both = pair_numbers(
+        merged = pair_numbers(
             np.concatenate((held.segments, new.segments)),
             np.concatenate((codes[held.indices], codes[new.indices])),
         )
-        held_pairs, new_pairs = both[: len(held.indices)], both[len(held.indices) :]
-        index_of_pair = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
+        held_pairs, new_pairs = merged[: len(held.indices)], merged[len(held.indices) :]
+        index_of_pair = np.full(int(merged.max(initial=-1)) + 1, -1, dtype=np.int64)
         index_of_pair[held_pairs] = np.arange(len(held_pairs))
         old = index_of_pair[new_pairs]
         old_rank = np.where(old >= 0, ranks[held.indices][old] if len(held_pairs) else 0, 0)
@@ -171,7 +171,7 @@ def _in_rounds(
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
-    has = np.zeros(count, np.bool_)
+    has_value = np.zeros(count, np.bool_)
     for number, (segments, indices) in enumerate(changes.rounds(counts)):
         is_over = (changes.lengths <= number)[held.segments]
         finished.append(held.where(is_over))
@@ -182,9 +182,9 @@ def _in_rounds(
         op[segments] = ops[indices]
         undoes, older = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
         takes = (op != ChangeOp.SKIP) & ~undoes
-        begins, adds = takes & ~has, takes & has & ~older
-        older &= has
-        undoes &= has
+        begins, adds = takes & ~has_value, takes & has_value & ~older
+        older &= has_value
+        undoes &= has_value
         parts = (
             held.where((~(adds | older | undoes))[held.segments]),
             new.where(begins[new.segments]),
@@ -193,8 +193,8 @@ def _in_rounds(
             take_back(held.where(undoes[held.segments]), new.where(undoes[new.segments])),
         )
         held = HeldElements.join(parts)
-        has |= takes
+        has_value |= takes
     held = HeldElements.join((*finished, held))
     children = tuple(child.take(pa.array(held.indices)) for child in nested.children)
     values = nested.with_children(children, held.segments, count)
-    return values.take(pa.array(np.arange(count), mask=~has))
+    return values.take(pa.array(np.arange(count), mask=~has_value))

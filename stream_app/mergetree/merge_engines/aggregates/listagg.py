@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import valid_of
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
@@ -45,7 +44,7 @@ def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggre
 
 
 def _join(
-    texts: pa.Array, rows: Indices, bounds: Indices, delimiter: str, is_text: Mask | None
+    texts: pa.Array, rows: Int64s, bounds: Int64s, delimiter: str, is_text: Bools | None
 ) -> pa.Array:
     """Join the texts of each segment.
 
@@ -57,23 +56,23 @@ def _join(
         bounds: int64 [segments + 1], where each segment begins, and the end.
         is_text: bool [segments], which results are not null; None: those with a text.
     """
-    has = bounds[1:] > bounds[:-1]
+    has_value = bounds[1:] > bounds[:-1]
     is_behind = np.ones(len(rows) + 1, np.bool_)
     is_behind[bounds[:-1]] = False
     text_indices = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
-    ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has)))
+    ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has_value)))
     pieces = np.full(ends[-1], len(texts))
     pieces[text_indices] = rows
     texts_and_delimiter = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
     _, offsets, data = texts_and_delimiter.take(pa.array(pieces)).buffers()
     segment_offsets = np.frombuffer(offsets, np.int32)[ends]
-    validity = pa.array(has if is_text is None else is_text).buffers()[1]
+    validity = pa.array(has_value if is_text is None else is_text).buffers()[1]
     return pa.Array.from_buffers(
-        texts.type, len(has), [validity, pa.py_buffer(segment_offsets), data]
+        texts.type, len(has_value), [validity, pa.py_buffer(segment_offsets), data]
     )
 
 
-def _distinct_parts(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
+def _distinct_parts(texts: pa.Array, segments: Int64s, delimiter: str) -> tuple[pa.Array, Int64s]:
     """Return each segment's first text unchanged, then each new part of the others once.
 
     Two segments of two texts::

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import valid_of
-from stream_app.mergetree.key_value_batch import Indices, Mask, integer_view, ordered_floats
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.mergetree.key_value_batch import integer_view, ordered_floats
 
 
 def stored_numbers(column: pa.Array) -> npt.NDArray[Any]:
@@ -33,16 +33,16 @@ def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
     return np.diff(offsets[column.offset : column.offset + len(column) + 1])
 
 
-def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray[Any]:
+def filled(values: npt.NDArray[Any], valid: Bools, neutral: float) -> npt.NDArray[Any]:
     """Return a copy with `neutral` for nulls: [n]."""
     copy = values.copy()
     copy[np.flatnonzero(~valid)] = neutral
     return copy
 
 
-def numbers(values: npt.NDArray[Any], has: Mask | None, data_type: pa.DataType) -> pa.Array:
-    """Return numbers as a column, null where not `has`; `data_type` has the same width."""
-    validity = None if has is None else pa.array(has).buffers()[1]
+def numbers(values: npt.NDArray[Any], has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
+    """Return numbers as a column, null where not `has_value`; `data_type` has the same width."""
+    validity = None if has_value is None else pa.array(has_value).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(data_type, len(values), [validity, data])
 
@@ -52,7 +52,7 @@ def is_plain_number(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(data_type)) and not pa.types.is_decimal(data_type)
 
 
-def ordered_integers(column: pa.Array) -> Indices:
+def ordered_integers(column: pa.Array) -> Int64s:
     """Return integers in the order of the values; arbitrary for nulls.
 
     Args:
@@ -66,21 +66,23 @@ def ordered_integers(column: pa.Array) -> Indices:
     column = ordered_floats(integer_view(column))
     if pa.types.is_integer(column.type):
         return stored_numbers(column).astype(np.int64, copy=False)
-    ranks: Indices = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
+    ranks: Int64s = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
     return ranks
 
 
-def from_ordered_integers(values: Indices, has: Mask | None, data_type: pa.DataType) -> pa.Array:
-    """Convert `ordered_integers`, int64 [n], back to values; null where not `has`."""
+def from_ordered_integers(
+    values: Int64s, has_value: Bools | None, data_type: pa.DataType
+) -> pa.Array:
+    """Convert `ordered_integers`, int64 [n], back to values; null where not `has_value`."""
     if pa.types.is_boolean(data_type):
-        return pa.array(values != 0, mask=None if has is None else ~has)
+        return pa.array(values != 0, mask=None if has_value is None else ~has_value)
     narrow = values.astype(f"i{data_type.bit_width // 8}", copy=False)
     if pa.types.is_floating(data_type):
         narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
-    return numbers(narrow, has, data_type)
+    return numbers(narrow, has_value, data_type)
 
 
-def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:
+def sequence_ranks(columns: Sequence[pa.Array]) -> Int64s:
     """Return each row's rank by columns, the most significant first; nulls are least.
 
     Two columns of four rows::
@@ -92,7 +94,7 @@ def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:
     Returns:
         int64 [n], from 1 on without gaps; 0 where all columns are null.
     """
-    keys: list[Indices] = []
+    keys: list[Int64s] = []
     is_empty = np.ones(len(columns[0]), np.bool_)
     for column in columns:
         valid = valid_of(column)
@@ -113,7 +115,7 @@ def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:
     return np.where(is_empty, 0, ranks)
 
 
-def _ranks(values: Indices) -> Indices:
+def _ranks(values: Int64s) -> Int64s:
     """Return ranks from 1 on; in a small range the values serve as ranks, with gaps."""
     if not len(values):
         return values

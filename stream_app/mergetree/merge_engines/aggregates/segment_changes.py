@@ -19,16 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import valid_of
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.model.schema.refused_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
 """Stands in for the column in texts of errors, which a function does not know."""
 SHALLOW = 16
 """Changes of a segment up to which it is cheaper to go through the changes one by one."""
-Folded = Indices | pa.Array
+Folded = Int64s | pa.Array
 """A value for each segment: the batch's row that has it (int64 [segments], -1 for null), or the
 values themselves."""
 
@@ -59,31 +58,31 @@ class Segments:
         starts: int64 [segments], ascending from 0; no segment is empty.
     """
 
-    rows: Indices
-    starts: Indices
+    rows: Int64s
+    starts: Int64s
 
     @cached_property
-    def indices(self) -> Indices:
+    def indices(self) -> Int64s:
         """0, 1, 2 …: int64 [changes]."""
         return np.arange(len(self.rows), dtype=np.int64)
 
     @cached_property
-    def lengths(self) -> Indices:
+    def lengths(self) -> Int64s:
         """The number of changes of each segment."""
         return np.diff(self.starts, append=len(self.rows))
 
     @cached_property
-    def ends(self) -> Indices:
+    def ends(self) -> Int64s:
         """The index of each segment's last change."""
         return self.starts + self.lengths - 1
 
     @cached_property
-    def newest(self) -> Indices:
+    def newest(self) -> Int64s:
         """The row of each segment's last change: int64 [segments]."""
         return self.rows[self.ends]
 
     @cached_property
-    def oldest(self) -> Indices:
+    def oldest(self) -> Int64s:
         """The row of each segment's first change: int64 [segments]."""
         return self.rows[self.starts]
 
@@ -93,7 +92,7 @@ class Segments:
         return int(self.lengths.max()) if len(self.lengths) else 0
 
     @cached_property
-    def later_rows(self) -> list[tuple[Indices, Indices]]:
+    def later_rows(self) -> list[tuple[Int64s, Int64s]]:
         """The segments and the changes' rows of each round but the first."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
@@ -137,14 +136,14 @@ class SegmentChanges(Segments):
         vars(changes).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
         return changes
 
-    def is_any(self, *ops: ChangeOp) -> Mask:
+    def is_any(self, *ops: ChangeOp) -> Bools:
         """Return the mask of changes with one of these operations: bool [changes]."""
         if self.ops is None:
             return np.full(len(self.rows), ChangeOp.ADD in ops)
-        does = np.zeros(len(self.rows), np.bool_)
+        has_op = np.zeros(len(self.rows), np.bool_)
         for op in ops:
-            does |= self.ops == op
-        return does
+            has_op |= self.ops == op
+        return has_op
 
     def has(self, *ops: ChangeOp) -> bool:
         """Return whether any change has one of these operations."""
@@ -152,30 +151,30 @@ class SegmentChanges(Segments):
             return ChangeOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
-    def last(self, mask: Mask) -> Indices:
+    def last(self, mask: Bools) -> Int64s:
         """Return the index of each segment's last chosen change, else -1: int64 [segments]."""
         # A running maximum costs a third of a `reduceat`. Its result may be before the segment.
         so_far = np.maximum.accumulate(np.where(mask, self.indices, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
-    def first(self, mask: Mask) -> Indices:
+    def first(self, mask: Bools) -> Int64s:
         """Return the index of each segment's first chosen change, else the number of changes."""
         none = len(self.rows)
         behind = np.minimum.accumulate(np.where(mask, self.indices, none)[::-1])[::-1]
         first = behind[self.starts]
         return np.where(first > self.ends, none, first)
 
-    def segments_with(self, mask: Mask) -> Mask:
+    def segments_with(self, mask: Bools) -> Bools:
         """Return the mask of segments with a chosen change: bool [segments]."""
-        has: Mask = self.sums(mask.astype(np.int64)) > 0
+        has: Bools = self.sums(mask.astype(np.int64)) > 0
         return has
 
-    def sums(self, values: Indices) -> Indices:
+    def sums(self, values: Int64s) -> Int64s:
         """Return the sum of each segment, which overflows silently: int64 [segments]."""
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
-    def in_order(self, mask: Mask) -> Indices:
+    def in_order(self, mask: Bools) -> Int64s:
         """Return the indices of chosen changes by segment, the oldest value first."""
         indices = np.flatnonzero(mask)
         if not self.has(ChangeOp.ADD_OLDER):
@@ -183,21 +182,21 @@ class SegmentChanges(Segments):
         is_late = self.is_any(ChangeOp.ADD_OLDER)[indices]
         segments = np.repeat(np.arange(len(self.starts)), self.lengths)[indices]
         # The last late value is the oldest of all.
-        ordered: Indices = indices[np.lexsort((np.where(is_late, -indices - 1, indices), segments))]
+        ordered: Int64s = indices[np.lexsort((np.where(is_late, -indices - 1, indices), segments))]
         return ordered
 
-    def row_at(self, indices: Indices) -> Indices:
+    def row_at(self, indices: Int64s) -> Int64s:
         """Return the batch's rows at indices of changes; -1 stays -1."""
         return np.where(indices < 0, -1, self.rows[indices])
 
-    def valid(self, column: pa.Array) -> Mask:
+    def valid(self, column: pa.Array) -> Bools:
         """Return the mask of changes with a value that is not null: bool [changes]."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
         return valid_of(column)[self.rows]
 
     @cached_property
-    def newest_values(self) -> Indices:
+    def newest_values(self) -> Int64s:
         """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
             return self.newest
@@ -205,7 +204,7 @@ class SegmentChanges(Segments):
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last] & (last >= 0)
         return self.row_at(np.where(is_value, last, -1))
 
-    def since_restart(self) -> Mask:
+    def since_restart(self) -> Bools:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
@@ -254,7 +253,7 @@ class SegmentChanges(Segments):
             result[segments] = reduce(result[segments], values[rows])
         return result
 
-    def rounds(self, mask: Mask | None) -> Iterator[tuple[Indices, Indices]]:
+    def rounds(self, mask: Bools | None) -> Iterator[tuple[Int64s, Int64s]]:
         """Yield the chosen changes (None: all) in rounds, one change of each segment at a time.
 
         It serves functions in which each change needs the previous result. A round handles all

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import valid_of
+from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
@@ -39,14 +38,14 @@ Integers = npt.NDArray[Any]
 """Python integers, object [n]."""
 
 
-def _limbs(column: pa.Array) -> Indices:
+def _limbs(column: pa.Array) -> Int64s:
     """Return the low and high 64 bits of decimals: int64 [n, 2]; arbitrary for nulls."""
     values = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)
-    limbs: Indices = values[column.offset : column.offset + len(column)]
+    limbs: Int64s = values[column.offset : column.offset + len(column)]
     return limbs
 
 
-def compact_integers(column: pa.Array) -> Indices:
+def compact_integers(column: pa.Array) -> Int64s:
     """Return the unscaled numbers of decimals with up to 18 digits: int64 [n]."""
     return np.ascontiguousarray(_limbs(column)[:, 0])
 
@@ -59,26 +58,31 @@ def integers(column: pa.Array) -> Integers:
     return numbers
 
 
-def from_compact_integers(values: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
-    """Convert int64 [n] to decimals, null where not `has`; a value may exceed the type's digits."""
+def from_compact_integers(values: Int64s, has_value: Bools, data_type: pa.DataType) -> pa.Array:
+    """Convert int64 [n] to decimals, null where not `has_value`.
+
+    A value may exceed the type's digits.
+    """
     limbs = np.stack([values, values >> 63], axis=1)
-    return _from_limbs(limbs, has, data_type)
+    return _from_limbs(limbs, has_value, data_type)
 
 
-def from_integers(values: Integers, has: Mask, data_type: pa.DataType) -> pa.Array:
-    """Convert Python integers to decimals; null where not `has`."""
-    values = np.where(has, values, 0)
+def from_integers(values: Integers, has_value: Bools, data_type: pa.DataType) -> pa.Array:
+    """Convert Python integers to decimals; null where not `has_value`."""
+    values = np.where(has_value, values, 0)
     low = (values & ((1 << 64) - 1)).astype(np.uint64).view(np.int64)
-    return _from_limbs(np.stack([low, (values >> 64).astype(np.int64)], axis=1), has, data_type)
+    return _from_limbs(
+        np.stack([low, (values >> 64).astype(np.int64)], axis=1), has_value, data_type
+    )
 
 
-def _from_limbs(limbs: Indices, has: Mask, data_type: pa.DataType) -> pa.Array:
-    validity = pa.array(has).buffers()[1]
+def _from_limbs(limbs: Int64s, has_value: Bools, data_type: pa.DataType) -> pa.Array:
+    validity = pa.array(has_value).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(limbs))
-    return pa.Array.from_buffers(data_type, len(has), [validity, data])
+    return pa.Array.from_buffers(data_type, len(has_value), [validity, data])
 
 
-def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Mask:
+def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Bools:
     """Return the mask of results that become null; Java checks sums of ≤ 18 digits for 64 bits."""
     digits_max = 10**data_type.precision
     bound = 1 << 63 if is_sum and data_type.precision <= COMPACT_PRECISION else digits_max
@@ -130,13 +134,13 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 
 
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
-    values, has = stored_numbers(column), None
+    values, has_value = stored_numbers(column), None
     if column.null_count:
         valid = valid_of(column)
         values = filled(values, valid, _NOTHING)
-        has = valid[nearest_valid(column, changes, changes.newest, -1)]
+        has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
     with np.errstate(all="ignore"):
-        return _array(changes.reduce(values, np.add), has, column.type)
+        return _array(changes.reduce(values, np.add), has_value, column.type)
 
 
 def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:
@@ -155,21 +159,21 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
         product = np.multiply.reduceat(ones, changes.starts)
         return _array(product, changes.segments_with(counts), column.type)
     result = np.zeros(len(changes.starts), values.dtype)
-    has = np.zeros(len(changes.starts), np.bool_)
+    has_value = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
         for segments, indices in changes.rounds(counts):
             factors, before, divides = values[indices], result[segments], minus[indices]
             if is_whole:
-                quotient = _whole_quotient(before, factors, divides & has[segments])
+                quotient = _whole_quotient(before, factors, divides & has_value[segments])
                 quotient = _wrap(quotient, column.type)
             else:
                 quotient = before / factors
             product = _wrap(before * factors, column.type) if is_whole else before * factors
-            new = np.where(divides, quotient, np.where(has[segments], product, factors))
-            takes = has[segments] | ~divides
+            new = np.where(divides, quotient, np.where(has_value[segments], product, factors))
+            takes = has_value[segments] | ~divides
             result[segments] = np.where(takes, new, before)
-            has[segments] = takes
-    return _array(result, has, column.type)
+            has_value[segments] = takes
+    return _array(result, has_value, column.type)
 
 
 def _numbers(column: pa.Array) -> _Values:
@@ -177,9 +181,9 @@ def _numbers(column: pa.Array) -> _Values:
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
 
 
-def _array(values: _Values, has: Mask | None, data_type: pa.DataType) -> pa.Array:
+def _array(values: _Values, has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column. As in Java, integers lose the bits that do not fit."""
-    return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has, data_type)
+    return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has_value, data_type)
 
 
 def _wrap(values: _Values, data_type: pa.DataType) -> _Values:
@@ -196,7 +200,7 @@ def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
     return result
 
 
-def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Values:
+def _whole_quotient(dividend: _Values, divisor: _Values, divides: Bools) -> _Values:
     """Divide integers where `divides`, rounded toward zero."""
     if (divides & (divisor == 0)).any():
         raise MergeError(
@@ -209,7 +213,9 @@ def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Valu
     return np.where(cut, quotient + 1, quotient)
 
 
-def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask) -> pa.Array:
+def _decimal_sum(
+    column: pa.Array, changes: SegmentChanges, counts: Bools, minus: Bools
+) -> pa.Array:
     """Return each segment's sum of decimals; a sum that overflows is null."""
     kind = column.type
     if kind.precision <= COMPACT_PRECISION:
@@ -222,31 +228,31 @@ def _decimal_sum(column: pa.Array, changes: SegmentChanges, counts: Mask, minus:
             return from_compact_integers(total, changes.segments_with(counts), kind)
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
-    has = np.zeros(len(changes.starts), np.bool_)
+    has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(counts):
         signed = np.where(minus[indices], -numbers[indices], numbers[indices])
-        added = np.where(has[segments], result[segments] + signed, signed)
+        added = np.where(has_value[segments], result[segments] + signed, signed)
         result[segments] = added
-        has[segments] = ~overflows(added, kind, is_sum=True)
-    return from_integers(result, has, kind)
+        has_value[segments] = ~overflows(added, kind, is_sum=True)
+    return from_integers(result, has_value, kind)
 
 
 def _decimal_product(
-    column: pa.Array, changes: SegmentChanges, counts: Mask, minus: Mask
+    column: pa.Array, changes: SegmentChanges, counts: Bools, minus: Bools
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
     kind = column.type
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
-    has = np.zeros(len(changes.starts), np.bool_)
+    has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(counts):
-        factors, before, had = numbers[indices], result[segments], has[segments]
+        factors, before, had_value = numbers[indices], result[segments], has_value[segments]
         divides = minus[indices]
-        ones = np.where(divides & had, factors, 1)
+        ones = np.where(divides & had_value, factors, 1)
         divided = quotient(before, ones, kind.scale)
         multiplied = product(before, factors, kind.scale)
-        new = np.where(had, np.where(divides, divided, multiplied), factors)
-        takes = had | ~divides
+        new = np.where(had_value, np.where(divides, divided, multiplied), factors)
+        takes = had_value | ~divides
         result[segments] = np.where(takes, new, before)
-        has[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
-    return from_integers(result, has, kind)
+        has_value[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
+    return from_integers(result, has_value, kind)

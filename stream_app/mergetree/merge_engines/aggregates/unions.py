@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.errors import MergeError
-from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted_changes
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
@@ -46,7 +46,7 @@ def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
     """Return an aggregate function that unites the values that are not null."""
     union = UNIONS[function]
 
-    def unite(values: pa.Array, bounds: Indices) -> pa.Array:
+    def unite(values: pa.Array, bounds: Int64s) -> pa.Array:
         sets, cuts = values.to_pylist(), bounds.tolist()
         try:
             return pa.array([union(sets[a:b]) for a, b in pairwise(cuts)], values.type)

@@ -31,6 +31,7 @@ from stream_app.table.compact.append.append_task import append_request
 from stream_app.table.compact.append.planner_runs import PlannerRuns
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
@@ -40,7 +41,6 @@ from stream_app.table.compact.compaction_metrics import (
     under_way,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.compactions import FullBounds
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class _Running:
 
 
 class AppendCompactCoordinator:
-    """Implements `Compactions` by tasks, which it keeps under the name of their first file."""
+    """Implements `CompactCoordinator` by tasks, which it keeps by the name of their first file."""
 
     def __init__(
         self, table: FileStoreTable, executor: CompactExecutor, age_clock: Clock | None = None

@@ -258,11 +258,11 @@ def small_file_requests(
     if snapshot is None:
         return []
     deletions = deletions_of(table.manifests, snapshot)
-    small: dict[bytes, list[DataFileMeta]] = {}
+    small_files: dict[bytes, list[DataFileMeta]] = {}
     for entry in compactable_entries(table, snapshot, buckets):
         if is_candidate(table.schema, entry.file, deletions):
-            small.setdefault(entry.partition, []).append(entry.file)
+            small_files.setdefault(entry.partition, []).append(entry.file)
     tasks, _ = plan_round(
-        {}, small, pack_rules(table.schema), _index_files(table.schema, deletions)
+        {}, small_files, pack_rules(table.schema), _index_files(table.schema, deletions)
     )
     return [append_request(partition, 0, files, _REASON) for partition, files in tasks]

@@ -110,13 +110,13 @@ class NeighbourPicker:
     def note_restored(
         self,
         before: Levels,  # noqa: ARG002
-        now: Levels,
+        after: Levels,
         running: CompactUnit | None,
     ) -> None:
         """See `Picker.note_restored`."""
         names = {file.file_name for file in running.files} if running else set()
         self.queue = files_in_row_order(
-            file for file in now.all_files() if file.file_name not in names
+            file for file in after.all_files() if file.file_name not in names
         )
 
 

@@ -37,7 +37,7 @@ from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     IGNORE_DELETE,
 )
-from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
+from stream_app.table.compact.record_expiry import expiry_of_rows, has_expired_rows
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.lookup.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.versions.deletion_vectors import index_changes
@@ -63,7 +63,7 @@ def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter
         layout=table.layout(),
         merge_function=table.merge_function,
         files=files,
-        expire=record_level_expire(table),
+        expire=expiry_of_rows(table),
         fan_in=table.options.sort_spill_threshold,
         keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,6 @@ TABLES = SingleTable(
         metadata_columns=("op_ts",),
     ),
 )
-
-
-@pytest.fixture
-def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as server:
-        yield server
 
 
 def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -35,12 +33,6 @@ def a_report(epoch: int) -> EpochReport:
         epoch=epoch, counts=DecodeCounts(messages=10), parts=parts, began_ms=BEGAN_MS,
         compactions=(COMPACTION,),
     )  # fmt: skip
-
-
-@pytest.fixture
-def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as server:
-        yield server
 
 
 def body_of(receiver: HttpReceiver, path: str) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import urllib.request
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,11 @@ from stream_app.epochs.commit.table_listener import EpochReport
 from stream_app.errors import WrongSourceError
 from stream_app.quarantine.quarantine_writer import Quarantined
 from tests.support.jobs.ingest_process import a_free_port, job_conf
-from tests.support.servers.http_receiver import HttpReceiver, http_receiver
+from tests.support.servers.http_receiver import HttpReceiver
 from tests.support.tables.small_table import StandingClock
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
 ASIDE = Quarantined(file="f", first="", reasons={"value": 2})
-
-
-@pytest.fixture
-def receiver() -> Iterator[HttpReceiver]:
-    with http_receiver() as server:
-        yield server
 
 
 def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:

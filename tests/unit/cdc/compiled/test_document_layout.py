@@ -138,7 +138,7 @@ def test_machine_code_and_arrays_make_the_same_of_messages(seed: int) -> None:
 
 
 def a_layout() -> DocumentLayout:
-    layout = DocumentLayout.for_columns({"n": ["null", "number"], "at": ["moment"]}, NAMES)
+    layout = DocumentLayout.for_columns({"n": ["null", "number"], "at": ["timestamp"]}, NAMES)
     assert layout is not None
     return layout
 

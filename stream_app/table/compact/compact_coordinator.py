@@ -48,7 +48,7 @@ class FullBounds:
     last_snapshot: int
 
 
-class Compactions(Protocol):
+class CompactCoordinator(Protocol):
     """The compactions of one table in a job. Not thread safe; an executor runs the compactions."""
 
     @property
