@@ -146,7 +146,7 @@ class JobFeeds:
             table,
             executor_of,
             self.stopping,
-            takes_repeats,
+            takes_repeats=takes_repeats,
             policy=self._compaction_policy,
         )
         self._jobs.append(job)
