@@ -1,6 +1,6 @@
 """Makes the feeds of a job. A feed joins a table with its job, its format and its quarantine.
 
-Called by `rounds`: for the only table, or for each table of a whole database.
+Called by `table_assembly`: for the only table, or for each table of a whole database.
 """
 
 from __future__ import annotations
