@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.changelog_producer import ProducerTraits, producer_traits
-from stream_app.model.kind_traits import is_writable
-from stream_app.model.merge_engine import DEDUPLICATE, traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import (
     bucket_options,
@@ -63,6 +60,9 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
+from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
+from stream_app.model.traits.kind_traits import is_writable
+from stream_app.model.traits.merge_engine import DEDUPLICATE, traits_of
 
 _DECLARING = (
     *(bucket_options, merge_options, file_options, write_options, compaction_options),

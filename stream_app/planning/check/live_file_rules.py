@@ -58,14 +58,14 @@ class LiveFiles:
 
     def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:
         """Return the live files of a bucket."""
-        return self._buckets[bucket].values()
+        return self._buckets.get(bucket, {}).values()
 
     def total_buckets(self, partition: bytes) -> list[int]:
         """Return the bucket counts in a partition's files, ascending; at most one is correct.
 
         Files without a bucket are ignored.
         """
-        totals = self._totals[partition]
+        totals = self._totals.get(partition, Counter())
         return sorted(total for total, files in totals.items() if files and total > 0)
 
     def _count(self, entry: ManifestEntry, sign: int) -> None:

@@ -24,7 +24,6 @@ from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.scan_options import (
@@ -34,6 +33,7 @@ from stream_app.model.options.scan_options import (
     STREAMING_READ_OVERWRITE,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
 from stream_app.planning.read.stream_step import (

@@ -62,29 +62,29 @@ class WaitingMessages:
     def _messages(self) -> Iterator[pa.RecordBatch]:
         """Yield the messages between the end of the table's newest epoch and the topics' ends."""
         _, begins = table_end(self.table, self.source)
-        newest = source_ends(self.source, _fail)
-        if newest is None:
-            _fail("only Spark can read them")
         positions: dict[str, dict[str, int]] = {}
         for (topic, partition), begin in begins.items():
             positions.setdefault(topic, {})[str(partition)] = begin
-        ends = {
-            topic: partitions
-            for topic, partitions in newest.items()
-            if not self.topics or topic in self.topics
-        }
-        if lost := vanished_partitions({name: positions.get(name, {}) for name in ends}, ends):
-            raise WrongSourceError(
-                f"the topics lack what the table has read: {'; '.join(lost)}",
-                where=self.table.location,
-                fix=RECREATED_FIX,
-            )
         with reader_of(self.source) as reader:
+            newest = source_ends(self.source, _fail)
+            assert newest is not None, "the reader refuses sources of another kind"
+            ends = {
+                topic: partitions
+                for topic, partitions in newest.items()
+                if not self.topics or topic in self.topics
+            }
+            if lost := vanished_partitions({name: positions.get(name, {}) for name in ends}, ends):
+                raise WrongSourceError(
+                    f"the topics lack what the table has read: {'; '.join(lost)}",
+                    where=self.table.location,
+                    fix=RECREATED_FIX,
+                )
             yield from reader.read(ranges_between(positions, ends))
 
 
 def _fail(reason: str) -> NoReturn:
     raise SourceError(
-        f"the topics' ends are not known: {reason}",
-        fix="see that the broker runs: rows whose messages wait there are left to the job",
+        f"the ends of the table's topics are not known: {reason}",
+        fix="see that the broker runs, and run the backfill again. It needs the ends, because it "
+        "leaves rows with waiting messages to the job",
     )

@@ -32,7 +32,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.options.merge_options import NO_LIMIT
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
 def collect_elements(
