@@ -8,8 +8,10 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter
 from stream_app.app.ops.source_comparison.source_replay import (
     own_messages,
     replay_pipeline,
@@ -18,6 +20,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
 from stream_app.app.source.topic_checks import RECREATED_FIX, source_ends
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
+from stream_app.checkpoint.job_state import JobState
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.format.row_hash.key_groups import key_texts
@@ -44,6 +47,27 @@ class WaitingMessages:
     topics: Collection[str]
     splitter: MessageSplitter
     choice: SourceChoice
+
+    @classmethod
+    def of_job(
+        cls, table: FileStoreTable, job_tables: JobTables, state: JobState, source: SourceConfig
+    ) -> WaitingMessages:
+        """Return the messages that a job has not read into one of its tables.
+
+        Args:
+            state: what the job's checkpoint remembers.
+
+        Raises:
+            UsageError: the job has not seen the table yet, or only Spark can read its checkpoint.
+        """
+        return cls(
+            table=table,
+            source=source,
+            rules=job_tables.table_config(table.name, table.schema.fields),
+            topics=state.source_tables_of(job_tables.state_key(table.name)),
+            splitter=recorded_splitter(job_tables, table),
+            choice=choice_of(job_tables),
+        )
 
     def key_texts(self, keys: Sequence[PlacedColumn]) -> set[bytes]:
         """Return the texts of the messages' keys, before and after each change.
