@@ -50,7 +50,7 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
     if engine not in MERGE_FUNCTIONS:
         raise UnsupportedTableError(
             f"stream_app cannot merge rows by merge-engine = {engine}",
-            fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
+            fix=f"use one of {', '.join(MERGE_FUNCTIONS)}",
         )
     if problems := unknown_rules(schema.options):
         raise UnsupportedTableError(

@@ -69,9 +69,7 @@ def _why_images_lack(schema: TableSchema) -> str:
 
 
 def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
-    """Return whether each row has the same text by both schemas, as after appended or renamed
-    columns.
-    """
+    """Return whether each row has the same text by both schemas."""
     if older.schema_id == newer.schema_id:
         return True
     pairs = list(zip(older.fields, newer.fields, strict=False))

@@ -301,9 +301,7 @@ class CoreOptions:
 
     @property
     def merge_engine(self) -> str:
-        """The value of ``merge-engine``, which may name an engine that stream_app does not
-        implement.
-        """
+        """The value of ``merge-engine``, which may be an engine that stream_app lacks."""
         return self.raw.get("merge-engine", DEDUPLICATE).lower()
 
     @property
@@ -337,9 +335,7 @@ class CoreOptions:
 
     @property
     def hashes_by_default(self) -> bool:
-        """Whether rows choose buckets by the default function; ``bucket-function.type`` may name
-        another.
-        """
+        """Whether ``bucket-function.type`` is the default function."""
         return self.raw.get("bucket-function.type", "default").lower() == "default"
 
     @property

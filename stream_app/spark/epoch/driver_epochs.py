@@ -40,7 +40,7 @@ _BLOCKS_MAX = 100
 """Blocks that the driver writes one after another, each to a file or two."""
 _CHANGES = (BlockKind.CHANGES, BlockKind.INCOMPLETE_CHANGES)
 _MESSAGES_OF_A_TABLE = 10
-"""What a further table costs, in messages: each message of a database may be of another one."""
+"""What a further table costs, in messages: each message may belong to another table."""
 _LEAVES_AFTER_S = 2.0
 _AHEAD = 16
 """Partitions that are fetched at once: the next one waits some milliseconds for its first fetch."""
@@ -157,9 +157,7 @@ def _log_repetition(epoch: int, error: Exception) -> None:
 
 
 def _shipped_plan(plan: EpochPlan) -> EpochPlan:
-    """Return the plan as a task gets it: unpacked tables are cached, and count their own
-    requests.
-    """
+    """Return the plan as a task gets it: with cached tables that count their requests."""
     unpacked: EpochPlan = pickle.loads(pickle.dumps(plan))
     return unpacked
 

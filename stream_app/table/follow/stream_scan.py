@@ -165,8 +165,8 @@ class StreamScan:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
-                    fix="a table that was rolled back or recreated takes its numbers again: begin "
-                    "anew as well",
+                    fix="begin anew, because a table that was rolled back or recreated takes its "
+                    "numbers again",
                 )
             stop = end.index if position.is_in(end) else len(splits)
             chosen_splits += splits[position.index : stop]

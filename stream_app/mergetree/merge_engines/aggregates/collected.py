@@ -98,9 +98,7 @@ def _elements_not_undone(pairs: Int64s, undoes: Bools) -> Int64s:
 
 
 def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
-    """Merge maps: the newest value of each key; undoing a map removes its keys, whatever the
-    values.
-    """
+    """Merge maps: the newest value of each key; undoing a map removes its keys."""
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         codes = value_codes(nested.children[0].take(pa.array(elements.indices)))
