@@ -27,7 +27,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import Segmen
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import (
     SEQUENCE_NUMBER,
     VALUE_KIND,

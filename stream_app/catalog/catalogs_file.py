@@ -27,9 +27,7 @@ _FULL_NAME = re.compile(rf"({_NAME})\.({_NAME})\.({_NAME})")
 
 
 def split_table_name(text: str) -> tuple[str, Identifier] | None:
-    """Split ``CATALOG.DATABASE.TABLE`` into the catalog's name and the table's; None for other
-    texts.
-    """
+    """Split ``CATALOG.DATABASE.TABLE`` into catalog and table; None for other texts."""
     parts = _FULL_NAME.fullmatch(text)
     return None if parts is None else (parts[1], Identifier(parts[2], parts[3]))
 

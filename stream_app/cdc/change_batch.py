@@ -168,9 +168,7 @@ class DecodedBatch:
 
 
 def results_in_batch(decoded: DecodedBatch, rows: Int32s) -> DecodedBatch:
-    """Return the results of a part of the messages, at their positions `rows` in the whole
-    batch.
-    """
+    """Return the results of a part of the messages; `rows` are its positions in the batch."""
     changes = decoded.changes
     return replace(
         decoded,
@@ -265,8 +263,7 @@ def no_changes(schema: pa.Schema) -> ChangeBatch:
 
 
 def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
-    """Return the bad records at the positions in `reasons`, in source order, as
-    `BAD_RECORD_SCHEMA`.
+    """Return the bad records of `reasons` in source order, as `BAD_RECORD_SCHEMA`.
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.

@@ -35,9 +35,7 @@ COLUMN_ALIASES = "column-aliases"
 
 
 class DriftKind(enum.Enum):
-    """The kinds of drift: columns that the table lacks, that messages lack, or whose values lose
-    digits.
-    """
+    """The kinds of drift: columns that the table or messages lack, or that lose digits."""
 
     UNKNOWN = "unknown"
     MISSING = "missing"

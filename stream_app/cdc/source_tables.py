@@ -62,9 +62,7 @@ def origins_of(
 def in_their_clusters(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
 ) -> Origins:
-    """Return the origins of messages with the cluster of their topics, which tells equal names
-    apart.
-    """
+    """Return the origins of messages with the cluster of their topics."""
     origins = origins_in(messages)
     topics = messages.column("topic").dictionary_encode()
     clusters = [cluster_and_name(topic)[0] for topic in topics.dictionary.to_pylist()]

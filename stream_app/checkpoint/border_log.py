@@ -43,8 +43,7 @@ class BorderLog:
             files.delete(self._path(epoch - EPOCHS_KEPT))
 
     def border(self, epoch: int) -> Border | None:
-        """Return the border of an epoch, or None if the epoch is old or was planned without
-        borders.
+        """Return the border of an epoch; None if it is old or was planned without one.
 
         Raises:
             CheckpointError: the file is damaged.

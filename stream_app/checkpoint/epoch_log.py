@@ -54,9 +54,7 @@ class EpochLog:
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def source_begin(self, epoch: int) -> Offsets:
-        """Return the offsets at which an epoch begins, without partitions that first appear in
-        it.
-        """
+        """Return the offsets at which an epoch begins, without its new partitions."""
         if epoch:
             begin: Offsets = json.loads(self.source_end(epoch - 1))
             return begin
@@ -65,9 +63,7 @@ class EpochLog:
         return first
 
     def is_done(self, epoch: int) -> bool:
-        """Return whether the log records the epoch as done, so that the stream continues after
-        it.
-        """
+        """Return whether the log records the epoch as done; then the stream continues after it."""
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
 
     def _text(self, name: str) -> str:

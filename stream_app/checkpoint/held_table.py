@@ -40,9 +40,7 @@ class HeldTable:
 
 
 def with_new_partitions(begin: Offsets, epoch_offsets: Offsets) -> Offsets:
-    """Return the offsets at which the table resumes, completed by partitions that appear in a later
-    epoch.
-    """
+    """Return the offsets at which the table resumes, with partitions of later epochs."""
     return {
         topic: {**epoch_offsets.get(topic, {}), **begin.get(topic, {})}
         for topic in {*begin, *epoch_offsets}

@@ -53,8 +53,7 @@ class JobWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """The state of a job in its checkpoint, besides its log, its borders and the plan of a first
-    load.
+    """The state of a job in its checkpoint, without log, borders and load plan.
 
     Attributes:
         location: the folder of the table, or of a database's tables; empty before a job has begun.

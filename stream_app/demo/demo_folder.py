@@ -52,9 +52,7 @@ class DemoFolder:
         (self.work / _MARK).touch()
 
     def note_end(self) -> None:
-        """Record the last snapshots, so that a later demo does not delete tables that were written
-        since.
-        """
+        """Record the last snapshots, so that a later demo keeps tables with newer ones."""
         (self.work / _MARK).write_text(self._state())
 
     def _state(self) -> str:

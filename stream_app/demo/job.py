@@ -34,6 +34,11 @@ class ShopProducer:
     """A thread that sends a shop's changes to their topics, at a steady pace.
 
     The thread sends half of them, waits until `alter`, and sends the rest.
+
+    Attributes:
+        count, per_second: the number of changes, and their rate.
+        sent: the number of changes that it has sent.
+        failure: the error that has ended the thread; None without one.
     """
 
     shop: Shop

@@ -81,7 +81,14 @@ WIDTH = 78
 
 @dataclass(slots=True)
 class DemoState:
-    """The content of the live panel."""
+    """The content of the live panel.
+
+    Attributes:
+        records: the number of records that the producer sends in all.
+        sent: the number of records that it has sent.
+        run: the number of the job's current run, from 1.
+        waiting: the event that the demo waits for; empty without one.
+    """
 
     records: int
     tables: Mapping[str, TableProgress]

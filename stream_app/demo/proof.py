@@ -28,9 +28,7 @@ class TableSide:
 
 
 def source_side(source: ShopTable, schema: pa.Schema) -> TableSide:
-    """Count and checksum the shop's rows, as values of the table's columns, whose names are the
-    same.
-    """
+    """Count and checksum the shop's rows, as values of the table's columns."""
     names = list(source.envelope.columns)
     if names != schema.names:
         return TableSide(len(source.rows), f"columns {', '.join(names)}")

@@ -59,9 +59,7 @@ def is_metadata_file(name: str) -> bool:
 
 
 def is_writers_file(name: str) -> bool:
-    """Return whether a writer of Paimon metadata made a file of this name; others are left
-    alone.
-    """
+    """Return whether a writer of Paimon metadata made a file of this name."""
     return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
 
 

@@ -44,9 +44,7 @@ class MessageStamps:
         self._has_agreed = False
 
     def timestamps(self, pointers: Int64s) -> Int64s:
-        """Return the timestamps of these messages, of which there is one at least, without
-        errors.
-        """
+        """Return the timestamps of one or more messages without errors."""
         if self._word is None:
             return self._by_calls(pointers)
         stamps = words_of(pointers, self._word)
@@ -65,9 +63,7 @@ def message_stamps() -> MessageStamps:
 
 
 def stamp_word(by_calls: Timestamps) -> int | None:
-    """Return the number of the word that is a message's timestamp; None if no word of its memory
-    is.
-    """
+    """Return the number of the word that is a message's timestamp; None without one."""
     # Each word is an address of empty memory, which the function may follow unharmed.
     emptiness = np.zeros(2 * _ROOM_WORDS, np.int64)
     words: Int64s = emptiness.ctypes.data + 8 * np.arange(_ROOM_WORDS, dtype=np.int64)

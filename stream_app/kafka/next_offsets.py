@@ -20,9 +20,7 @@ _OLDEST, _NEWEST = -2, -1
 
 
 def offsets_text(offsets: Offsets) -> str:
-    """Encode offsets as Spark's checkpoint does: a line of JSON, in the order of topics and
-    partitions.
-    """
+    """Encode offsets as in Spark's checkpoint: JSON, sorted by topic and partition."""
     ordered = {
         topic: dict(sorted(partitions.items(), key=lambda item: int(item[0])))
         for topic, partitions in sorted(offsets.items())

@@ -284,8 +284,8 @@ class RangeReader:
             raise WrongSourceError(
                 problem,
                 where=str(whole),
-                fix="were they deleted before they were read (retention.ms), or was the topic "
-                "recreated? source.fail-on-data-loss = false continues without them",
+                fix="see whether the topic's retention.ms is too short, or whether the topic was "
+                "recreated; to continue without them, set source.fail-on-data-loss = false",
             )
         _LOG.warning("%s; going on without them", problem)
 
@@ -351,7 +351,7 @@ class RangeReader:
             return WrongSourceError(
                 f"the broker has no partition {whole.partition} of a topic {whole.topic} ({text})",
                 where=where,
-                fix="was it deleted? see the names of the topics",
+                fix="see whether the topic was deleted, and correct the names of the topics",
             )
         return SourceError(f"Kafka's client cannot read on: {text}", where=where, fix=SEE_BROKERS)
 

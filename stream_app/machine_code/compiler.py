@@ -55,9 +55,7 @@ def _cache_folder(room: Path) -> str:
         except OSError:
             continue
         return str(folder / name)
-    raise ImportError(
-        "Numba has no folder for its code: set NUMBA_CACHE_DIR to one that can be written to"
-    )
+    raise ImportError("Numba has no folder for its code: set NUMBA_CACHE_DIR to a writable folder")
 
 
 def compiled(function: Function) -> Function:
@@ -77,9 +75,7 @@ def compiled(function: Function) -> Function:
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
-    """Return a pointer to a value of `bits` bits: at an address, or in the table that begins
-    there.
-    """
+    """Return a pointer to a value of `bits` bits, at an address or in the table there."""
     address, *index = arguments
     if index:
         size = ir.Constant(ir.IntType(64), bits // 8)

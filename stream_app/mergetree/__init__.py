@@ -1,1 +1,1 @@
-"""Writes and merges one bucket's LSM tree, without paths or Spark; see `merge_tree_writer`."""
+"""Writes and merges a bucket's LSM tree, without paths or Spark; see `write.merge_tree_writer`."""

@@ -75,8 +75,7 @@ def merged_section(
 
 
 def is_ordered_by_age(section: Section) -> bool:
-    """Return whether each run is older than the next, so that `merged_section` needs no sequence
-    numbers.
+    """Return whether each run is older than the next, so sequence numbers do not matter.
 
     It is False for more runs than `FAN_IN`, because runs that are spilled to local disk lose this
     order.

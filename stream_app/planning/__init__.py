@@ -1,1 +1,1 @@
-"""Pure decisions about tables, and about the tables of a job. Start with `conflict_detection`."""
+"""Pure decisions about tables, and about the tables of a job. See `commit.conflict_detection`."""

@@ -229,7 +229,7 @@ class _Parser(TokenCursor):
             raise self.misread(
                 token.position,
                 unknown_name("column", name, self.row_type.names),
-                fix=f"the columns are {', '.join(self.row_type.names)}",
+                fix=f"name one of the columns {', '.join(self.row_type.names)}",
             )
         self.index += 1
         return self._inside(self.row_type.field(name))
@@ -276,7 +276,7 @@ class _Parser(TokenCursor):
             raise self.misread(
                 token.position,
                 unknown_name("field", name, fields.names),
-                fix=f"the fields of {column} are {', '.join(fields.names)}",
+                fix=f"name one of the fields of {column}: {', '.join(fields.names)}",
             )
         return fields.field(name)
 

@@ -44,7 +44,6 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.kind_traits import KindTraits
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import DELETION_VECTOR_INDEX_FILE_TARGET_SIZE
 from stream_app.model.options.merge_options import SEQUENCE_FIELD_SORT_ORDER
@@ -52,6 +51,7 @@ from stream_app.model.options.tag_options import TAG_CREATE_SUCCESS_FILE
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
 from stream_app.model.schema.tables_own_options import option_differences, with_configured
+from stream_app.model.traits.kind_traits import KindTraits
 from stream_app.planning.commit.snapshot_ordering import prefix_of_own_numbers
 from stream_app.planning.compact.waiting_rows import Visibility, visibility_of
 from stream_app.planning.schema.option_changes import way_out

@@ -17,8 +17,7 @@ _STEP = re.compile(
 
 
 def parse_path(text: str) -> VariantPath:
-    """Return the steps of a path from the root inwards: names of members, and positions of
-    elements.
+    """Return the steps of a path from the root: names of members, positions of elements.
 
     Raises:
         ValueError: the text is not a path.

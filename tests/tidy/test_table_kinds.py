@@ -9,7 +9,7 @@ from tests.tidy.project_files import modules, tree_of
 
 OLD_QUESTIONS = {"has_primary_key", "is_bucket_unaware"}
 MAY_ASK = {
-    "stream_app/model/kind_traits.py": "says which kind a table has",
+    "stream_app/model/traits/kind_traits.py": "says which kind a table has",
     "stream_app/model/schema/": "validates a definition's keys",
     "stream_app/model/source/": "merges descriptions of source tables, some without a key",
     "stream_app/table/kinds/": "the kinds themselves",
@@ -27,7 +27,7 @@ def test_only_kinds_test_for_a_primary_key() -> None:
         if not name.startswith(tuple(MAY_ASK))
         for node in (*_questions(tree_of(name)), *_truths(tree_of(name)))
     ]
-    assert uses == [], "ask the table's kind (model/kind_traits.py)"
+    assert uses == [], "ask the table's kind (model/traits/kind_traits.py)"
 
 
 def _questions(tree: ast.Module) -> Iterator[ast.expr | ast.keyword]:

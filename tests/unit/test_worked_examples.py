@@ -30,10 +30,10 @@ from stream_app.mergetree.merge_engines.key_segments import KeySegments
 from stream_app.mergetree.merge_engines.partial_update import grouped_changes
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
-from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.merge_rules import ColumnAggregate, MergeRules, SequenceGroup
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate, MergeRules, SequenceGroup
+from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
 
 SCHEMA = pa.schema(

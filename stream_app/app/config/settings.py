@@ -150,7 +150,8 @@ def _file_settings(path: Path, problems: list[str]) -> dict[str, Setting]:
         raise UsageError(
             f"the configuration file is not TOML: {error}",
             where=str(path),
-            fix="strings need quotes; a key that is more than letters, digits, - and _ too",
+            fix="write strings in quotes, and keys that have other characters than letters, "
+            "digits, - and _",
         ) from None
     settings: dict[str, Setting] = {}
     for key, value in _flatten(document, ""):

@@ -44,7 +44,7 @@ class BucketChoice:
             UsageError: a condition names anything else.
         """
         if self.bucket is not None and self.bucket < 0:
-            raise UsageError(f"--bucket {self.bucket} is below 0", fix="buckets begin with 0")
+            raise UsageError(f"--bucket {self.bucket} is below 0", fix="give 0 or more")
         keys = table.schema.partition_keys
         for name in [name for partition in self.partitions for name in partition]:
             if name not in keys:

@@ -12,7 +12,13 @@ from stream_app.table.compact.compaction_report import CompactionReport
 
 @dataclass(slots=True)
 class CompactionSummary:
-    """The totals of a run so far, with sizes in bytes."""
+    """The totals of a run so far, with sizes in bytes.
+
+    Attributes:
+        runs_before: the number of sorted runs of each bucket before its first compaction.
+        level0_bytes: the sizes of level-0 files that compactions may read.
+        upgraded: the files that moved to a higher level without a rewrite.
+    """
 
     runs_before: dict[object, int] = field(default_factory=dict)
     units: int = 0

@@ -1,6 +1,6 @@
 """Makes the feeds of a job. A feed joins a table with its job, its format and its quarantine.
 
-Called by `rounds`: for the only table, or for each table of a whole database.
+Called by `table_assembly`: for the only table, or for each table of a whole database.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class JobFeeds:
             table,
             executor_of,
             self.stopping,
-            takes_repeats,
+            takes_repeats=takes_repeats,
             policy=self._compaction_policy,
         )
         self._jobs.append(job)

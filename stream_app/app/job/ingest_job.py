@@ -24,7 +24,6 @@ from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.database_record import DatabaseRecord
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
-from stream_app.app.job.rounds import job_rounds, prepare_tables
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reader import (
     SourceReader,
@@ -33,6 +32,7 @@ from stream_app.app.job.source_reader import (
     source_reader_of,
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
+from stream_app.app.job.table_assembly import job_rounds, prepare_tables
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.load.begin_load import JobLoad, PreparedTables, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life

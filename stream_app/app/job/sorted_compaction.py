@@ -65,7 +65,7 @@ def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Itera
         raise CompactionError(
             f"{count_text(len(failures), 'partition')} could not be sorted: " + "; ".join(failures),
             where=table.location,
-            fix="mend the cause, and repeat the command",
+            fix="remove the cause, and repeat the command",
         )
 
 

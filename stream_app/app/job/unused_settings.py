@@ -49,7 +49,7 @@ def _table_warning(name: str, names: Sequence[str]) -> JobWarning:
     return JobWarning(
         problem=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
         "name",
-        fix=f"{meant}the tables are {', '.join(names[:_SHOWN_MAX])}{more}",
+        fix=f"{meant}name one of the tables {', '.join(names[:_SHOWN_MAX])}{more}",
     )
 
 

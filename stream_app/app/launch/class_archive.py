@@ -107,7 +107,7 @@ def _run_job(folder: Path) -> Path:
         raise StreamAppError(
             "the archive of Spark's classes cannot be made",
             where="a small run of the job said:\n    " + "\n    ".join(last_lines),
-            fix="the job works without the archive; it only starts two seconds later",
+            fix="do nothing: without the archive, the job only starts two seconds later",
         )
     return archive
 

@@ -142,8 +142,8 @@ class BrokerConnection:
             raise SourceError(
                 f"{bootstrap} accepts connections but does not answer as a Kafka broker ({error})",
                 where=f"{section}.bootstrap-servers",
-                fix=f"is it Kafka's port? does the listener there speak {section}.kafka."
-                f'"security.protocol" = "{protocol}"? are user and password right?',
+                fix=f"see that this is Kafka's port, that its listener speaks {section}.kafka."
+                f'"security.protocol" = "{protocol}", and that user and password are right',
             ) from error
 
     def topics(
@@ -161,7 +161,7 @@ class BrokerConnection:
                 raise WrongSourceError(
                     f"no topic at {self._bootstrap} matches {pattern!r}",
                     where=f"{self._section}.topic-pattern",
-                    fix=f"topics there: {_name_list(existing)}",
+                    fix=f"correct the pattern; topics there: {_name_list(existing)}",
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             described = self._ask(lambda: self._client.describe_topics(list(names)))

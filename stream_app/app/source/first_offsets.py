@@ -70,7 +70,8 @@ def check_client(source: SourceConfig) -> None:
     """
     if reasons := unaskable_settings(source):
         raise UsageError(
-            f"the broker cannot be asked for times and groups, because of {', '.join(reasons)}",
+            "the Python client cannot ask the broker for offsets by time or group, because of "
+            f"{', '.join(reasons)}",
             where="source.kafka",
             fix="leave out source.group-id and times, and give offsets as JSON in "
             "source.starting-offsets",

@@ -6,9 +6,9 @@ A check, a first load and a backfill call it.
 from __future__ import annotations
 
 from stream_app.app.config.table_config import TableConfig
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.merge_engine import traits_of
 
 
 def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:

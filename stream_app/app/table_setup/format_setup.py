@@ -22,7 +22,6 @@ from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline_steps.made_columns_step import source_setup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import format_named
-from stream_app.model.merge_engine import OlderRowRule, traits_of
 from stream_app.model.options.merge_options import (
     IGNORE_DELETE,
     PRIMARY_KEY_NULLABLE,
@@ -31,6 +30,7 @@ from stream_app.model.options.merge_options import (
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.mapping_options import InexactTimes, JsonColumns, parse_mapping_options
+from stream_app.model.traits.merge_engine import OlderRowRule, traits_of
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.planning.schema.column_renames import renamed_columns
 from stream_app.predicate.parser import parse_predicate

@@ -12,7 +12,7 @@ from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.message_format_registry import format_named
 from stream_app.model.options.option_support import ignored_options
-from stream_app.model.schema.refused_rows import UndoNotice, undo_notices
+from stream_app.model.schema.merge.refused_rows import UndoNotice, undo_notices
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.sync.column_remarks import TableRemark
 from stream_app.table.file_store_table import FileStoreTable

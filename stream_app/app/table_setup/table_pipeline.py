@@ -188,8 +188,8 @@ class RowSettings:
             raise UsageError(
                 str(error),
                 where="computed-columns of the configuration",
-                fix="the table has other columns than when it was made: correct the definition, or "
-                "the column by ALTER TABLE",
+                fix="correct the definition, or the column by ALTER TABLE: the table's columns "
+                "have changed since",
             ) from None
 
     def _filter(self, *, of_messages: bool) -> Step | None:

@@ -150,7 +150,12 @@ def is_same_origin(headers: Mapping[str, str]) -> bool:
 
 @dataclass(slots=True)
 class ActionRun:
-    """A run of an action, which adds lines of output while it runs."""
+    """A run of an action, which adds lines of output while it runs.
+
+    Attributes:
+        lines: the last lines of the output.
+        count: the number of all lines.
+    """
 
     action: str
     time_ms: int

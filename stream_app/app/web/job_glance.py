@@ -44,9 +44,7 @@ class JobGlance:
     decoder: str = ""
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
-        """Return whether the job commits nothing while messages wait for tables without
-        problems.
-        """
+        """Return whether the job commits nothing although messages wait for sound tables."""
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
         return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
 

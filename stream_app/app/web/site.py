@@ -103,9 +103,7 @@ class Site(Protocol):
         return UnassignedFacts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - a default
-        """Return the newest epochs of a table, oldest first; empty if its job does not run in this
-        process.
-        """
+        """Return a table's newest epochs, oldest first; empty if its job runs elsewhere."""
         return ()
 
     def activity_of(self, name: str) -> TableActivity | None:  # noqa: ARG002 - a default
@@ -135,9 +133,7 @@ class Site(Protocol):
         )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
-        """Return the arguments of ``stream-app compact`` for a table, and its further
-        environment.
-        """
+        """Return the arguments and the environment of ``stream-app compact`` for a table."""
         ...
 
 
@@ -235,7 +231,5 @@ class WarehouseSite(Site):
 
 
 def _is_unicode(name: str) -> bool:
-    """Return whether a file's name is valid Unicode; Python represents other bytes as lone
-    surrogates.
-    """
+    """Return whether a file's name is valid Unicode, without lone surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)

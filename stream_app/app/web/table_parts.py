@@ -188,8 +188,7 @@ class QuarantinedKind:
 def quarantined_kinds(
     committed: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
-    """Return the newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent
-    first.
+    """Return the newest waiting records by kind of reason, the most frequent first.
 
     Args:
         committed: see `Quarantine.iterate_waiting`.

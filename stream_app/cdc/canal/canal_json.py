@@ -232,9 +232,7 @@ def _ddl_of(document: dict[str, Any]) -> DdlText | None:
 
 
 def _has_whole_before(options: Mapping[str, str]) -> bool:
-    """Return whether before-images are always whole, because the format refuses rows that lack
-    columns.
-    """
+    """Return whether before-images are whole, because rows that lack columns are refused."""
     return options.get(MISSING_COLUMNS) in (
         DriftReaction.STOP.value,
         DriftReaction.QUARANTINE.value,

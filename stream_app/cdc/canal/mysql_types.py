@@ -51,9 +51,7 @@ _GEOMETRY_DEPTH_MAX = 32
 
 @lru_cache(maxsize=4096)
 def conversion(family: Family, mysql_type: str) -> Conversion | None:
-    """Return the conversion from a MySQL type to a column's type, or None if the values need no
-    conversion.
-    """
+    """Return the conversion from a MySQL type to a column's; None if none is needed."""
     if family is Family.STRING:
         if match := _NAMED.match(mysql_type):
             names = tuple(label.replace("''", "'") for label in _MEMBER.findall(match[2]))

@@ -194,9 +194,7 @@ class ColumnReading:
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:
-        """Return the Arrow type in which arrays or objects are parsed, or None if they contain a
-        MAP.
-        """
+        """Return the Arrow type of parsed arrays or objects, or None if they contain a MAP."""
         root = self.data_type.root
         if root is TypeRoot.MAP:
             return None

@@ -68,9 +68,7 @@ def _unusual_widths(values: pa.Array) -> Bools:
 
 
 def _unscaled_values(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
-    """Return numbers of 1 to 16 bytes as the unscaled values of `target`, whatever their
-    precision.
-    """
+    """Return numbers of 1 to 16 bytes as unscaled values of `target`, of any precision."""
     buffers = [
         values.buffers()[0] if values.null_count else None,
         pa.py_buffer(_sign_extend(values)),

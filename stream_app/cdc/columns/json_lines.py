@@ -48,8 +48,7 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Return whether each value is enclosed in ``{`` and ``}``, which `parse_objects` requires:
-    bool [n].
+    """Return whether each value is in ``{`` and ``}``, for `parse_objects`: bool [n].
 
     Then each value holds exactly one object, and two values never form one. JSON requires a comma
     between ``}`` and ``{``, and a string cannot contain a newline.

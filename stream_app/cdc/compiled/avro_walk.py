@@ -60,7 +60,12 @@ class AvroPositions(NamedTuple):
 
 
 class AvroBuffers(NamedTuple):
-    """The addresses of a schema's steps, and of the cells of c columns; see `ImageBuffers`."""
+    """The addresses of a schema's steps and of the cells of c columns.
+
+    Attributes:
+        numbers, highs, lengths, valid: the buffers of `ImageBuffers`; `lengths` are text lengths.
+        width: the number of cells of a column.
+    """
 
     steps: int
     numbers: int

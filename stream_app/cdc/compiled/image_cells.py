@@ -55,9 +55,7 @@ class ImageCells:
     def buffers(
         self, names: PackedNames, columns: Int64s, kinds: Int64s, scales: Int64s
     ) -> ImageBuffers:
-        """Return the addresses of these cells, and of the buffers of a layout; all must be kept
-        alive.
-        """
+        """Return the addresses of cells and of a layout's buffers, which must stay alive."""
         return ImageBuffers(
             words=names.words.ctypes.data,
             starts=names.starts.ctypes.data,
@@ -122,9 +120,7 @@ class ImageCells:
         return _texts(self.numbers[index, :images], lengths, valid, bits)
 
     def decimals(self, index: int, images: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
-        """Return a column of the unscaled numbers of decimals, whatever the precision of the
-        type.
-        """
+        """Return a column of the unscaled numbers of decimals of any precision."""
         numbers = self.numbers[index, :images]
         highs = numbers >> 63
         if is_wide:

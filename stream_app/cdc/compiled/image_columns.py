@@ -127,8 +127,7 @@ class ImageLayout:
         lists: Mapping[str, ImageLayout] = _NONE,
         is_partial: bool = False,
     ) -> Self | None:
-        """Return the layout for columns of these JSON kinds; None if a column's type is not
-        supported.
+        """Return the layout for columns of these JSON kinds; None for an unsupported type.
 
         Args:
             order: names of an image, as they stand in it.

@@ -126,9 +126,7 @@ class MadeColumns:
         return tuple(origins)
 
     def is_stable(self, name: str) -> bool:
-        """Return whether all changes of a row give a column the same value while its origins
-        stay.
-        """
+        """Return whether a column keeps its value as long as its origins do."""
         by_name = {definition.name: definition for definition in self.computed}
         column: str | None = name
         while column in by_name:
@@ -224,9 +222,7 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
 
 
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
-    """Return the problem of a definition that no type of its column can avoid; empty without
-    one.
-    """
+    """Return the problem of a definition with every type of its column; empty without one."""
     problems: Counter[str] = Counter()
     for data_type in _ANY_TYPE:
         try:

@@ -41,7 +41,7 @@ def describe(
     """Return the table that these messages describe; see `message_format.SourceFacts.describe`.
 
     Args:
-        keeps_nulls: whether the connector's converter leaves a null what it is.
+        keeps_nulls: whether the connector's converter keeps nulls, instead of sending the DEFAULT.
     """
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()

@@ -170,9 +170,7 @@ class DebeziumOptions(CheckedOptions):
 
     @property
     def quarantines_unproven(self) -> bool:
-        """Whether a change whose row is not certain becomes a bad record; otherwise it stops the
-        job.
-        """
+        """Whether a change of an uncertain row becomes a bad record instead of stopping the job."""
         return bool(self.values[UNPROVEN_KEYS] == "quarantine")
 
 

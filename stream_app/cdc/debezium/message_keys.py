@@ -57,9 +57,7 @@ _VALUE = rf"(?:{_SCALAR}|{_BLANKS}\{{(?:{_FIELD}(?:,{_FIELD})*|{_BLANKS})\}}{_BL
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The pattern of one table's keys: fixed bytes up to the fields, and an expression for the
-    rest.
-    """
+    """The pattern of one table's keys: fixed bytes, and an expression from the fields on."""
 
     prefix: bytes
     pattern: str

@@ -53,8 +53,7 @@ class PayloadGroup:
 def split_envelopes(
     values: pa.Array, schemas: dict[bytes, Mapping[str, ConnectField]]
 ) -> Iterator[PayloadGroup]:
-    """Group messages by the bytes of their schema; the last group has the messages without a
-    schema.
+    """Group messages by the bytes of their schema; those without one come last.
 
     Each schema costs a pass over the remaining messages. After `SCHEMAS_MAX` schemas, the remaining
     messages keep their envelope and are read one by one.

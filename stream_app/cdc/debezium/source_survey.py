@@ -65,9 +65,7 @@ class DebeziumSurvey:
         )
 
     def notices(self) -> Iterator[Notice]:
-        """Yield the notices: at most one for each topic and kind of problem, the most severe
-        first.
-        """
+        """Yield at most one notice for each topic and kind of problem, the most severe first."""
         if not self.rules.primary_key:
             return
         for records in self.records_of.values():

@@ -275,9 +275,7 @@ def _texts_of_metadata(*names: str) -> pa.Schema:
 
 
 def _times_of(columns: Sequence[pa.Array]) -> pa.Array:
-    """Return the time of the transaction's commit, or otherwise the time when DMS made the
-    message.
-    """
+    """Return the time of the transaction's commit, or else that of DMS's message."""
     return parse_times_ms(pc.coalesce(*children_of(columns[0])))
 
 

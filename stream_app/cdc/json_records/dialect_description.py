@@ -37,9 +37,7 @@ def describe(
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[TableVersionSeen]:
-    """Return the table's versions, in the order of their first messages; see
-    `SourceFacts.versions`.
-    """
+    """Return the table's versions by their first messages; see `SourceFacts.versions`."""
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for row, value in enumerate(messages.column("value").to_pylist()):
@@ -90,9 +88,7 @@ def _column(name: str, stored_type: StoredType) -> SourceColumn:
 
 
 def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
-    """Return the table, with the first of the keys whose columns it has; key columns are NOT
-    NULL.
-    """
+    """Return the table with the first key whose columns it has, as NOT NULL columns."""
     names = {column.name for column in table.columns}
     primary_key = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(

@@ -62,9 +62,7 @@ class SearchedRecords:
 
 
 def classes_of(ops: Classes, has_before: Bools) -> Classes:
-    """Return the class of each record; records of the same op and images should have the same
-    fields.
-    """
+    """Return the class of each record: by its op and images, which decide its fields."""
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 

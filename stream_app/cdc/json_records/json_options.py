@@ -229,9 +229,7 @@ def column_readings(
 
 
 def texts_and_numbers(data_type: DataType, binary: Encoding) -> Encoding:
-    """Return the encoding of a source that writes numbers as they are, and times as ISO 8601
-    text.
-    """
+    """Return the encoding of a source that writes plain numbers, and times as ISO 8601 text."""
     match family_of(data_type):
         case Family.STRING | Family.NESTED | Family.VARIANT:
             return Encoding.TEXT

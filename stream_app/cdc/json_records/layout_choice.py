@@ -38,8 +38,7 @@ class LayoutChoice:
     def layout_of(
         self, shape: RecordShape, make: Callable[[], ImageLayout | None]
     ) -> ImageLayout | None:
-        """Return the layout for a slice of messages, or None if machine code cannot parse it or is
-        skipped.
+        """Return the layout for a slice of messages; None if machine code does not parse it.
 
         Args:
             make: makes the layout of this shape; called if the shape has changed.

@@ -70,9 +70,7 @@ class FieldsRead:
                 self.parts.append((np.array([row], np.int32), columns))
 
     def times(self, count: int, times_of: TimesOfFields) -> pa.Array:
-        """Return the time of each message's change at the source: timestamp in ms of UTC
-        [count].
-        """
+        """Return the time of each change at the source: timestamp in ms of UTC [count]."""
         parts = [(message_index, times_of(columns)) for message_index, columns in self.parts]
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 

@@ -103,9 +103,7 @@ class ColumnAliases:
         return renamed.quarantining(messages, nulls)
 
     def _reasons_of_doubles(self, changes: ChangeBatch) -> dict[int, str]:
-        """Return the messages with values under two names of one column, of which one is
-        exclusive.
-        """
+        """Return the messages with values under two exclusive names of one column."""
         reasons: dict[int, str] = {}
         for name in self.exclusive:
             column = self.aliases[name]
@@ -120,9 +118,7 @@ class ColumnAliases:
         return reasons
 
     def _reasons_of_nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
-        """Return the messages whose new rows lack a value that must be there; old rows may lack
-        it.
-        """
+        """Return the messages whose new rows lack a value that must be there."""
         is_new = ~np.isin(
             changes.rows.column(VALUE_KIND).to_numpy(), (RowKind.DELETE, RowKind.UPDATE_BEFORE)
         )

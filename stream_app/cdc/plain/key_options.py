@@ -61,5 +61,5 @@ def check_key_columns(name: str, section: str, checked: CheckedOptions, columns:
             f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
             "the table does not have",
             where=f"source.{section}",
-            fix=f"the table's columns are {', '.join(columns.names)}",
+            fix=f"name the table's columns: {', '.join(columns.names)}",
         )

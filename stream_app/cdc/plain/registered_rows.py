@@ -317,9 +317,7 @@ class RegisteredRows:
         return images, [wire.reading for wire in wires], intact
 
     def _sightings(self, drift: Drift, rows: Bools) -> Mapping[DriftedColumn, Sighting]:
-        """Return the unknown and missing columns of the records that are rows; all have the
-        same.
-        """
+        """Return the unknown and missing columns, which all records that are rows share."""
         count = int(rows.sum())
         sighting = Sighting(count, int(rows.argmax())) if count else None
         return self._policy.reported(

@@ -212,8 +212,7 @@ def _cast(
     unchanged: Bools | None,
     rules: RowRules,
 ) -> Casted:
-    """Return one column of the rows, and the mask of rows with a value that does not fit: bool [m];
-    None if all fit.
+    """Return one column, and the mask of values that do not fit: bool [m]; None if all fit.
 
     Args:
         unchanged: bool [n], the records that omit the column's value; None: none of them.

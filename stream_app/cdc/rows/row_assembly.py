@@ -124,9 +124,7 @@ def plan_rows(
 
 
 def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
-    """Return the mask of records whose op has no row, or that lack the image for their op: bool
-    [n].
-    """
+    """Return the mask of records without a row, or without the image for their op: bool [n]."""
     is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
     lacks: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
     return lacks
@@ -143,9 +141,7 @@ def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> 
 
 
 def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
-    """In before-images that hold only the key, set NOT NULL columns without a value to the type's
-    zero.
-    """
+    """Set NOT NULL columns without a value to zero, in before-images of the key alone."""
     if reading.is_key or not reading.required:
         return column
     absent = ~plan.is_after & ~valid_of(column)

@@ -66,9 +66,7 @@ def source_column(
 
 
 def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
-    """Return the columns that a Connect schema describes: those of `after`, or of the flat
-    record.
-    """
+    """Return the columns of a Connect schema: those of `after`, or of the flat record."""
     for field in fields_of(schema):
         if field.get("field") in ("after", "before") and field.get("type") == "struct":
             return connect_fields(field)

@@ -85,9 +85,7 @@ def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
 
 
 def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """Return the type that `postgresql_type` gives, by a name, length and scale of JDBC or
-    Debezium.
-    """
+    """Return `postgresql_type` of a name, length and scale of JDBC or Debezium."""
     name, length = source_type.name, source_type.length or 0
     if MappingMode.TO_STRING in options:
         return STRING

@@ -57,9 +57,7 @@ def column_remarks(
 
 
 def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[Remark]:
-    """Yield remarks that a time of day is stored in another type than TIME, or loses digits in
-    it.
-    """
+    """Yield a remark if a time of day gets another type than TIME, or loses digits in it."""
     if not stored.alternatives or stored.data_type.root is TypeRoot.VARIANT:
         return
     root = stored.data_type.root

@@ -34,9 +34,7 @@ class AvroLeaf(Protocol):
         ...
 
     def numbers(self) -> pa.Array:
-        """Return the values of numbers, truth values or enums: int64, boolean, float or double
-        [m].
-        """
+        """Return numbers, truth values or enums: int64, boolean, float or double [m]."""
         ...
 
     def binary(self) -> pa.Array:
@@ -165,9 +163,7 @@ def _null_type(reading: ColumnReading, json_kind: JsonKind) -> pa.DataType:
 
 
 def _conversion(reading: ColumnReading, avro: str) -> _AvroConversion | None:
-    """Return the conversion from this Avro type to a column's wire type; None: values go one by
-    one.
-    """
+    """Return the conversion from an Avro type to a wire type; None: values go one by one."""
     if reading.refusal:
         return None
     family = reading.family

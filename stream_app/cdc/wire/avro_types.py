@@ -221,9 +221,7 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
 
 
 def raw_schema(text: str) -> Any:
-    """Return the schema without logical types, for a reader that returns values as they were
-    written.
-    """
+    """Return the schema without logical types, for a reader of values as written."""
     return _without_logic(json.loads(text))
 
 

@@ -37,9 +37,7 @@ _UNKNOWN = "names a schema by a GUID that the schema registry does not have"
 def rewrite_of_heads(
     name: str, section: str, registries: Registries, options: Mapping[str, str]
 ) -> _Rewrite | None:
-    """Return the function that makes Confluent's heads of those that messages have; None: they
-    have these.
-    """
+    """Return the function that makes Confluent's heads; None if messages have them."""
     if has_wide_numbers(options):
         return narrow_numbers
     if header_kind(options) is HeaderKind.CONFLUENT:

@@ -44,7 +44,8 @@ class AwaitedStatementError(CommitError):
             f"the columns {columns} are new: the table waits for the statement of the source that "
             "shows whether they were renamed",
             where=where,
-            fix=f"none is needed: after {_WAIT_MS // 1000} s they are columns of their own",
+            fix=f"do nothing: after {_WAIT_MS // 1000} s the table gets them as columns of their "
+            "own",
         )
 
 

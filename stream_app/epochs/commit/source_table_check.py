@@ -174,9 +174,7 @@ class SourceTableCheck:
         return False
 
     def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
-        """Stop after epochs with only other tables' records, because the source table was
-        renamed.
-        """
+        """Stop after epochs with only other tables' records: the source table was renamed."""
         if any(counts.records.values()):
             self._strange.clear()
         elif counts.others:  # a repeated epoch may come here again

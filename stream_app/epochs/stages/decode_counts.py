@@ -256,9 +256,7 @@ def _newest_ms(timestamps: pa.Array) -> int | None:
 
 
 def counts_of(block: bytes) -> DecodeCounts:
-    """Return the counts in a block of kind ``COUNTS``; only this job's own tasks make such
-    blocks.
-    """
+    """Return the counts in a block of kind ``COUNTS``, which this job's own tasks make."""
     counts = pickle.loads(block)
     assert isinstance(counts, DecodeCounts)
     return counts

@@ -85,8 +85,7 @@ class TablePlan:
         return plan.with_first_offsets(routed.first_offsets)
 
     def pack(self) -> bytes:
-        """Return the table and its format as bytes, which are made once for all epochs with the
-        same table and format.
+        """Return the table and its format as bytes, made once for all epochs that share them.
 
         The file system is pickled separately, because its access keys change.
         """

@@ -53,9 +53,7 @@ class TableOutput:
         return not has_any and self.failure is None
 
     def bad_records(self) -> pa.Table:
-        """Return the bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks
-        end.
-        """
+        """Return the bad records as `BAD_RECORD_SCHEMA`, in the order in which tasks end."""
         return pa.Table.from_batches(self.bad, BAD_RECORD_SCHEMA)
 
 

@@ -67,8 +67,7 @@ class LookupCopy:
     def rows_of(
         self, hashes: MurmurHashes, names: Sequence[str]
     ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        """Yield the rows whose key has one of the hashes, in the file's order, and their
-        positions in it.
+        """Yield the rows with a key of these hashes in the file's order, and their positions.
 
         Three rows, of which the second has the only wanted hash::
 

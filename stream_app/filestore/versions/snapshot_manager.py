@@ -205,8 +205,7 @@ class SnapshotManager:
         self._write_hint(_LATEST, snapshot_id)
 
     def delete_latest_hint(self) -> None:
-        """Delete the hint, so that readers list the folder while a rollback deletes the newest
-        snapshots.
+        """Delete the hint, so that readers list the folder during a rollback.
 
         If the next number does not exist, Paimon trusts even a stale hint of a deleted snapshot. So
         the deletion is durable, and the hint does not reappear after a crash.

@@ -165,8 +165,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
 
 
 def zigzag_varints(data: bytes) -> Int64s:
-    """Return numbers as Paimon packs them: 7 bits a byte, the least first, and the sign in the last
-    bit.
+    """Return numbers as Paimon packs them: 7 bits a byte, the least first, then the sign.
 
     The bytes ``02 03 80 01`` are the numbers ``[1, -2, 64]``.
 

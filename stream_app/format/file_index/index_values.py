@@ -98,8 +98,7 @@ def _numpy(values: pa.Array) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class ValueCodec:
-    """An encoding of a type's values in indexes that list them: big-endian, texts after their
-    length.
+    """An encoding of values in indexes: big-endian, texts after their length.
 
     Attributes:
         width: the bytes of a number; None for texts.

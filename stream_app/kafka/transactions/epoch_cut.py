@@ -173,9 +173,7 @@ def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
 
 
 def _transactions_before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
-    """Return the transactions of some that have a message before an offset of its partition: bool
-    [t].
-    """
+    """Return which transactions have a message before its partition's offset: bool [t]."""
     is_before = np.zeros(len(candidates), np.bool_)
     messages = binding[candidates[binding["transaction"]]]
     is_before[messages["transaction"][messages["offset"] < offsets[messages["partition"]]]] = True

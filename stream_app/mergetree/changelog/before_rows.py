@@ -136,9 +136,7 @@ class BeforeRows(Protocol):
     """A lookup of a bucket's rows that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
-        """Return whether a rewrite of sections writes a changelog; by default if level 0 is part of
-        it.
-        """
+        """Return whether a rewrite writes a changelog; by default if level 0 is part of it."""
         return output_level != 0 and has_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:

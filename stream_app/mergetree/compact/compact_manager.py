@@ -171,9 +171,7 @@ class CompactManager:
         self._end_running()
 
     def restore(self, levels: Levels, total_buckets: int | None = None) -> None:
-        """Replace the levels and the partition's number of buckets, after another writer changed
-        this bucket.
-        """
+        """Replace the levels and the bucket count after another writer changed this bucket."""
         self.total_buckets = total_buckets
         if self.picker is not None:
             unit = None if self.running is None else self.running.unit

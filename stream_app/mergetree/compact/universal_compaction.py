@@ -55,7 +55,16 @@ class PickedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniversalCompaction:
-    """The policy with its settings (percent, percent, number of sorted runs)."""
+    """The policy with its settings; the module lists the rules.
+
+    Attributes:
+        max_size_amplification_percent: the size of all newer runs, in percent of the oldest run,
+            above which rule 1 merges all.
+        size_ratio: the percent by which the next run of rule 2 may be larger.
+        run_count_trigger: the least number of sorted runs at which rules 1 to 3 apply.
+        fits_levels: whether the bound on runs by levels replaces rules 2 and 3.
+        early, off_peak: rule 0 and the hours of rule 2; None without.
+    """
 
     max_size_amplification_percent: int = 200
     size_ratio: int = 1

@@ -17,7 +17,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import Change
 from stream_app.mergetree.merge_engines.key_segments import key_segments
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.merge_rules import MergeRules
+from stream_app.model.schema.merge.merge_rules import MergeRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Chooses a table's merge function by its options.
 
-A new engine needs a module beside this one, a line below, and traits in `model.merge_engine`. An
-engine that merges column by column also has rules in `model.schema.merge_rules` and
-`merge_problems`.
+A new engine needs a module beside this one, a line below, and traits in
+`model.traits.merge_engine`. An engine that merges column by column also has rules in
+`model.schema.merge.merge_rules` and `merge_problems`.
 
 Source: Paimon `table/PrimaryKeyTableUtils.java#createMergeFunctionFactory`.
 """
@@ -18,16 +18,16 @@ from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.first_row import FirstRow
 from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
-from stream_app.model.merge_engine import (
+from stream_app.model.options.merge_options import IGNORE_DELETE
+from stream_app.model.schema.merge.merge_problems import unknown_rules
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.merge_engine import (
     AGGREGATION,
     DEDUPLICATE,
     FIRST_ROW,
     PARTIAL_UPDATE,
     traits_of,
 )
-from stream_app.model.options.merge_options import IGNORE_DELETE
-from stream_app.model.schema.merge_problems import unknown_rules
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.version import install_command
 
 MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
@@ -50,7 +50,7 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
     if engine not in MERGE_FUNCTIONS:
         raise UnsupportedTableError(
             f"stream_app cannot merge rows by merge-engine = {engine}",
-            fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
+            fix=f"use one of {', '.join(MERGE_FUNCTIONS)}",
         )
     if problems := unknown_rules(schema.options):
         raise UnsupportedTableError(

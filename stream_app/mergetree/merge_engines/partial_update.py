@@ -33,14 +33,14 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, set_unmerged
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.merge_rules import (
+from stream_app.model.schema.merge.merge_rules import (
     LAST_NON_NULL,
     LAST_VALUE,
     ColumnAggregate,
     MergeRules,
     SequenceGroup,
 )
-from stream_app.model.schema.refused_rows import OF_PARTIAL_UPDATE
+from stream_app.model.schema.merge.refused_rows import OF_PARTIAL_UPDATE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 _ChangeOps = npt.NDArray[np.int8]

@@ -36,7 +36,7 @@ from stream_app.mergetree.write.row_kinds import with_kinds_of
 from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.refused_rows import RefusedRows
+from stream_app.model.schema.merge.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 

@@ -11,7 +11,7 @@ from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import equal_values, retract_mask
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.refused_rows import RefusedRows
+from stream_app.model.schema.merge.refused_rows import RefusedRows
 from stream_app.model.schema.table_schema import VALUE_KIND
 
 

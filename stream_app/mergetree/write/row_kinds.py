@@ -30,7 +30,7 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
         wrong = texts.filter(kinds.is_null())[0].as_py()
         raise MergeError(
             f"rowkind.field {name!r} of a row is {wrong!r}, which is not a row kind",
-            fix=f"the column holds one of {', '.join(_TEXTS.to_pylist())}",
+            fix=f"store one of {', '.join(_TEXTS.to_pylist())} in the column",
         )
     index = rows.schema.get_field_index(VALUE_KIND)
     return rows.set_column(index, rows.schema.field(index), kinds.cast(pa.int8()))

@@ -6,7 +6,6 @@ The sums are over the texts of `format.row_hash.row_texts`.
 
 from __future__ import annotations
 
-from stream_app.model.merge_engine import DEDUPLICATE
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
@@ -23,6 +22,7 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
 )
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.merge_engine import DEDUPLICATE
 
 MICROSECONDS = 6
 """The precision of a timestamp up to which its text counts microseconds."""
@@ -69,9 +69,7 @@ def _why_images_lack(schema: TableSchema) -> str:
 
 
 def have_same_texts(older: TableSchema, newer: TableSchema) -> bool:
-    """Return whether each row has the same text by both schemas, as after appended or renamed
-    columns.
-    """
+    """Return whether each row has the same text by both schemas."""
     if older.schema_id == newer.schema_id:
         return True
     pairs = list(zip(older.fields, newer.fields, strict=False))

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.changelog_producer import ProducerTraits, producer_traits
-from stream_app.model.kind_traits import is_writable
-from stream_app.model.merge_engine import DEDUPLICATE, traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import (
     bucket_options,
@@ -63,6 +60,9 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
+from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
+from stream_app.model.traits.kind_traits import is_writable
+from stream_app.model.traits.merge_engine import DEDUPLICATE, traits_of
 
 _DECLARING = (
     *(bucket_options, merge_options, file_options, write_options, compaction_options),
@@ -301,9 +301,7 @@ class CoreOptions:
 
     @property
     def merge_engine(self) -> str:
-        """The value of ``merge-engine``, which may name an engine that stream_app does not
-        implement.
-        """
+        """The value of ``merge-engine``, which may be an engine that stream_app lacks."""
         return self.raw.get("merge-engine", DEDUPLICATE).lower()
 
     @property
@@ -337,9 +335,7 @@ class CoreOptions:
 
     @property
     def hashes_by_default(self) -> bool:
-        """Whether rows choose buckets by the default function; ``bucket-function.type`` may name
-        another.
-        """
+        """Whether ``bucket-function.type`` is the default function."""
         return self.raw.get("bucket-function.type", "default").lower() == "default"
 
     @property

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_app.model.changelog_producer import CHANGELOG_PRODUCERS
-from stream_app.model.merge_engine import DEDUPLICATE, MERGE_ENGINES
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
@@ -18,6 +16,8 @@ from stream_app.model.options.option import (
     ColumnOption,
     Option,
 )
+from stream_app.model.traits.changelog_producer import CHANGELOG_PRODUCERS
+from stream_app.model.traits.merge_engine import DEDUPLICATE, MERGE_ENGINES
 
 MERGE_ENGINE = Option(
     "merge-engine",

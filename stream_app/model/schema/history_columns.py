@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.merge_engine import DEDUPLICATE
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import (
@@ -30,6 +29,7 @@ from stream_app.model.options.merge_options import (
     SEQUENCE_FIELD,
     SEQUENCE_SNAPSHOT_ORDERING,
 )
+from stream_app.model.traits.merge_engine import DEDUPLICATE
 
 NAMES = (HISTORY_VALID_FROM, HISTORY_VALID_TO, HISTORY_IS_CURRENT)
 """The options that name the columns of a history."""

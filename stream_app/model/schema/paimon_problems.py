@@ -14,8 +14,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.model.kind_traits import kind_traits
-from stream_app.model.merge_engine import MERGE_ENGINES, OlderRowRule, traits_of
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import (
     FULL_COMPACTION_DELTA_COMMITS,
@@ -51,7 +49,9 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
-from stream_app.model.schema.merge_rules import sequence_groups
+from stream_app.model.schema.merge.merge_rules import sequence_groups
+from stream_app.model.traits.kind_traits import kind_traits
+from stream_app.model.traits.merge_engine import MERGE_ENGINES, OlderRowRule, traits_of
 
 _FIELDS = "fields."
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import UsageError
-from stream_app.model.kind_traits import KindTraits, is_writable, kind_traits
 from stream_app.model.options.bucket_options import BUCKET_KEY, PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import CoreOptions
@@ -37,17 +36,18 @@ from stream_app.model.schema.history_columns import (
     keys_of_versions,
 )
 from stream_app.model.schema.iceberg_schema import iceberg_problems
-from stream_app.model.schema.merge_problems import merge_problems
-from stream_app.model.schema.merge_rules import MergeRules, merge_rules
+from stream_app.model.schema.merge.merge_problems import merge_problems
+from stream_app.model.schema.merge.merge_rules import MergeRules, merge_rules
+from stream_app.model.schema.merge.refused_rows import RefusedRows, refused_rows
 from stream_app.model.schema.paimon_problems import (
     avro_problems,
     index_problems,
     nested_problems,
     paimon_problems,
 )
-from stream_app.model.schema.refused_rows import RefusedRows, refused_rows
 from stream_app.model.schema.variant_problems import variant_problems
 from stream_app.model.schema.vector_problems import vector_problems
+from stream_app.model.traits.kind_traits import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.core_options import OPTIONS, CoreOptions, option_named
 from stream_app.model.options.merge_options import COLUMN_OPTIONS, SEQUENCE_FIELD
 from stream_app.model.options.option import BOOLEAN, COLUMN_PREFIX, is_on, is_true
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
-from stream_app.model.schema.merge_rules import (
+from stream_app.model.schema.merge.merge_rules import (
     DEFAULT_FUNCTION,
     configured_function,
     nested_key,
 )
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.merge_engine import traits_of
 
 IMMUTABLE_OPTIONS = frozenset(
     {

@@ -15,7 +15,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.finding import Finding, FindingKind
 
-_COMPACT = "merge the bucket whole, which writes its files anew: stream-app compact --full"
+_COMPACT = "compact the bucket whole, which rewrites its files: stream-app compact --full"
 _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-app rollback-to"
 
 
@@ -58,14 +58,14 @@ class LiveFiles:
 
     def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:
         """Return the live files of a bucket."""
-        return self._buckets[bucket].values()
+        return self._buckets.get(bucket, {}).values()
 
     def total_buckets(self, partition: bytes) -> list[int]:
         """Return the bucket counts in a partition's files, ascending; at most one is correct.
 
         Files without a bucket are ignored.
         """
-        totals = self._totals[partition]
+        totals = self._totals.get(partition, Counter())
         return sorted(total for total, files in totals.items() if files and total > 0)
 
     def _count(self, entry: ManifestEntry, sign: int) -> None:
@@ -85,7 +85,7 @@ def level_findings(
     levels: dict[int, list[DataFileMeta]] = {}
     for file in files:
         if key_of(file.min_key) > key_of(file.max_key):
-            problem = f"the least key of {file.file_name} is above its greatest one"
+            problem = f"the least key of {file.file_name} is above its greatest key"
             yield Finding(kind=FindingKind.KEY_RANGE, problem=problem, where=where, fix=_ROLL_BACK)
         if file.level > 0:
             levels.setdefault(file.level, []).append(file)
@@ -108,7 +108,7 @@ def bucket_count_findings(totals: Sequence[int], where: str) -> Iterator[Finding
             kind=FindingKind.BUCKET,
             problem="the partition has files written for "
             + " and for ".join(map(str, totals))
-            + " buckets, so keys of the one are looked for in the wrong bucket of the other",
+            + " buckets, so readers look for a key in the wrong bucket",
             where=where,
             fix=f"overwrite the partition whole (Paimon's rescale), or {_ROLL_BACK}",
         )

@@ -49,8 +49,8 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Ite
                 kind=FindingKind.RECORD_COUNT,
                 problem=f"snapshot {number} says {name} = {claimed}, its files have {in_files}",
                 where=where,
-                fix="a wrong count loses no rows; the next snapshots continue from it until the "
-                f"table is rolled back before it, so: {_ROLL_BACK}",
+                fix=f"{_ROLL_BACK}; a wrong count loses no rows, but the later snapshots continue "
+                "from it",
             )
 
 
@@ -67,7 +67,7 @@ def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator
             problem=f"the compaction of snapshot {snapshot.snapshot_id} has {change}",
             where=where,
             fix="roll the table back to a snapshot or tag before the compaction (stream-app "
-            "rollback-to), and let the job write what came since anew",
+            "rollback-to), and let the job write the later changes again",
         )
 
 

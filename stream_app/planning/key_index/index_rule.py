@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stream_app.model.kind_traits import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
-from stream_app.model.merge_engine import OlderRowRule, traits_of
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
     most_buckets,
 )
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
+from stream_app.model.traits.merge_engine import OlderRowRule, traits_of
 
 DEFAULT_SHARES = 4
 """Enough for some hundred million keys, and few enough for small partitions."""

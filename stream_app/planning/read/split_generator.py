@@ -64,9 +64,7 @@ def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[Spli
 
 
 def joined_groups(groups: Iterable[JoinedFiles], rules: SplitRules) -> list[SplitGroup]:
-    """Return splits of a bucket whose files are joined by the numbers of their rows, in their
-    order.
-    """
+    """Return splits of a bucket whose files readers join by row number, in their order."""
     packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
     return [
         SplitGroup(
@@ -92,8 +90,7 @@ def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
 
 
 def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
-    """Return whether each key has at most one unmarked row, in tables with vectors that mark older
-    rows.
+    """Return whether deletion vectors leave at most one unmarked row of each key.
 
     Rows of level 0 have not marked older rows yet.
     """

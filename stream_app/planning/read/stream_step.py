@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.changelog_producer import ProducerTraits
 from stream_app.model.files.data_split import StreamSplit
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.traits.changelog_producer import ProducerTraits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -209,7 +209,7 @@ class _Altering:
             if column.name == name:
                 return index
         names = ", ".join(column.name for column in self.fields)
-        raise _refusal(f"there is no column {name!r}", fix=f"its columns are {names}")
+        raise _refusal(f"there is no column {name!r}", fix=f"name one of its columns: {names}")
 
     def _column(self, name: str) -> DataField:
         return self.fields[self._index(name)]

@@ -182,7 +182,7 @@ class _NameSearch:
                 return RenameDecision(
                     problem=f"the source has renamed column {old!r}, which is {new!r} here, and "
                     f"has a new column {old!r}",
-                    fix=f"stream-app alter TABLE --add-column '{old} TYPE', then resume",
+                    fix=f"run stream-app alter TABLE --add-column '{old} TYPE', then resume",
                 )
         for renames in self._table_renames:
             for old, new in renames.unclear:
@@ -191,7 +191,8 @@ class _NameSearch:
                     return RenameDecision(
                         problem=f"the source has renamed column {old!r} to {new!r}, and has given "
                         "one of the names to another column at once",
-                        fix=f"stream-app alter TABLE --rename-column …, then resume; {_OTHERWISE}",
+                        fix="run stream-app alter TABLE --rename-column …, then resume; "
+                        f"{_OTHERWISE}",
                     )
         return None
 
@@ -210,7 +211,8 @@ class _NameSearch:
             return None
         return RenameDecision(
             problem=f"the source has renamed column {old!r} to {new!r}, {reason}",
-            fix=f"stream-app alter TABLE --rename-column {old}={new}, then resume; {_OTHERWISE}",
+            fix=f"run stream-app alter TABLE --rename-column {old}={new}, then resume; "
+            f"{_OTHERWISE}",
         )
 
 

@@ -59,9 +59,7 @@ class SyncRules:
         return not (self.merge_shards and self.case_sensitive)
 
     def takes(self, origin: Origin) -> bool:
-        """Return whether the job ingests a source table; exclusion has precedence over
-        inclusion.
-        """
+        """Return whether the job ingests a source table; exclusion precedes inclusion."""
         database = origin.database
         return (
             not database or _matches(database, self.including_dbs, self.excluding_dbs)

@@ -1,3 +1,1 @@
-"""Decides which versions and files may be deleted, and which tags are due. Start with
-`expire_range`.
-"""
+"""Decides which versions and files may be deleted, and which tags are due; see `expire_range`."""

@@ -151,9 +151,7 @@ def _smart_time(fields: Mapping[str, str]) -> int | None:
 
 
 def _is_time(fields: Mapping[str, str]) -> bool:
-    """Return whether no smaller part is given without larger ones; otherwise only the date
-    counts.
-    """
+    """Return whether each part comes with all larger ones; otherwise only the date counts."""
     is_present = [name in fields for name in "HmsS"]
     return is_present == sorted(is_present, reverse=True)
 

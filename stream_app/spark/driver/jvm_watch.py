@@ -40,7 +40,13 @@ _CLOSING_WAIT_S = 2.0
 
 @dataclass(slots=True)
 class _JvmWatch:
-    """A watch for the JVM's end while the job runs."""
+    """A watch for the JVM's end while the job runs.
+
+    Attributes:
+        outlet: the descriptor that replaces the process's outputs after the JVM's end; None: they
+            stay.
+        is_over: set when the job ends first.
+    """
 
     jvm: _Process
     outlet: int | None

@@ -31,6 +31,6 @@ def check_spark(version: str) -> None:
         raise UsageError(
             problem,
             where="the installed pyspark",
-            fix=f'pip install "pyspark=={SUPPORTED[-1]}.*", or a job on a cluster with one of '
-            "these",
+            fix=f'run pip install "pyspark=={SUPPORTED[-1]}.*", or run the job on a cluster with '
+            "one of these",
         )

@@ -40,7 +40,7 @@ _BLOCKS_MAX = 100
 """Blocks that the driver writes one after another, each to a file or two."""
 _CHANGES = (BlockKind.CHANGES, BlockKind.INCOMPLETE_CHANGES)
 _TABLE_COST = 10
-"""The cost of a table in messages: each message of a database may belong to another table."""
+"""The cost of a table in messages: each message may belong to another table."""
 _FAILS_AFTER_S = 2.0
 """The time without progress after which Spark's tasks read the epoch instead."""
 _AHEAD = 16
@@ -158,9 +158,7 @@ def _log_repetition(epoch: int, error: Exception) -> None:
 
 
 def _shipped_plan(plan: EpochPlan) -> EpochPlan:
-    """Return the plan as a task gets it: unpacked tables are cached, and count their own
-    requests.
-    """
+    """Return the plan as a task gets it: with cached tables that count their requests."""
     unpacked: EpochPlan = pickle.loads(pickle.dumps(plan))
     return unpacked
 

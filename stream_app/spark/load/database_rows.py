@@ -62,8 +62,7 @@ class RowQuery:
         return f"select {self.message} from {self.relation}{where}", values
 
     def _greater_key_condition(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
-        """Return the condition that a row's key is greater: in the first column, or in the next
-        ones.
+        """Return the condition that a row's key is greater, compared column by column.
 
         The bound of the first column alone stands in front, because every database's index takes
         it.
@@ -170,9 +169,7 @@ def _split_lines(lines: bytes, count: int) -> pa.Array:
 
 
 def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> Iterator[pa.Array]:
-    """Yield the texts of a query of MySQL or MariaDB, which the server sends while they are
-    read.
-    """
+    """Yield the texts of a query of MySQL or MariaDB, which the server streams."""
     from pymysql.cursors import SSCursor  # noqa: PLC0415 - an extra, which `Driver.load` has loaded
 
     with connection.cursor(SSCursor) as cursor:

@@ -247,7 +247,7 @@ def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
         raise UsageError(
             "; ".join(unknown_name("column", name, schema.names) for name in unknown),
             where="read.columns",
-            fix=f"there are {', '.join(schema.names)}",
+            fix=f"name columns of the table: {', '.join(schema.names)}",
         )
     return names
 

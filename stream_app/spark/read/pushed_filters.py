@@ -47,9 +47,7 @@ _SURROGATES = (0xD800, 0xE000)
 def translate_filters(
     filters: Iterable[Any], columns: RowType
 ) -> tuple[list[Predicate], list[Any]]:
-    """Return the conditions that together equal the translated filters, and the remaining
-    filters.
-    """
+    """Return the conditions that equal the translated filters, and the remaining filters."""
     conditions, residual = [], []
     for spark_filter in filters:
         condition = _condition(spark_filter, columns)
@@ -119,9 +117,7 @@ def _prefix_end(prefix: str) -> str | None:
 
 
 def _exact_value(value: Any, data_type: DataType) -> object | None:
-    """Return the value in the form of `predicate`; None if it is null or not a value of the
-    column.
-    """
+    """Return the value in the form of `predicate`; None if null or not of the column."""
     kind = type(value)
     if data_type.root not in _ROOTS.get(kind, ()):
         return None

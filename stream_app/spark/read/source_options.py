@@ -157,5 +157,5 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in texts)
         problems.append(f"option {alone!r} needs {missing!r} as well")
     if problems:
-        raise UsageError("; ".join(problems), fix="docs/reference/options.md lists them all")
+        raise UsageError("; ".join(problems), fix="use an option of docs/reference/options.md")
     return SourceOptions(texts)

@@ -125,9 +125,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 
 
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
-    """Return the error without Spark's wrapping: stream_app's own in its words, Spark's in
-    short.
-    """
+    """Return the error without Spark's wrapping: stream_app's own whole, Spark's in short."""
     if failure is not None:
         return readable_error(failure)
     cause = readable_error(error)
@@ -151,8 +149,6 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
 
 
 def java_causes(stack: str) -> list[str]:
-    """Return the messages of all causes in a Java trace, outermost first; Spark shows only the
-    first.
-    """
+    """Return the messages of all causes in a Java trace, outermost first."""
     messages = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
     return [message[:_CAUSE_MAX] for message in dict.fromkeys(messages)][:_CAUSES_MAX]

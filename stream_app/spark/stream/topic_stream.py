@@ -328,9 +328,9 @@ class TopicStream:
                 raise WrongSourceError(
                     f"the topics lack what the job has read: {'; '.join(lost)}",
                     where="source.topics",
-                    fix="was the topic deleted, or recreated? does source.topics or "
-                    "source.topic-pattern, which must match the whole name, no longer choose it? "
-                    "source.fail-on-data-loss = false continues without it",
+                    fix="see whether the topic was deleted or recreated, and whether source.topics "
+                    "or source.topic-pattern still matches its whole name; to continue without it, "
+                    "set source.fail-on-data-loss = false",
                 )
             self._lost.update(lost)
             _LOG.warning("%s; going on without it", "; ".join(lost))

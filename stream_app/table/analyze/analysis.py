@@ -43,7 +43,7 @@ def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[D
         if name not in schema.fields.names:
             raise UsageError(
                 unknown_name("column", name, schema.fields.names),
-                fix=f"its columns: {', '.join(schema.fields.names)}",
+                fix=f"name columns of the table: {', '.join(schema.fields.names)}",
             )
         column = schema.fields.field(name)
         if column.data_type.is_nested:
@@ -58,8 +58,7 @@ def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[D
 def analyze(
     table: FileStoreTable, columns: Sequence[DataField], *, threads: int
 ) -> Snapshot | None:
-    """Analyze the newest version and return the ANALYZE snapshot; None for a table without
-    snapshots.
+    """Analyze the newest version and return the ANALYZE snapshot; None without snapshots.
 
     A tag protects the version from expiry while it is read.
 

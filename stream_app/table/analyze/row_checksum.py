@@ -48,8 +48,8 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         raise UsageError(
             f"the table keeps no checksum of its rows: {reason}",
             where=table.location,
-            fix="stream-app alter TABLE --set stream-app.row-checksum=true, where the table allows "
-            "it (docs/operate/checksums.md)",
+            fix="run stream-app alter TABLE --set stream-app.row-checksum=true, where the table "
+            "allows it (docs/operate/checksums.md)",
         )
     with protected_version(partial(_snapshot_at_rest, table), _RETAINED_MS, retries=True) as (
         _,

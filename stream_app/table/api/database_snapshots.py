@@ -1,8 +1,8 @@
 """The files of database snapshots: ``DATABASE.db/stream-app/transactions/EPOCH-JOB.json``.
 
 The folder has no schema, so no catalog takes it for a table. It lies in no table's folder, so no
-removal of orphan files comes near it. The job that recorded a snapshot deletes it when one of its
-tables' snapshots has expired.
+removal of orphan files comes near it. The job that has recorded a database snapshot deletes its
+file as soon as one of the table snapshots in it has expired.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ class PaimonTable(ChangeableTable):
         """
         table = with_schema(self.table, split.schema_id)
         read = SplitRead(table, chosen_columns(columns), _filter(where, table))
-        schema = shown_schema(self.table.schema.fields, read.selection.schema)
+        schema = shown_schema(table.schema.fields, read.selection.schema)
         return _reader(schema, shown_batches(schema, read.read(split)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:

@@ -57,7 +57,7 @@ _FILE_ROWS_MAX = 1 << 32
 """More rows than a file can have: a change's number is its file's times this, plus its row's."""
 _LOST_ROWS_FIX = (
     "a compaction has lost or altered rows: roll the table back to a snapshot or tag before it "
-    "(stream-app rollback-to), and let the job write what came since anew"
+    "(stream-app rollback-to), and let the job write the later changes again"
 )
 _DISAGREEMENT_FIX = (
     "the table or its changelog has lost changes: compare the rows with the source (--conf, "

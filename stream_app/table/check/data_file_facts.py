@@ -46,7 +46,12 @@ _FileFact = tuple[FindingKind, str, str]
 
 @dataclass(slots=True)
 class _ColumnCounts:
-    """Counts of a column's values; a bound is None where the manifest has none."""
+    """Counts of a column's values.
+
+    Attributes:
+        low, high: the bounds in the manifest; None without.
+        below, above: the values outside of the bounds.
+    """
 
     field: DataField
     stats: ColumnStats

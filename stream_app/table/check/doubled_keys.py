@@ -37,9 +37,9 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.finding import Finding, FindingKind, unreadable
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable

@@ -116,14 +116,12 @@ class ManifestCheck:
                     kind=FindingKind.MANIFEST,
                     problem="a manifest list says of a manifest " + "; ".join(wrong),
                     where=self.table.paths.manifest(meta.file_name),
-                    fix="readers that prune by it miss files: " + _ROLL_BACK,
+                    fix=f"{_ROLL_BACK}; until then readers that prune by it miss files",
                 )
             )
 
     def _excludes_a_partition(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> bool:
-        """Return whether the listed bounds of partition values exclude the partition of an
-        entry.
-        """
+        """Return whether the listed bounds exclude the partition of an entry."""
         stats, types = meta.partition_stats, self.table.paths.partition_type.types
         if len(stats.null_counts) != len(types):
             return False  # the writer recorded no bounds

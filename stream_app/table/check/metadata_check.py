@@ -298,7 +298,8 @@ class MetadataCheck:
                 problem=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
                 f"are not live, such as {dead[0]}",
                 where=where,
-                fix="they do no harm to rows; a rewrite of the bucket takes them away",
+                fix="do nothing: readers ignore them, and the next rewrite of the bucket removes "
+                "them",
             )
 
 

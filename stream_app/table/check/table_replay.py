@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import POSTPONED, BucketId
-from stream_app.model.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, files_of_buckets
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     SEQUENCE_SNAPSHOT_ORDERING,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
+from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable

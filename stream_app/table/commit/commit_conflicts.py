@@ -92,7 +92,7 @@ class CommitConflicts:
             error = CommitConflictError(
                 f"the index files of a commit do not fit: {problem}",
                 where=self.table.location,
-                fix="none: the committer deletes the files, and writes the rows again",
+                fix="do nothing: the committer deletes the files, and writes the rows again",
             )
             raise error.about_files(
                 entry.file.file_name

@@ -74,7 +74,7 @@ def _check_deleted(
             f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
             f"the compaction left {missing} out",
             where=table.paths.bucket(*bucket),
-            fix="nothing: the files are compacted again",
+            fix="do nothing: the job compacts the files again",
         )
         raise error.about_files(entry.file.file_name for entry in changes)
 

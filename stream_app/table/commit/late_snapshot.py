@@ -56,9 +56,7 @@ def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding
 
 
 def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
-    """Return whether a commit's base still exists, or, without a base, whether no snapshot
-    exists.
-    """
+    """Return whether a commit's base exists or, without a base, whether no snapshot exists."""
     if base is None:
         return snapshots.latest_id() is None
     return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list

@@ -61,8 +61,8 @@ def followed_snapshot(
             raise UsageError(
                 f"snapshot {number} is missing among those from {earliest} to {latest}",
                 where=table.location,
-                fix="stream-app check shows what there is. Followers have lost what the snapshot "
-                "changed: begin anew with all rows (latest-full)",
+                fix="begin anew with all rows (latest-full), because followers have lost what the "
+                "snapshot changed; stream-app check shows which snapshots exist",
             )
         raise UsageError(
             f"snapshot {number} has expired: the table has {earliest} to {latest}",

@@ -24,7 +24,6 @@ from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.files.manifest_entry import ManifestEntry, files_of_buckets
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.scan_options import (
@@ -34,6 +33,7 @@ from stream_app.model.options.scan_options import (
     STREAMING_READ_OVERWRITE,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
 from stream_app.planning.read.stream_step import (
@@ -165,8 +165,8 @@ class StreamScan:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
-                    fix="a table that was rolled back or recreated takes its numbers again: begin "
-                    "anew as well",
+                    fix="begin anew, because a table that was rolled back or recreated takes its "
+                    "numbers again",
                 )
             stop = end.index if position.is_in(end) else len(splits)
             chosen_splits += splits[position.index : stop]

@@ -40,6 +40,6 @@ class CatalogAheadError(StreamAppError):
             f"the Iceberg catalog takes sequence numbers from {least.sequence_number} on, and rows "
             f"from {least.row_id} on",
             where=where,
-            fix="nothing has to be done, unless this lasts: then keep other programs from writing",
+            fix="do nothing, unless this lasts: then keep other programs from writing",
         )
         self.least = least

@@ -122,7 +122,7 @@ class PointedTable:
         raise StreamAppError(
             f"other writers have moved the catalog's pointer {_ATTEMPTS} times meanwhile",
             where=self.name,
-            fix="nothing has to be done, unless this lasts",
+            fix="do nothing, unless this lasts: then keep other programs from writing",
         )
 
     def version(self, metadata: IcebergMetadata) -> PointedVersion:

@@ -186,7 +186,7 @@ class IcebergPublisher:
         raise StreamAppError(
             f"other writers have published Iceberg's versions {_ATTEMPTS} times meanwhile",
             where=self.files.folder,
-            fix="nothing has to be done, unless this lasts",
+            fix="do nothing, unless this lasts: then keep other programs from writing",
         )
 
     def _try(self, snapshot: Snapshot) -> bool:

@@ -12,8 +12,8 @@ from stream_app.table.iceberg.published_catalog import PublishedCatalog, catalog
 _AT_ONCE_MS = 60_000
 """A job publishes a snapshot a moment after it has committed it."""
 LAG_FIX = (
-    "the next commit of a job, or its next look, publishes everything since; if this lasts, the "
-    "job's log says why"
+    "let a job commit, or wait for its next look, which publishes everything since; if this lasts, "
+    "see the job's log"
 )
 
 

@@ -48,9 +48,7 @@ as long."""
 
 
 class TimedRestCatalog(RestCatalog):  # type: ignore[misc]
-    """PyIceberg's catalog with a time limit for requests, without which a commit could wait
-    forever.
-    """
+    """PyIceberg's catalog with a time limit, so that no commit waits forever."""
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **{**_ONE_TRY, **properties})

@@ -139,7 +139,7 @@ class RestCatalogTable:
         raise StreamAppError(
             f"other writers have changed the catalog's table {_ATTEMPTS} times meanwhile",
             where=".".join(self.identifier),
-            fix="nothing has to be done, unless this lasts",
+            fix="do nothing, unless this lasts: then keep other programs from writing",
         )
 
     def _register(self, metadata: IcebergMetadata) -> None:

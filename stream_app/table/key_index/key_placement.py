@@ -27,10 +27,10 @@ from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.mergetree.key_value_batch import retract_kind_mask
 from stream_app.mergetree.write.fill_unchanged import REASON
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
-from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_app.arrow_buffers import Bools, Int64s
-from stream_app.model.merge_engine import OlderRowRule
+from stream_app.model.traits.merge_engine import OlderRowRule
 
 NOWHERE = -1
 """The partition of a key without a row."""

@@ -1,7 +1,7 @@
 """The port of a kind of table: its writers and compactions.
 
 A kind joins parts of the packages `write` and `compact`, which do not know each other. Readers,
-checks and commits use only the kind's traits (`model.kind_traits`).
+checks and commits use only the kind's traits (`model.traits.kind_traits`).
 
 Source: Paimon `KeyValueFileStore.java`, `AppendOnlyFileStore.java`,
 `operation/AbstractFileStoreWrite.java#createWriterContainer`.

@@ -1,8 +1,8 @@
 """Maps a table to its kind.
 
-A new kind needs a `TableKind` in a module here, a line below, and traits in `model.kind_traits`. If
-its rows find their buckets in a new way, it needs a state in `table.stream_commit.bucket_state`
-too.
+A new kind needs a `TableKind` in a module here, a line below, and traits in
+`model.traits.kind_traits`. If its rows find their buckets in a new way, it needs a state in
+`table.stream_commit.bucket_state` too.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stream_app.mergetree.file_access import OldRows
-from stream_app.model.kind_traits import (
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.kind_traits import (
     APPEND,
     BUCKETED_APPEND,
     CROSS_PARTITION_KEYED,
@@ -22,7 +23,6 @@ from stream_app.model.kind_traits import (
     POSTPONED_KEYED,
     KindTraits,
 )
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND

@@ -35,13 +35,13 @@ from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.mergetree.lookup.version_lookup import VersionLookup
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.options.write_options import (
     LOOKUP_CACHE_FILE_RETENTION,
     LOOKUP_CACHE_MAX_DISK_SIZE,
 )
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 
 

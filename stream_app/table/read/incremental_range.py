@@ -107,7 +107,9 @@ def between_timestamps(
     """
     low, high = ms_since_1970(start), ms_since_1970(end)
     if high < low:
-        raise UsageError(f"the range ends ({end}) before it begins ({start})", fix="swap the two")
+        raise UsageError(
+            f"the range ends ({end}) before it begins ({start})", fix="swap the two bounds"
+        )
     before, after = (newest_at(table.snapshots, time_ms) for time_ms in (low, high))
     earliest = table.snapshots.earliest_id()
     if after is None or earliest is None or before == after:
@@ -129,14 +131,18 @@ def _check_order(first: int, last: int) -> None:
     if last < first:
         raise UsageError(
             f"the range ends with snapshot {last}, before it begins with {first}",
-            fix="swap the two",
+            fix="swap the two bounds",
         )
 
 
 def _check_there(table: FileStoreTable, first: int, last: int) -> None:
     earliest, latest = table.snapshots.earliest_id(), table.snapshots.latest_id()
     if earliest is None or latest is None:
-        raise UsageError("the table has no snapshots yet", where=table.location, fix="wait for one")
+        raise UsageError(
+            "the table has no snapshots yet",
+            where=table.location,
+            fix="wait for the job's first commit",
+        )
     if first < earliest - 1 or last > latest:
         raise UsageError(
             f"snapshots {first + 1} to {last} are wanted, the table has {earliest} to {latest}",

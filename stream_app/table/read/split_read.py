@@ -42,7 +42,7 @@ from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.read_refusals import check_readable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class SplitRead:
     """A reader of a table's columns. The condition tests only the newest row of each key.
 
@@ -58,15 +58,12 @@ class SplitRead:
     row_filter: RowFilter | None = None
     shows_row_kinds: bool = False
     watch: Callable[[pa.RecordBatch], None] | None = None
-    selection: Selection = field(init=False, repr=False, compare=False)
-    _unknown_indexes: set[ColumnAndKind] = field(
-        init=False, default_factory=set, repr=False, compare=False
-    )
+    selection: Selection = field(init=False, repr=False)
+    _unknown_indexes: set[ColumnAndKind] = field(init=False, default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
-        selection = Selection(self.table, self.columns, self.row_filter, self.shows_row_kinds)
-        object.__setattr__(self, "selection", selection)
+        self.selection = Selection(self.table, self.columns, self.row_filter, self.shows_row_kinds)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, without empty batches.

@@ -28,12 +28,12 @@ from stream_app.model.files.data_split import DataSplit, SplitGroup
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.joined_files import JoinedFiles, group_joined_files
 from stream_app.model.files.manifest_entry import files_of_buckets
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.scan_options import (
     SOURCE_SPLIT_OPEN_FILE_COST,
     SOURCE_SPLIT_TARGET_SIZE,
 )
 from stream_app.model.snapshot import Snapshot
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.read.split_generator import (
     SplitRules,
     append_groups,

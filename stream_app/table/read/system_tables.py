@@ -299,5 +299,5 @@ def check_system_table(name: str) -> None:
         )
     if name not in names:
         raise UsageError(
-            unknown_name("system table", name, names), fix=f"there are {', '.join(names)}"
+            unknown_name("system table", name, names), fix=f"name one of {', '.join(names)}"
         )

@@ -126,7 +126,8 @@ class _PartitionRescale:
             raise CorruptFileError(
                 f"the partition's files have different numbers of buckets: {sorted(counts)}",
                 where=self.table.paths.partition_folder(self.partition),
-                fix="stream-app check names the first such version; roll the table back to before",
+                fix="roll the table back to a version before the first such one, which stream-app "
+                "check names",
             )
         buckets = {(entry.partition, entry.bucket) for entry in live}
         vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)

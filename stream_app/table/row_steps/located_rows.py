@@ -16,10 +16,10 @@ import pyarrow as pa
 from stream_app.arrow_buffers import valid_of
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.mergetree.key_value_batch import retract_kind_mask
-from stream_app.model.merge_engine import OlderRowRule
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.schema.paimon_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.key_index.index_rule import index_rule
 
 _LACKS = re.compile(r"primary key column '(?P<name>[^']+)' is (?:null|missing) in the before-image")

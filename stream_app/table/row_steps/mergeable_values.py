@@ -20,9 +20,9 @@ from stream_app.mergetree.merge_engines.aggregates.unions import UNIONS, unreada
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import FLOAT_ROOTS
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import TableSchema
 
 _UNDOING = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]

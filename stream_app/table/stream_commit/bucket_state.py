@@ -154,9 +154,7 @@ class BucketCountState(BucketState):
     def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Return whether each changed partition still has its number of buckets, or has no
-        files.
-        """
+        """Return whether each changed partition has its number of buckets, or no files."""
         return self._rescaled_partition(basis, changes, newest) is None
 
     def check(
@@ -287,9 +285,7 @@ class HashIndexState(BucketState):
         return self._basis(self.commit_history.newest)
 
     def fits(self, basis: BucketBasis) -> bool:
-        """Return whether rows routed by `basis` have the buckets that the newest index gives
-        them.
-        """
+        """Return whether the newest index gives rows the same buckets as `basis`."""
         routed_on = self.basis.routed_on
         if routed_on == basis.routed_on:
             return True

@@ -12,9 +12,9 @@ import logging
 from stream_app.errors import CheckpointError, CommitConflictError
 from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.model.job_epoch import Offsets
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.commit.repeated_records import offsets_already_committed, resume_offsets
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable

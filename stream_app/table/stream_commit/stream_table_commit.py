@@ -100,7 +100,7 @@ class StreamTableCommit:
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._snapshots_while_waiting: list[Snapshot | None] = []
         self._idle_checks = IdleChecks(state)
-        if state.last_identifier is not None:  # else they could not be committed before an epoch
+        if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_to: int | None = None
         self.leaves_rows = False

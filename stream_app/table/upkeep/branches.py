@@ -236,10 +236,11 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
         first_is_there = branch.snapshots.exists(plan.snapshots[0].snapshot_id)
         if holding_announcements(branch) or not first_is_there:
             raise UsageError(
-                "snapshots of the branch are expiring; the main branch is as it was",
+                "an expiry is deleting snapshots of the branch: the fast-forward has not changed "
+                "the main branch",
                 where=branch.version_root,
-                fix="try again after the expiry; if it died, finish it: stream-app "
-                "expire-snapshots",
+                fix="repeat the fast-forward after the expiry; if the expiry was interrupted, "
+                "finish it: stream-app expire-snapshots",
             )
         yield
     finally:

@@ -212,17 +212,17 @@ class ExpireSnapshots:
         """Check that no rollback has changed the snapshots that the plan retains."""
         for rollback in holding_rollbacks(self.table, listed):
             raise UsageError(
-                f"the table is rolled back to snapshot {rollback.target}, or was until that was "
-                "interrupted: nothing was deleted",
+                f"a rollback to snapshot {rollback.target} is running or was interrupted: the "
+                "expiry has deleted nothing",
                 where=self.table.location,
-                fix="expire again after the rollback; if it was interrupted, finish it: stream-app "
-                f"rollback-to --snapshot {rollback.target}; a committing job continues with what "
-                f"exists",
+                fix="expire again after the rollback; if it was interrupted, finish it: "
+                f"stream-app rollback-to --snapshot {rollback.target}; or let a job commit, "
+                "which continues with the snapshots that exist",
             )
         if self.table.snapshots.delta_list(announcement.end) != announcement.end_list:
             raise UsageError(
-                f"the table was rolled back behind snapshot {announcement.end}, which was to be "
-                f"retained: nothing was deleted",
+                f"a rollback has removed snapshot {announcement.end}, which the expiry retains: "
+                "the expiry has deleted nothing",
                 where=self.table.location,
                 fix="expire again",
             )

@@ -154,7 +154,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
             raise UsageError(
                 unknown_name("tag", name, existing_names),
                 where=table.location,
-                fix=f"the table has {', '.join(existing_names) or 'no tags'}",
+                fix=f"name one of the table's tags: {', '.join(existing_names) or 'it has none'}",
             )
     deleted_tags = [tags[name] for name in dict.fromkeys(names) if name in tags]
     staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
@@ -257,7 +257,7 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
             raise UsageError(
                 "the table has no snapshot to tag",
                 where=table.location,
-                fix="wait for its first commit",
+                fix="wait for the job's first commit",
             )
         return latest
     try:

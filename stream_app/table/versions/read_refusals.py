@@ -9,11 +9,11 @@ import logging
 from collections.abc import Collection
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.core_options import check_purpose, unknown_options
 from stream_app.model.options.file_options import DATA_EVOLUTION_ENABLED
 from stream_app.model.options.option_support import Purpose
-from stream_app.model.schema.merge_problems import merge_problems
+from stream_app.model.schema.merge.merge_problems import merge_problems
+from stream_app.model.traits.merge_engine import MERGE_ENGINES
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)

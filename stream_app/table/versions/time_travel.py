@@ -201,7 +201,7 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
     raise UsageError(
         unknown_name("tag", name, names),
         where=table.location,
-        fix=f"the table has {', '.join(names)}" if names else "the table has no tags",
+        fix=f"name one of {', '.join(names)}" if names else "create a tag: stream-app create-tag",
     )
 
 

@@ -112,9 +112,7 @@ def _add_node(node: int, container: int, nodes: NodeBuffers) -> None:
 
 @compiled
 def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
-    """Return the position after a scalar, an empty container, or another container's opening
-    bracket.
-    """
+    """Return the position after a scalar, an empty container or an opening bracket."""
     byte = byte_at(position)
     put_number(nodes.nexts, node, node + 1)
     if byte in (OBJECT_BEGIN, ARRAY_BEGIN):

@@ -16,7 +16,7 @@ from stream_app.model.options.core_options import (
 )
 from stream_app.model.options.option_support import Purpose, ignored_options
 from stream_app.model.schema.data_type import DataType, parse_columns, parse_data_type
-from stream_app.model.schema.refused_rows import refused_rows, undo_notices
+from stream_app.model.schema.merge.refused_rows import refused_rows, undo_notices
 from stream_app.model.schema.table_schema import new_table_schema, schema_problems
 from tests.support.suite.datadriven import Case, files, run_file
 

@@ -121,6 +121,19 @@ def test_a_table_of_pypaimon_is_continued(pypaimon: PyPaimonReader, tmp_path: Pa
         compact_whole(table)
 
 
+def test_a_split_of_an_older_version_has_the_columns_of_its_schema(tmp_path: Path) -> None:
+    older = a_table(tmp_path, ("k",), {})
+    rows: list[dict[str, Any]] = [{"k": 1, "v": [1.0, 2.0, 3.0]}, {"k": 2, "v": None}]
+    TableWriter(older).write([("+I", row) for row in rows])
+    (split,) = PaimonTable(older).splits()
+    renamed = ["--rename-column", "v=w", "--rename-column", "n=v"]
+    assert main(["alter", older.location, *renamed]) == 0
+    table = PaimonTable(open_file_store_table(older.location))
+    batches = table.read_split(split, columns=["k", "v"]).read_all()
+    assert batches.schema.field("v").type.list_size == 3
+    assert by_content(batches.to_pylist()) == by_content(rows)
+
+
 @pytest.mark.parametrize(
     ("vector", "why"),
     [

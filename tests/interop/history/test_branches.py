@@ -222,7 +222,7 @@ def test_a_branch_is_not_followed_while_its_snapshots_expire(table: Path) -> Non
     )
     announced = side.expiry_announcements.announce(announcement)
     plan = plan_fast_forward(open_file_store_table(str(table)), "side")
-    with pytest.raises(UsageError, match="snapshots of the branch are expiring"):
+    with pytest.raises(UsageError, match="an expiry is deleting snapshots of the branch"):
         fast_forward(open_file_store_table(str(table)), plan)
     side.expiry_announcements.withdraw(announced)
     assert side.rollback_announcements.announcements() == {}

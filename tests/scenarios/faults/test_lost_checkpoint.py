@@ -15,7 +15,7 @@ import pytest
 from stream_app.checkpoint.held_tables import resume
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.errors import CheckpointError
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
 from tests.support.engines.begun_epoch import begin_epoch
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.synced_disk import SyncedDisk

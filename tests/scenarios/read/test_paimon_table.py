@@ -100,7 +100,7 @@ def test_reads_tags_also_of_expired_snapshots(small: SmallTable) -> None:
     assert (tags[1].create_time_ms, tags[1].time_retained_ms) == (None, None)
     with pytest.raises(UsageError, match="unknown tag 'frist'; did you mean 'first'") as caught:
         table.read(tag="frist")
-    assert caught.value.fix == "the table has first, second"
+    assert caught.value.fix == "name one of first, second"
 
 
 def marked(small: SmallTable, number: int, watermark: int) -> None:

@@ -129,7 +129,7 @@ def test_a_job_that_goes_on_makes_up_for_a_rollback_that_died(story: Story) -> N
     dead = Actor(table, roll_back_to)
     dead.run_to(operations_of(story, roll_back_to).index("delete") + 3)
     dead.kill()
-    with pytest.raises(UsageError, match="rolled back to snapshot 3, or was until that was inter"):
+    with pytest.raises(UsageError, match="a rollback to snapshot 3 is running or was interrupted"):
         expire_to(table)
     TableWriter(table, user="another").write([("+I", {"k": 9, "v": "new"})])
     expire_to(table)

@@ -17,7 +17,7 @@ from stream_app.errors import MergeError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 Value = Any
 ROWS = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.string()), ("v", pa.int32())]))

@@ -153,7 +153,7 @@ def test_data_files_have_the_columns_we_expect(file: JavaFile) -> None:
     for java, our_column in zip(parquet.schema, ours.schema, strict=True):
         assert java.physical_type == our_column.physical_type, java.name
         assert java.max_definition_level == our_column.max_definition_level, java.name
-        if not str(java.logical_type).startswith("Time("):  # Java calls them UTC, nobody reads it
+        if not str(java.logical_type).startswith("Time("):  # Java calls them UTC
             assert str(java.logical_type) == str(our_column.logical_type), java.name
     ids = [field.metadata[b"PARQUET:field_id"] for field in parquet.schema_arrow]
     assert ids == [field.metadata[b"PARQUET:field_id"] for field in expected]
@@ -199,7 +199,7 @@ def test_data_files_are_described_as_by_java(file: JavaFile) -> None:
     ]
     footer = pq.read_metadata(io.BytesIO(file.content))
     assert key_stats(FooterStats(footer), key_columns) == meta.key_stats
-    # Java takes NaN for the largest value; we would rather not know.
+    # Java takes NaN for the largest value; stream_app writes no bounds of columns with NaN.
     if not any("nan" in map(str, column.to_pylist()) for column in table.columns):
         assert value_stats(FooterStats(footer), columns) == (
             meta.value_stats,

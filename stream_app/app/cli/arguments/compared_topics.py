@@ -76,5 +76,5 @@ def check_is_kafka(args: argparse.Namespace, source: SourceConfig) -> None:
     if source.kind is not SourceKind.KAFKA:
         raise UsageError(
             f"the source of {args.conf} is of kind {source.kind.value!r}",
-            fix="only topics of Kafka are compared",
+            fix="give the configuration of a job that reads topics of Kafka",
         )

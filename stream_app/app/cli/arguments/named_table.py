@@ -31,7 +31,7 @@ def check_table_name(name: str, tables: Collection[str], where: str) -> None:
     meant = f"did you mean {near}? " if near else ""
     names = ", ".join(sorted(tables)[:_SHOWN_MAX])
     more = f" and {len(tables) - _SHOWN_MAX} more" if len(tables) > _SHOWN_MAX else ""
-    choice = f"the tables are {names}{more}" if tables else "the job has not seen any table yet"
+    choice = f"name one of {names}{more}" if tables else "wait for the job's first table"
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{choice}")
 
 

@@ -1,1 +1,1 @@
-"""The verbs of `stream-app`: a module for each verb; `cli.verb_list` lists them."""
+"""The verbs of `stream-app`: a module for each verb; `app.cli.verb_list` lists them."""

@@ -14,7 +14,7 @@ from stream_app.app.cli.arguments.parsed_texts import duration_argument, timesta
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill
+from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill, DatabaseBackfillOutcome
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
@@ -157,18 +157,15 @@ def _backfill_from_database(
             tables=job_tables,
             database=database,
             source=job.own_source_of(table, args.source_table),
-            messages=WaitingMessages(
-                table=table,
-                source=topics,
-                rules=job_tables.table_config(table.name, table.schema.fields),
-                topics=state.source_tables_of(job_tables.state_key(table.name)),
-                splitter=recorded_splitter(job_tables, table),
-                choice=choice_of(job_tables),
-            ),
+            messages=WaitingMessages.of_job(table, job_tables, state, topics),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
         )
-        outcome = backfill.run(dry_run=args.dry_run)
+        _print_compared(backfill.run(dry_run=args.dry_run))
+    return 0
+
+
+def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
     keys = count_text(outcome.differing, "key")
     verb = "differs" if outcome.differing == 1 else "differ"
     print(f"compared with {outcome.source}: {keys} {verb}")
@@ -181,7 +178,6 @@ def _backfill_from_database(
     if not outcome.is_whole:
         print("more rows differ than one run compares: run it again")
     _print_written(outcome.written)
-    return 0
 
 
 def _open_quarantines(

@@ -172,7 +172,7 @@ def _make_follow(
 ) -> tuple[ChangelogFollow, pa.Schema]:
     start = start_of(args.start or EARLIEST)
     if args.end is not None and args.end < 1:
-        raise UsageError(f"--to {args.end} is below 1", fix="snapshots begin with 1")
+        raise UsageError(f"--to {args.end} is below 1", fix="give 1 or more")
     if args.end is not None and start.snapshot_id is not None and start.snapshot_id > args.end:
         raise UsageError(f"--from {args.start} is after --to {args.end}", fix="give --from ≤ --to")
     if args.ignore_progress and args.consumer is None:

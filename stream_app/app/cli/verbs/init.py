@@ -262,9 +262,7 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
 
 
 def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
-    """Return settings of Kafka's client for the written file, without secrets, which the user
-    adds.
-    """
+    """Return settings of Kafka's client for the file, without secrets, which the user adds."""
     return {key: value for key, value in source.kafka_options.items() if not is_secret(key)}
 
 

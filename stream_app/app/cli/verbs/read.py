@@ -30,8 +30,8 @@ formats:
   jsonl    a JSON object a line. Numbers have all their digits (parse decimals as such), bytes are
            base64, dates and times ISO 8601 (TIMESTAMP_LTZ in UTC with Z); NaN and the infinities
            are the texts "NaN", "Infinity" and "-Infinity"
-  csv      with a header; null is nothing, an empty text is ""; bytes are base64; decimals have all
-           their digits (tiny ones as 1E-9)
+  csv      with a header; null is an empty field, an empty text is ""; bytes are base64; decimals
+           have all their digits (tiny ones as 1E-9)
   parquet  with all types as they are; needs --out
 
 examples:

@@ -102,9 +102,7 @@ class GroupOffsets(JobListener):
                 self._ended.wait(PAUSE_S if self._commit(connections) else PAUSE_AFTER_ERROR_S)
 
     def _commit(self, connections: ExitStack) -> bool:
-        """Commit the newest offsets if the group lacks them; returns False if it must be
-        retried.
-        """
+        """Commit the newest offsets if the group lacks them; return False if it must retry."""
         newest = self._newest
         if newest is None or newest == self._committed:
             return True

@@ -24,8 +24,7 @@ _LIBRARIES = {
 
 
 class JsonLines(logging.Formatter):
-    """A formatter of log lines as JSON: ``time``, ``level``, ``logger``, ``message`` and
-    `log_facts`.
+    """A formatter of lines of JSON: ``time``, ``level``, ``logger``, ``message``, `log_facts`.
 
     ``exception`` has the trace of an error.
     """

@@ -107,7 +107,12 @@ _NS = 1_000_000
 
 @dataclass(slots=True)
 class _OpenEpoch:
-    """An epoch whose span may get the reports of further tables."""
+    """An epoch whose span may get the reports of further tables.
+
+    Attributes:
+        ends_ms, reported_at: the time of the newest report, by the wall clock and the steady one.
+        tables: the number of reports.
+    """
 
     epoch: int
     root: Span

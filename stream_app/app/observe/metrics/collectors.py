@@ -173,9 +173,7 @@ class _TableNumber:
 
 
 def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
-    """Yield the numbers of views that lag behind the newest snapshot, under their Prometheus
-    names.
-    """
+    """Yield the lag of views behind the newest snapshot, under its Prometheus names."""
     yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 

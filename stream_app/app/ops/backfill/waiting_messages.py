@@ -8,8 +8,10 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter
 from stream_app.app.ops.source_comparison.source_replay import (
     own_messages,
     replay_pipeline,
@@ -18,6 +20,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
 from stream_app.app.source.topic_checks import RECREATED_FIX, source_ends
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
+from stream_app.checkpoint.job_state import JobState
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.format.row_hash.key_groups import key_texts
@@ -45,6 +48,27 @@ class WaitingMessages:
     splitter: MessageSplitter
     choice: SourceChoice
 
+    @classmethod
+    def of_job(
+        cls, table: FileStoreTable, job_tables: JobTables, state: JobState, source: SourceConfig
+    ) -> WaitingMessages:
+        """Return the messages that a job has not read into one of its tables.
+
+        Args:
+            state: what the job's checkpoint remembers.
+
+        Raises:
+            UsageError: the job has not seen the table yet, or only Spark can read its checkpoint.
+        """
+        return cls(
+            table=table,
+            source=source,
+            rules=job_tables.table_config(table.name, table.schema.fields),
+            topics=state.source_tables_of(job_tables.state_key(table.name)),
+            splitter=recorded_splitter(job_tables, table),
+            choice=choice_of(job_tables),
+        )
+
     def key_texts(self, keys: Sequence[PlacedColumn]) -> set[bytes]:
         """Return the texts of the messages' keys, before and after each change.
 
@@ -62,29 +86,29 @@ class WaitingMessages:
     def _messages(self) -> Iterator[pa.RecordBatch]:
         """Yield the messages between the end of the table's newest epoch and the topics' ends."""
         _, begins = table_end(self.table, self.source)
-        newest = source_ends(self.source, _fail)
-        if newest is None:
-            _fail("only Spark can read them")
         positions: dict[str, dict[str, int]] = {}
         for (topic, partition), begin in begins.items():
             positions.setdefault(topic, {})[str(partition)] = begin
-        ends = {
-            topic: partitions
-            for topic, partitions in newest.items()
-            if not self.topics or topic in self.topics
-        }
-        if lost := vanished_partitions({name: positions.get(name, {}) for name in ends}, ends):
-            raise WrongSourceError(
-                f"the topics lack what the table has read: {'; '.join(lost)}",
-                where=self.table.location,
-                fix=RECREATED_FIX,
-            )
         with reader_of(self.source) as reader:
+            newest = source_ends(self.source, _fail)
+            assert newest is not None, "the reader refuses sources of another kind"
+            ends = {
+                topic: partitions
+                for topic, partitions in newest.items()
+                if not self.topics or topic in self.topics
+            }
+            if lost := vanished_partitions({name: positions.get(name, {}) for name in ends}, ends):
+                raise WrongSourceError(
+                    f"the topics lack what the table has read: {'; '.join(lost)}",
+                    where=self.table.location,
+                    fix=RECREATED_FIX,
+                )
             yield from reader.read(ranges_between(positions, ends))
 
 
 def _fail(reason: str) -> NoReturn:
     raise SourceError(
-        f"the topics' ends are not known: {reason}",
-        fix="see that the broker runs: rows whose messages wait there are left to the job",
+        f"the ends of the table's topics are not known: {reason}",
+        fix="see that the broker runs, and run the backfill again. It needs the ends, because it "
+        "leaves rows with waiting messages to the job",
     )

@@ -30,11 +30,11 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import JobEpoch
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.merge_options import HISTORY, MERGE_ENGINE
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
 from stream_app.model.source.source_table import SourceTable
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.quarantine.quarantine_folder import (

@@ -1,7 +1,7 @@
 """Lists the aggregate functions by name.
 
 A new aggregate function needs a function in this package, a line below, and traits in
-`model.schema.aggregate_function`.
+`model.schema.merge.aggregate_function`.
 
 Source: Paimon `mergetree/compact/aggregate/factory/FieldAggregatorFactory.java`.
 """
@@ -37,7 +37,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 )
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.unions import union_of
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 Aggregate = Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]
 """The column of the window's batch, the changes of all segments, the column's options → one value a

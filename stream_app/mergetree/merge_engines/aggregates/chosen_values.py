@@ -28,7 +28,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     Folded,
     SegmentChanges,
 )
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
 def last_row(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:

@@ -32,7 +32,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.options.merge_options import NO_LIMIT
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
 def collect_elements(
@@ -98,9 +98,7 @@ def _elements_not_undone(pairs: Int64s, undoes: Bools) -> Int64s:
 
 
 def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
-    """Merge maps: the newest value of each key; undoing a map removes its keys, whatever the
-    values.
-    """
+    """Merge maps: the newest value of each key; undoing a map removes its keys."""
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         codes = value_codes(nested.children[0].take(pa.array(elements.indices)))

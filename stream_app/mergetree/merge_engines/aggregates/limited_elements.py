@@ -29,7 +29,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SegmentChanges,
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
 @dataclass(frozen=True, slots=True)

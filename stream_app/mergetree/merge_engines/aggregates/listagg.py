@@ -14,7 +14,7 @@ from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
 def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:

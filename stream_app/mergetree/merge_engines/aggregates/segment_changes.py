@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
-from stream_app.model.schema.refused_rows import cannot_undo
+from stream_app.model.schema.merge.refused_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
 """Stands in for the column in texts of errors, which a function does not know."""

@@ -26,7 +26,7 @@ from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
     stored_numbers,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 STORED_AS_INT32 = 9
 """Digits of decimals that Parquet files hold in 32 bits."""

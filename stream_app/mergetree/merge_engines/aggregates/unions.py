@@ -27,7 +27,7 @@ from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     write_bitmaps,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 Union = Callable[[Sequence[bytes]], bytes]
 """Unites two values or more, in the order of their rows."""

@@ -134,4 +134,4 @@ def _check_order(table: FileStoreTable, order: RowOrder) -> None:
             problem = f"{name!r} is named twice"
         else:
             continue
-        raise UsageError(f"--order-by: {problem}", where=table.location, fix="mend --order-by")
+        raise UsageError(f"--order-by: {problem}", where=table.location, fix="correct --order-by")

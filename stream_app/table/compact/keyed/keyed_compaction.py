@@ -30,13 +30,13 @@ from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.data_file_meta import DataFileMeta
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.file_options import DELETION_VECTORS_BITMAP64
 from stream_app.model.options.merge_options import (
     CHANGELOG_ROW_DEDUPLICATE,
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     IGNORE_DELETE,
 )
+from stream_app.model.traits.merge_engine import traits_of
 from stream_app.table.compact.record_expiry import expiry_of_rows, has_expired_rows
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.lookup.lookup_reader import LookupReader, keys_of_files, lookup_copies

@@ -34,7 +34,7 @@ def test_its_name_or_its_folder(job: DatabaseJob) -> None:
 def test_a_name_that_the_job_does_not_have(job: DatabaseJob) -> None:
     with pytest.raises(UsageError, match="the job has no table 'order'") as raised:
         open_named_job_table("order", job.database, "job.toml")
-    assert raised.value.fix == "did you mean orders? the tables are items, orders"
+    assert raised.value.fix == "did you mean orders? name one of items, orders"
 
 
 def test_the_only_table_of_a_job(job: DatabaseJob) -> None:

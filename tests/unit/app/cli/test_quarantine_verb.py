@@ -159,7 +159,7 @@ def test_records_that_wait_in_tables_are_not_forgotten(
     assert run(capsys, "drop", tmp_path, "--reason", "partition").splitlines() == ["nothing to do"]
     refused = run(capsys, "list", tmp_path, "--table", "order", code=2)
     assert "the job has no table 'order'" in refused
-    assert "did you mean orders? the tables are orders" in refused
+    assert "did you mean orders? name one of orders" in refused
 
 
 def test_a_folder_that_is_not_there_is_reported(

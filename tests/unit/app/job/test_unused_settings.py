@@ -38,9 +38,9 @@ def test_a_table_that_no_message_belongs_to(
     assert done == [0, 1]
     warnings = [
         "[sync.tables.order] does nothing so far: no message belongs to a table of that name\n"
-        "  to fix: rename it to [sync.tables.orders]; the tables are items, orders",
+        "  to fix: rename it to [sync.tables.orders]; name one of the tables items, orders",
         "[sync.tables.nothing_like_it] does nothing so far: no message belongs to a table of that "
-        "name\n  to fix: the tables are items, orders",
+        "name\n  to fix: name one of the tables items, orders",
     ]
     logged = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage() for record in logged] == warnings

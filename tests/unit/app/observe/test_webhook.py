@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import json
@@ -223,6 +224,7 @@ def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixt
         webhook.begin()
         webhook.end()
     assert caplog.messages[-1] == (
-        "the webhook did not take a notice of 'held': [Errno 111] Connection refused"
+        f"the webhook did not take a notice of 'held': [Errno {errno.ECONNREFUSED}] "
+        "Connection refused"
     )
     assert address not in caplog.text

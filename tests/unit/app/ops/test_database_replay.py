@@ -154,4 +154,4 @@ def test_the_command_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixt
     assert offsets_by_fate("list") == [f"no record waits in {job.config.stream.quarantine}"]
     assert offsets_by_fate("replay", "--table", "items", "--all") == ["nothing to do"]
     assert main(["quarantine", "list", "--conf", str(conf), "--table", "item"]) == 2
-    assert "did you mean items? the tables are items, orders" in capsys.readouterr().err
+    assert "did you mean items? name one of items, orders" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from stream_app.errors import (
     UnsupportedTableError,
     UsageError,
 )
-from stream_app.model.kind_traits import DYNAMIC_KEYED
+from stream_app.model.traits.kind_traits import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import with_newest_schema
 from stream_app.table.opening import open_file_store_table

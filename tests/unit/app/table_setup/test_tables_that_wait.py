@@ -175,7 +175,7 @@ def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
     assert len(orders.partition("the file system")[2]) < SHORT_REASON
     assert "\\n" not in orders
     assert printed_by("--table", "orders").endswith(f"\n\n{whole}\n")
-    assert "did you mean orders? the tables are items, orders" in printed_by(
+    assert "did you mean orders? name one of items, orders" in printed_by(
         "--table", "order", code=2
     )
 

@@ -26,8 +26,8 @@ from stream_app.mergetree.merge_engines.aggregates.unions import (
     union_of_long_bitmaps,
     union_of_theta_sketches,
 )
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from tests.support.histories.nested_values import NESTED
 
 datasketches = pytest.importorskip("datasketches")  # not there for each Python

@@ -16,11 +16,11 @@ from stream_app.mergetree.merge_engines.merge_engine_registry import (
 )
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
-from stream_app.model.merge_engine import MERGE_ENGINES, traits_of
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.merge_rules import MergeRules
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.merge_rules import MergeRules
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.traits.merge_engine import MERGE_ENGINES, traits_of
 
 
 def a_schema(**options: str) -> TableSchema:

@@ -12,7 +12,7 @@ import pytest
 from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fold_column
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.value_codes import same_values, value_codes
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from tests.support.histories.nested_values import FOLDS, LIMIT, MAP, ROWS, TIMED, Value, once
 
 

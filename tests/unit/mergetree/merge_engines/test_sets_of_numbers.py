@@ -21,7 +21,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import Segmen
 from stream_app.mergetree.merge_engines.aggregates.unions import SKETCHES
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of
 from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import new_table_schema
 
 JAVA = bytes.fromhex(

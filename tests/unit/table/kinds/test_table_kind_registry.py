@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.model.kind_traits import (
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.traits.kind_traits import (
     APPEND,
     BUCKETED_APPEND,
     CROSS_PARTITION_KEYED,
@@ -16,8 +18,6 @@ from stream_app.model.kind_traits import (
     KindTraits,
     is_writable,
 )
-from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.key_indexed import KEY_INDEXED_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND

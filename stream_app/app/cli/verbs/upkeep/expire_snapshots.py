@@ -153,5 +153,8 @@ def _age_ms(table: FileStoreTable, time: int | str) -> int:
 
 def _at_least_one(name: str, value: int | None) -> int | None:
     if value is not None and value < 1:
-        raise UsageError(f"{name} {value} is below 1", fix="the newest snapshot always stays")
+        raise UsageError(
+            f"{name} {value} is below 1",
+            fix="give 1 or more, because the expiry always retains the newest snapshot",
+        )
     return value

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stream_app.model.merge_engine import OlderRowRule
+from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.key_index.layer_chain import (
     LayerSnapshot,
     LayerSpan,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from stream_app.model.merge_engine import AGGREGATION, PARTIAL_UPDATE
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import (
     AGGREGATE_FUNCTION,
@@ -30,7 +29,8 @@ from stream_app.model.options.merge_options import (
     TS_FIELD,
 )
 from stream_app.model.options.option import COLUMN_PREFIX
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.traits.merge_engine import AGGREGATION, PARTIAL_UPDATE
 
 _GROUP = ".sequence-group"
 DEFAULT_FUNCTION = "fields.default-aggregate-function"

@@ -1,6 +1,6 @@
 """Lists the merge engines, and the traits that planners of reads and compactions need.
 
-`mergetree.merge_engines` defines how an engine merges. `schema.aggregate_function` lists the
+`mergetree.merge_engines` defines how an engine merges. `schema.merge.aggregate_function` lists the
 functions that aggregate columns.
 
 Source: Paimon `CoreOptions.java` (`MergeEngine`, `needLookup`).

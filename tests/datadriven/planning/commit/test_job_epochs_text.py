@@ -41,8 +41,8 @@ def _snapshot(line: str) -> Snapshot:
     properties = {}
     if "ends" in fields:
         properties[SOURCE_END_PROPERTY] = fields["ends"]
-    if "tells" in fields:
-        properties[EPOCHS_PROPERTY] = encode_epochs(_parsed_epochs(fields["tells"]))
+    if "epochs" in fields:
+        properties[EPOCHS_PROPERTY] = encode_epochs(_parsed_epochs(fields["epochs"]))
     return Snapshot(
         snapshot_id=int(number), schema_id=0, base_manifest_list="b", base_manifest_list_size=1,
         delta_manifest_list="d", delta_manifest_list_size=1, changelog_manifest_list=None,

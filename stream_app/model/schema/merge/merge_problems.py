@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from stream_app.model.merge_engine import AGGREGATION, PARTIAL_UPDATE, traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.core_options import CoreOptions, column_option_problems
 from stream_app.model.options.merge_options import (
@@ -24,14 +23,15 @@ from stream_app.model.options.merge_options import (
     SEQUENCE_FIELD,
 )
 from stream_app.model.options.option import is_on
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import STRING_ROOTS, DataType, RowType
-from stream_app.model.schema.merge_rules import (
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.merge_rules import (
     LAST_NON_NULL,
     configured_function,
     nested_key,
     sequence_groups,
 )
+from stream_app.model.traits.merge_engine import AGGREGATION, PARTIAL_UPDATE, traits_of
 
 
 def merge_problems(

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.errors import UsageError
-from stream_app.model.changelog_producer import producer_traits
 from stream_app.model.files.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.scan_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.traits.changelog_producer import producer_traits
 from stream_app.planning.read.stream_start import start_of_options
 from stream_app.planning.read.stream_step import (
     AdmittedSplits,

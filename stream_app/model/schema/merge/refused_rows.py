@@ -14,13 +14,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.merge_rules import LAST_NON_NULL, LAST_VALUE, MergeRules, merge_rules
+from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.merge.merge_rules import (
+    LAST_NON_NULL,
+    LAST_VALUE,
+    MergeRules,
+    merge_rules,
+)
+from stream_app.model.traits.merge_engine import traits_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
