@@ -135,7 +135,7 @@ class Connector:
         return self._change(table, "u", before, row)
 
     def delete(self, table: ShopTable, key: Key) -> Iterator[Message]:
-        """Delete a row; yields the change and its tombstone."""
+        """Delete a row; yield the change and its tombstone."""
         topic, message_key, value = self._change(table, "d", table.rows.pop(key), None)
         yield topic, message_key, value
         yield topic, message_key, None

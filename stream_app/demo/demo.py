@@ -95,7 +95,7 @@ def _records(text: str) -> int:
 
 
 def run(args: argparse.Namespace, console: Console | None = None) -> int:
-    """Run the demo; returns 1 if a table does not equal its source.
+    """Run the demo; return 1 if a table does not equal its source.
 
     Raises:
         UsageError: the folder holds tables that the demo did not make.
@@ -152,7 +152,7 @@ class _Demo:
         self._state = DemoState(records=records, tables=tables)
 
     def run(self) -> int:
-        """Run every scene of the demo; returns the exit code."""
+        """Run every scene of the demo; return the exit code."""
         self._say("starting a Kafka broker")
         broker = EmbeddedBroker(self._folder.work / "kafka")
         self._stack.callback(broker.stop)

@@ -34,7 +34,7 @@ class DemoCatalog:
         ]
 
     def write_file(self) -> str:
-        """Write the file of catalogs; returns a command that reads a table by its name."""
+        """Write the file of catalogs; return a command that reads a table by its name."""
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in self._options.items()]
         self._file.write_text("".join(["[lake]\n", *lines]), encoding="utf-8")
         file = shlex.quote(short_path(self._file))

@@ -187,7 +187,7 @@ class DemoJob:
             self._end(signal.SIGKILL)
 
     def kill(self) -> int:
-        """Kill the job with SIGKILL, as a power cut would; returns its process number."""
+        """Kill the job with SIGKILL, as a power cut would; return its process number."""
         return self._end(signal.SIGKILL)
 
     def stop(self) -> None:

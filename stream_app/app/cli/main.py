@@ -78,7 +78,7 @@ def main(
 
 
 def verb_module(argv: Sequence[str], verbs: tuple[Verb, ...] = VERBS) -> VerbModule | None:
-    """Import the verb with which a command line begins; returns None if it begins with no verb."""
+    """Import the verb with which a command line begins; return None if it begins with no verb."""
     verb = _find_verb(argv, verbs)
     return None if verb is None else cast(VerbModule, importlib.import_module(verb.module))
 

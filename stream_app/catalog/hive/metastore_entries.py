@@ -44,7 +44,7 @@ def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | Non
 
 
 def create_table_entry(client: MetastoreClient, identifier: Identifier, entry: Struct) -> bool:
-    """Create a table; returns False if its name is taken."""
+    """Create a table; return False if its name is taken."""
     try:
         client.ask(_CREATE_TABLE, nested(entry), expected=EXISTS, name=str(identifier))
     except RefusedError:

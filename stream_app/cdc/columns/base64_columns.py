@@ -116,7 +116,7 @@ def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
 
 
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Decode hexadecimal text [n] in either case; returns what `decode_base64` returns."""
+    """Decode hexadecimal text [n] in either case; return what `decode_base64` returns."""
     texts, failed = _only_groups(texts, 2)
     data, offsets = own_bytes(texts)
     refused = ~_IS_HEX[data]

@@ -125,7 +125,7 @@ def _refuse(constant: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
-    """Build an object from pairs; raises ValueError if a member occurs twice."""
+    """Build an object from pairs; raise ValueError if a member occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a member is there twice")

@@ -77,7 +77,7 @@ class AvroBuffers(NamedTuple):
 
 @compiled
 def walk_messages(positions: AvroPositions, buffers: AvroBuffers) -> int:
-    """Read messages into cells; returns how many images there are."""
+    """Read messages into cells; return how many images there are."""
     image, row = 0, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]

@@ -133,7 +133,7 @@ def put_null(buffers: ImageBuffers, slot: int, kind: int) -> None:
 def parse_cell(  # noqa: C901 - a branch for each kind
     position: int, buffers: ImageBuffers, cell: tuple[int, int]
 ) -> int:
-    """Parse a column's value into its cell; returns the position after the value."""
+    """Parse a column's value into its cell; return the position after the value."""
     column, number = cell
     slot = column * buffers.width + number
     if byte_at(position) == NULL_BEGIN:
@@ -247,7 +247,7 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> No
 
 @compiled
 def put_character(out: int, target: int, code: int) -> int:
-    """Write a character in UTF-8; returns the position after it."""
+    """Write a character in UTF-8; return the position after it."""
     size = size_of(code)
     if size == 1:
         put_byte(out, target, code)

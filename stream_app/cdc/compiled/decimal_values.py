@@ -32,7 +32,7 @@ _HALF = 0xFFFFFFFF
 
 @compiled
 def parse_decimal(position: int, scale: int) -> tuple[int, int]:
-    """Parse a number of at most 18 digits without exponent; returns it unscaled, in the column's
+    """Parse a number of at most 18 digits without exponent; return it unscaled, in the column's
     scale, and the position after it.
     """
     begin = position + (byte_at(position) == MINUS)

@@ -120,7 +120,7 @@ class PlainDialect(Dialect):
     def _add_from_keys(
         self, keys: pa.Array, fields: list[pa.Field], columns: list[pa.Array], names: list[str]
     ) -> Bools:
-        """Fill columns from keys; returns where a key cannot be read here."""
+        """Fill columns from keys; return where a key cannot be read here."""
         unreadable = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
         unreadable |= are_too_deep(keys.fill_null(b""))
         unreadable |= may_be_misread(keys.fill_null(b""), has_decimals=True)

@@ -32,7 +32,7 @@ class Newcomers(Protocol):
     """The creation of tables that appear in the messages."""
 
     def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
-        """Create the tables of messages in the warehouse unless they exist; returns them.
+        """Create the tables of messages in the warehouse unless they exist; return them.
 
         The splitter sends messages of a table that cannot be created to `blocks.UNREADABLE_INDEX`.
 

@@ -55,7 +55,7 @@ class TablePlan:
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
     def for_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
-        """Return the same table and format in a later epoch; returns itself if the table got no
+        """Return the same table and format in a later epoch; return itself if the table got no
         rows.
         """
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis

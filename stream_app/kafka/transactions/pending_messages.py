@@ -68,7 +68,7 @@ class Codes:
         return rows
 
     def forget_all_but(self, used: Int64s) -> Int64s:
-        """Forget the names of other codes; returns the new code of each old one."""
+        """Forget the names of other codes; return the new code of each old one."""
         new = np.full(len(self.names), NO_CODE, np.int64)
         new[used] = np.arange(len(used))
         self.names = [self.names[code] for code in used.tolist()]

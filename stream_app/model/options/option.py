@@ -59,7 +59,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_retention_ms(text: str) -> int:
-    """Parse a duration such as ``1 h``; refuses a number without a unit, which probably means
+    """Parse a duration such as ``1 h``; refuse a number without a unit, which probably means
     seconds.
     """
     duration_ms = 0 if text.strip().isdecimal() else parse_duration_ms(text)

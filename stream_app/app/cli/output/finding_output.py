@@ -47,7 +47,7 @@ def print_findings(
     *,
     heading: str = "",
 ) -> list[FindingKind]:
-    """Print findings as they arrive, with a heading before the first; returns their kinds."""
+    """Print findings as they arrive, with a heading before the first; return their kinds."""
     kinds = []
     for finding in findings:
         kinds.append(finding.kind)

@@ -128,7 +128,7 @@ def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
     for name, held in sorted(state.held_tables.items()):
         if held.has_failed:
             [reason, *_] = held.reason.splitlines() or [""]
-            fix = f"stream-app status --table {name} shows the error; stream-app resume retries"
+            fix = f"see the error by stream-app status --table {name}; retry by stream-app resume"
             yield warning("table", f"{name} is held back: {reason}", fix)
 
 

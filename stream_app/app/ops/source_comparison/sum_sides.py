@@ -27,8 +27,8 @@ from stream_app.table.versions.time_travel import Version
 JDBC, TAG = "jdbc:", "tag:"
 _SHOWN = 20
 _FIX = (
-    "stream-app backfill TABLE --conf FILE reads the topics again, or with --source the database, "
-    "and writes what differs; a row that another writer changed shows in `stream-app changelog`"
+    "run stream-app backfill TABLE --conf FILE, which writes the differences by the topics, or "
+    "with --source by the database; `stream-app changelog` shows a row that another writer changed"
 )
 
 
