@@ -281,7 +281,7 @@ def amplification(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), updates, options)
         if freshness is not None:
-            bucket.compactions.adapt(PolicyBounds(freshness))
+            bucket.coordinator.adapt(PolicyBounds(freshness))
         bucket.model.load = replace(updates, flush_bytes=10 * _BUCKET_BYTES)
         bucket.flush()  # the bucket as it is when the simulation begins
         bucket.model.load = updates

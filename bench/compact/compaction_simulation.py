@@ -214,7 +214,7 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         bucket = simulated_bucket(Path(folder), load, options, start_hour=start_hour)
         if freshness is not None:
-            bucket.compactions.adapt(PolicyBounds(freshness))
+            bucket.coordinator.adapt(PolicyBounds(freshness))
         for _ in range(flushes):
             bucket.flush()
         return bucket.outcome()
@@ -243,8 +243,8 @@ class Simulation:
         self.load = load
         self.model = SizeModel(load, table.schema.target_file_size)
         self.executor = SimulatedExecutor(table, self.model, clock)
-        self.compactions = table_kind_of(table.schema).compactions(table, self.executor)
-        self.compactions.restore([BUCKET], None)
+        self.coordinator = table_kind_of(table.schema).coordinator(table, self.executor)
+        self.coordinator.restore([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
         self.started = clock.seconds
         self.flushed = 0
@@ -259,16 +259,16 @@ class Simulation:
         self.waits.append(self._back_pressure())
         file = self.model.flushed(number)
         self.flushed += file.file_size
-        finished = self.compactions.finished()
-        self.compactions.add_new_files(
+        finished = self.coordinator.finished()
+        self.coordinator.add_new_files(
             [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
         )
         self.live[file.file_name] = file
-        self.runs.append(self.compactions.back_pressure.sorted_runs()[BUCKET])
+        self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])
         merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
         self.space.append(sum(live.file_size for live in self.live.values()) / merged)
         self._apply(finished)
-        self.compactions.trigger()
+        self.coordinator.trigger()
 
     def outcome(self) -> Outcome:
         """Return the cost of the flushes so far."""
@@ -290,18 +290,18 @@ class Simulation:
     def _back_pressure(self) -> float:
         """Seconds that the epoch waited."""
         began = self.executor.clock.seconds
-        while self.compactions.back_pressure.over_stop_trigger():
-            self.compactions.trigger()
-            if self.compactions.is_idle():
+        while self.coordinator.back_pressure.over_stop_trigger():
+            self.coordinator.trigger()
+            if self.coordinator.is_idle():
                 break
-            if not self.compactions.finished():
+            if not self.coordinator.finished():
                 self.executor.wait()
-            self._apply(self.compactions.finished())
-            self.compactions.trigger()
+            self._apply(self.coordinator.finished())
+            self.coordinator.trigger()
         return self.executor.clock.seconds - began
 
     def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
-        self.compactions.apply(finished)
+        self.coordinator.apply(finished)
         for compaction in finished:
             for file in compaction.change.removed:
                 del self.live[file.file_name]

@@ -206,7 +206,7 @@ class DatabaseJob:
         end = json.dumps({"shop": {"0": number}})
         self._spark(f"offsets/{number}", f"v1\n{{}}\n{end}")
         began = time.process_time()
-        self.batch(self._parts, number)
+        self.batch.process_epoch(self._parts, number)
         return time.process_time() - began
 
     def _spark(self, name: str, text: str) -> None:

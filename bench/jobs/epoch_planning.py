@@ -109,7 +109,7 @@ def by_the_job(
     counter = EpochCounter()
     checkpoint = JobFolder(*file_io_of(str(folder), {}))
 
-    def give(_: Sequence[OffsetRange], epoch: int) -> int:
+    def process_epoch(_: Sequence[OffsetRange], epoch: int) -> int:
         counter(epoch)
         return 1
 
@@ -118,7 +118,7 @@ def by_the_job(
         source=offsets_of(bootstrap, topic),
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint),
-        give=give,
+        process_epoch=process_epoch,
         failure=lambda: None,
         jobs=JobGroup(spark, "bench"),
         clock=SystemClock(),

@@ -266,7 +266,7 @@ def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     """The job itself, with the time from the query's start to the last epoch's commit."""
     from stream_app.app.config.app_config import load_config
     from stream_app.app.submit import ingest_main
-    from stream_app.app.submit.job_parts import job_parts
+    from stream_app.app.submit.job_settings import job_settings
 
     folder = Path(job["folder"])
     folder.mkdir(parents=True)
@@ -275,7 +275,7 @@ def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     events = folder / "events.jsonl"
     from stream_app.clock import SystemClock
 
-    ingest_main.run(job_parts(load_config(conf, [], {}), events), SystemClock())
+    ingest_main.run(job_settings(load_config(conf, [], {}), events), SystemClock())
     reported = [json.loads(line) for line in events.read_text().splitlines()]
     start = next(event["time_ms"] for event in reported if event["event"] == "started")
     epochs = [event for event in reported if event["event"] == "epoch"]

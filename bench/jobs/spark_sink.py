@@ -132,7 +132,7 @@ def _ours(job: dict[str, Any]) -> dict[str, Any]:
     from stream_app.app.config.app_config import load_config
     from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
     from stream_app.app.submit import ingest_main
-    from stream_app.app.submit.job_parts import job_parts
+    from stream_app.app.submit.job_settings import job_settings
     from stream_app.clock import SystemClock
     from stream_app.spark.driver.session import launch_settings, start_session
 
@@ -149,7 +149,7 @@ def _ours(job: dict[str, Any]) -> dict[str, Any]:
     began: list[float] = []
     watch = threading.Thread(target=_watch, args=(events, began), daemon=True)
     watch.start()
-    ingest_main.run(job_parts(load_config(conf, [], {}), events), SystemClock())
+    ingest_main.run(job_settings(load_config(conf, [], {}), events), SystemClock())
     between = began[0], time.monotonic()
     rows = read_rows(open_file_store_table(str(folder / "warehouse/db.db/t")))
     return {"between": between, "rows": len(rows), "total": sum(row["n"] for row in rows)}

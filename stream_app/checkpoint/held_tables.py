@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import JobStateFile, state_of
+from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
 from stream_app.checkpoint.retry_policy import next_held_state
 from stream_app.model.job_epoch import Offsets
 
@@ -23,8 +23,8 @@ def resume(folder: JobFolder, name: str, now_ms: int) -> None:
     Raises:
         KeyError: the table is not held.
     """
-    state = state_of(folder)
-    document = {"at_ms": now_ms, "tries": state.held[name].tries}
+    state = state_or_empty(folder)
+    document = {"at_ms": now_ms, "tries": state.held_tables[name].tries}
     folder.files.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
 
 
@@ -60,7 +60,7 @@ class HeldTables:
     @property
     def by_name(self) -> Mapping[str, HeldTable]:
         """The held tables; one may not exist yet."""
-        return self._file.state.held
+        return self._file.state.held_tables
 
     def hold(self, name: str, error: BaseException, *, epoch: int, begin: Offsets) -> HeldTable:
         """Hold a table back.
@@ -107,4 +107,4 @@ class HeldTables:
         }
 
     def _note(self, held: Mapping[str, HeldTable]) -> None:
-        self._file.note(replace(self._file.state, held=held))
+        self._file.note(replace(self._file.state, held_tables=held))

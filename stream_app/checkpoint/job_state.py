@@ -63,11 +63,11 @@ class JobState:
         topic_ids: Kafka's id of each topic that was ever read.
         epoch: the newest epoch that all tables except held ones have; -1 before the first. In a job
             of one table every epoch is a snapshot, so the job does not record it here.
-        newest: table → the newest epoch that brought it changes.
-        held: the held tables.
+        newest_epochs: table → the newest epoch that brought it changes.
+        held_tables: the held tables.
         source_tables: table → the source tables whose rows it has.
         origins: source table → the name of its table.
-        refused: source table that the job does not store → the reason.
+        refused_tables: source table that the job does not store → the reason.
         renames: the renames by statements of the source.
         warnings: warnings of the newest start, and the lasting ones.
     """
@@ -78,11 +78,11 @@ class JobState:
     decoder: str = ""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     epoch: int = -1
-    newest: Mapping[str, int] = field(default_factory=dict)
-    held: Mapping[str, HeldTable] = field(default_factory=dict)
+    newest_epochs: Mapping[str, int] = field(default_factory=dict)
+    held_tables: Mapping[str, HeldTable] = field(default_factory=dict)
     source_tables: Mapping[str, SourceTableNames] = field(default_factory=dict)
     origins: Mapping[Origin, str] = field(default_factory=dict)
-    refused: Mapping[Origin, str] = field(default_factory=dict)
+    refused_tables: Mapping[Origin, str] = field(default_factory=dict)
     renames: SourceRenames = NO_RENAMES
     warnings: tuple[JobWarning, ...] = ()
 
@@ -105,7 +105,7 @@ def read_state(folder: JobFolder) -> JobState | None:
     return earlier if document is None else _decode(folder, document)
 
 
-def state_of(folder: JobFolder) -> JobState:
+def state_or_empty(folder: JobFolder) -> JobState:
     """Return the state of a checkpoint, which is empty if no job has used it; see `read_state`."""
     return read_state(folder) or JobState()
 
@@ -120,7 +120,7 @@ class JobStateFile:
             CheckpointError: see `read_state`.
         """
         self.folder = folder
-        self.state = self._saved = state_of(folder)
+        self.state = self._saved = state_or_empty(folder)
         self._replaces_earlier = True
         self._passing: dict[str, tuple[JobWarning, ...]] = {}
 
@@ -213,11 +213,11 @@ def _encode(state: JobState) -> dict[str, Any]:
         "table": state.location,
         **{name: getattr(state, name) for name in _FIELDS_STORED_AS_THEY_ARE},
         "epoch": state.epoch,
-        "newest": state.newest,
-        "held": {name: asdict(table) for name, table in state.held.items()},
+        "newest": state.newest_epochs,
+        "held": {name: asdict(table) for name, table in state.held_tables.items()},
         "source_tables": state.source_tables,
         "origins": _origin_documents(state.origins, "name"),
-        "refused": _origin_documents(state.refused, "reason"),
+        "refused": _origin_documents(state.refused_tables, "reason"),
         "renames": state.renames.document(),
         "warnings": [
             {
@@ -249,14 +249,14 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
                 decoder=str(document.get("decoder", "")),
                 topic_ids=dict(document["topic_ids"]),
                 epoch=int(document["epoch"]),
-                newest=dict(document["newest"]),
-                held={name: HeldTable(**held) for name, held in document["held"].items()},
+                newest_epochs=dict(document["newest"]),
+                held_tables={name: HeldTable(**held) for name, held in document["held"].items()},
                 source_tables={
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
                 },
                 origins={origin_of(origin): str(origin["name"]) for origin in document["origins"]},
-                refused={
+                refused_tables={
                     origin_of(origin): str(origin["reason"]) for origin in document["refused"]
                 },
                 renames=source_renames(document["renames"])

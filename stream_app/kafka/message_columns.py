@@ -132,10 +132,10 @@ def _copy_ascending(begins: Int64s, ends: Int64s) -> pa.Array:
     # The last cell has no gap after it, so the last bound is repeated.
     offsets = np.append(bounds.reshape(-1), bounds[-1, 1])
     memory = pa.foreign_buffer(base, max(int(bounds[-1, 1]), 1))
-    both = pa.Array.from_buffers(
+    cells_and_gaps = pa.Array.from_buffers(
         pa.large_binary(), 2 * len(begins), [None, pa.py_buffer(offsets), memory]
     )
-    return both.take(pa.array(np.arange(0, 2 * len(begins), 2)))
+    return cells_and_gaps.take(pa.array(np.arange(0, 2 * len(begins), 2)))
 
 
 def _size() -> int:

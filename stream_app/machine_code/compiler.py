@@ -62,7 +62,7 @@ def compiled(function: Function) -> Function:
     """Compile a function at its first call, and keep the result for later processes."""
     config: Any = numba.config
     room = Path(function.__code__.co_filename).parent
-    usual, config.CACHE_DIR = config.CACHE_DIR, _cache_folder(room)
+    configured_folder, config.CACHE_DIR = config.CACHE_DIR, _cache_folder(room)
     try:
         compiles = numba.njit(
             cache=True, nogil=True, boundscheck=False, error_model="numpy", forceinline=True
@@ -71,7 +71,7 @@ def compiled(function: Function) -> Function:
     except RuntimeError as error:  # of sources in an archive
         raise ImportError(f"Numba cannot keep its code: {error}") from error
     finally:
-        config.CACHE_DIR = usual
+        config.CACHE_DIR = configured_folder
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:

@@ -50,7 +50,8 @@ def page(chromium: Browser, tmp_path: Path, orders: SmallTable) -> Iterator[Page
         complaints: list[str] = []
         shown.on("pageerror", lambda error: complaints.append(str(error)))
         shown.on(
-            "console", lambda said: complaints.append(said.text) if said.type == "error" else None
+            "console",
+            lambda message: complaints.append(message.text) if message.type == "error" else None,
         )
         shown.on("dialog", lambda dialog: complaints.append(dialog.message))
         yield shown

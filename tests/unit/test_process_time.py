@@ -36,8 +36,8 @@ print(json.dumps([*told, time.process_time()]))
 
 
 def test_an_ended_grandchild_without_a_waiting_parent_counts() -> None:
-    said, used = run_metered([sys.executable, "-c", ORPHANS])
-    grandchildren = json.loads(said)[:-1]
+    output, used = run_metered([sys.executable, "-c", ORPHANS])
+    grandchildren = json.loads(output)[:-1]
     assert len(grandchildren) == 2
     assert used.total >= 0.85 * sum(grandchildren)
 

@@ -1,6 +1,6 @@
 """Selects the part of a job's configuration that pages show or need.
 
-`app/submit/job_parts` calls it for the page of a running job, and `app/cli/arguments/site` for
+`app/submit/job_settings` calls it for the page of a running job, and `app/cli/arguments/site` for
 ``stream-app web``.
 """
 

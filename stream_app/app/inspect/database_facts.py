@@ -8,7 +8,7 @@ from typing import Any
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import utc_text
 from stream_app.model.database_snapshot import DatabaseSnapshot
 from stream_app.table.api.paimon_database import PaimonDatabase
@@ -63,7 +63,7 @@ def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFact
     if not job_tables.keeps_transactions:
         return None
     snapshots = PaimonDatabase(job_tables.location.rstrip("/"), job_tables.file_system).snapshots()
-    border = BorderLog(checkpoint).border(state_of(checkpoint).epoch)
+    border = BorderLog(checkpoint).border(state_or_empty(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.reason
     return DatabaseFacts(
         newest=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt

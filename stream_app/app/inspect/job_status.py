@@ -19,7 +19,7 @@ from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_of
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_or_empty
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.model.job_epoch import JobEpoch, Offsets
@@ -122,7 +122,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job = state_of(self.checkpoint)
+        job = state_or_empty(self.checkpoint)
         path = self.paths(job).get(name)
         if path is None:
             return None
@@ -153,7 +153,7 @@ class JobStatus:
 
     def _statuses(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
         """Return the status and the facts of each table, and the result of `newest_ms`."""
-        job, load = state_of(self.checkpoint), load_progress(self.checkpoint)
+        job, load = state_or_empty(self.checkpoint), load_progress(self.checkpoint)
         ends = self._ends_by_table(job)
         statuses = [
             (_with_load(status, facts, load), facts)
@@ -173,7 +173,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return refused_tables(state_of(self.checkpoint), self.job_tables.rules)
+        return refused_tables(state_or_empty(self.checkpoint), self.job_tables.rules)
 
     def warnings(self) -> Sequence[JobWarning]:
         """Return the warnings in the job's state.
@@ -181,7 +181,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return state_of(self.checkpoint).warnings
+        return state_or_empty(self.checkpoint).warnings
 
     def decoder(self) -> str:
         """Return the name of the decoder; empty before the first run, or without a choice.
@@ -189,7 +189,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        return state_of(self.checkpoint).decoder
+        return state_or_empty(self.checkpoint).decoder
 
     def _with_freshness(
         self, status: TableStatus, facts: TableFacts, newest_ms: int | None
@@ -222,7 +222,7 @@ class JobStatus:
             state, reason = MISSING, error.problem
         except (StreamAppError, OSError) as error:
             state, reason = UNREADABLE, str(error)
-        waiting = job.held.get(name)
+        waiting = job.held_tables.get(name)
         if waiting is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
         lag = _lag(waiting.begin, ends(name))
@@ -240,8 +240,8 @@ class JobStatus:
         Args:
             job: the state in the checkpoint, or None to read it.
         """
-        job = job or state_of(self.checkpoint)
-        return self.job_tables.paths([*job.origins.values(), *job.held, *job.newest])
+        job = job or state_or_empty(self.checkpoint)
+        return self.job_tables.paths([*job.origins.values(), *job.held_tables, *job.newest_epochs])
 
     def positions(self) -> dict[str, Offsets]:
         """Return the offsets up to which each table has read its topics.
@@ -251,12 +251,12 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job, positions = state_of(self.checkpoint), {}
+        job, positions = state_or_empty(self.checkpoint), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
-                waiting = job.held.get(name)
+                waiting = job.held_tables.get(name)
                 positions[name] = self._position(job, newest) if waiting is None else waiting.begin
         return positions
 
@@ -264,7 +264,7 @@ class JobStatus:
         self, name: str, facts: TableFacts, job: JobState, ends: Offsets | None
     ) -> TableStatus:
         """Return the status of a readable table, from its facts and the job's state."""
-        waiting, newest = job.held.get(name), facts.epochs.get(_user(self.checkpoint))
+        waiting, newest = job.held_tables.get(name), facts.epochs.get(_user(self.checkpoint))
         state = READY if newest is not None else EMPTY
         position = self._position(job, newest)
         if waiting is not None:

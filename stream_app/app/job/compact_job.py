@@ -129,7 +129,7 @@ class _Compaction:
         else:
             self._compact_once()
         seconds = clock.steady_seconds() - start_s
-        coordinator = self.table_job.committer.compactions
+        coordinator = self.table_job.committer.coordinator
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
         self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
         self._check_stuck()
@@ -209,8 +209,8 @@ class _Compaction:
         buckets = choice.buckets(table, latest)
         committer.state.follow_with(buckets)
         if choice.is_a_choice:
-            committer.compactions.restrict({partition for partition, _ in buckets})
-        for bucket, runs in committer.compactions.back_pressure.sorted_runs().items():
+            committer.coordinator.restrict({partition for partition, _ in buckets})
+        for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
@@ -230,7 +230,7 @@ class _Compaction:
         self.listeners.call(lambda listener: listener.on_idle_commit(label, report))
 
     def _check_stuck(self) -> None:
-        table, failures = self.table_job.table, self.table_job.committer.compactions.failures
+        table, failures = self.table_job.table, self.table_job.committer.coordinator.failures
         stuck = {
             table.paths.bucket(*bucket): error for bucket, error in failures.stuck_errors().items()
         }

@@ -2,7 +2,7 @@
 
 ``spark-submit`` starts it through `submit/ingest.py`; ``stream-app ingest`` builds that command
 line. `_IngestJob.run` has the steps after the checks (`start_checks`). Each step gets only the
-values that it needs, which `submit.job_parts` takes from the configuration.
+values that it needs, which `submit.job_settings` takes from the configuration.
 """
 
 from __future__ import annotations

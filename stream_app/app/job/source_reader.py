@@ -136,7 +136,7 @@ class NativeSourceReader:
             source=self.offsets,
             epoch_log=committer.epoch_log,
             writer=EpochLogWriter(settings.checkpoint),
-            give=committer,
+            process_epoch=committer.process_epoch,
             failure=lambda: committer.failure,
             jobs=JobGroup(self.runner.spark, f"stream {settings.job_tables.name}"),
             clock=settings.clock,

@@ -29,8 +29,8 @@ from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, 
 from stream_app.epochs.stages.epoch_runner import EpochRunner, Messages
 
 
-class RoundParts(NamedTuple):
-    """The parts in which a job of one table and a job of a database differ.
+class RoundSetup(NamedTuple):
+    """The setup in which a job of one table and a job of a database differ.
 
     Attributes:
         tables_class: decides what the error of a table ends.
@@ -84,13 +84,13 @@ def job_rounds(
     match prepared_tables:
         case CheckedTable(table):
             only_feed = feeds.of_only_table(table)
-            parts = RoundParts([only_feed], StoppingTables, OneTableSplitter())
+            setup = RoundSetup([only_feed], StoppingTables, OneTableSplitter())
         case DatabaseTables():
-            parts = _database_parts(prepared_tables, feeds, clock, loads=load is not None)
+            setup = _database_setup(prepared_tables, feeds, clock, loads=load is not None)
     if load is not None:
-        load.check_tables((feed.table_job.table for feed in parts.feeds), feeds.state_file.folder)
-    epoch_tables = parts.tables_class(
-        parts.feeds,
+        load.check_tables((feed.table_job.table for feed in setup.feeds), feeds.state_file.folder)
+    epoch_tables = setup.tables_class(
+        setup.feeds,
         epoch_log=epoch_log,
         state_file=feeds.state_file,
         now_ms=clock.now_ms,
@@ -100,24 +100,24 @@ def job_rounds(
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
     return EpochRounds(
         tables=epoch_tables,
-        settings=settings.with_splitter(parts.splitter),
+        settings=settings.with_splitter(setup.splitter),
         runner=runner,
         clock=clock,
-        newcomers=parts.newcomers,
-        read_statements=parts.read_statements,
+        newcomers=setup.newcomers,
+        read_statements=setup.read_statements,
     )
 
 
-def _database_parts(
+def _database_setup(
     database: DatabaseTables, feeds: JobFeeds, clock: Clock, *, loads: bool
-) -> RoundParts:
-    """Return the parts for a whole database, and create the tables that it lacks."""
+) -> RoundSetup:
+    """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
     table_feeds = [*database.known_feeds(), *database.create(database.first_messages).feeds]
-    return RoundParts(
+    return RoundSetup(
         table_feeds,
         LoadingTables if loads else IndependentTables,
-        database.splitter(table_feeds, frozenset(feeds.state_file.state.held)),
+        database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
         newcomers=database,
         read_statements=statements_of(database.tables, feeds.state_file, clock.now_ms),
     )

@@ -160,14 +160,14 @@ def begin_or_resume_load(
     if plan is None:
         if job_tables.source.snapshot_from is None:
             return None
-        planning = _Planning(
+        planner = _LoadPlanner(
             job_tables=job_tables,
             prepared_tables=prepared_tables,
             state_file=state_file,
             reader=_native_reader(reader),
             clock=clock,
         )
-        plan = planning.plan(folder, tasks)
+        plan = planner.plan(folder, tasks)
         write_load_plan(folder, plan)
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
@@ -187,8 +187,8 @@ def _native_reader(reader: ReaderSettings | None) -> ReaderSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Planning:
-    """The planning of the first load of a job that has not begun yet."""
+class _LoadPlanner:
+    """The planner of the first load of a job that has not begun yet."""
 
     job_tables: JobTables
     prepared_tables: PreparedTables

@@ -14,7 +14,7 @@ from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begu
 from stream_app.app.table_setup.refused_tables import refused_tables
 from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_of
+from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_or_empty
 from stream_app.checkpoint.load_plan import read_load_plan
 from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.epochs.stages.origin_splitter import OriginSplitter
@@ -46,7 +46,7 @@ def refused_sources(tables: JobTables) -> Mapping[Origin, str]:
     It is empty if only Spark can read the checkpoint.
     """
     try:
-        return refused_tables(state_of(_checkpoint(tables)), tables.rules)
+        return refused_tables(state_or_empty(_checkpoint(tables)), tables.rules)
     except SparkOnlyError:
         return {}
 
@@ -54,7 +54,7 @@ def refused_sources(tables: JobTables) -> Mapping[Origin, str]:
 def warnings_of(tables: JobTables) -> Sequence[JobWarning]:
     """Return the warnings in a job's checkpoint; empty if only Spark can read the checkpoint."""
     try:
-        return state_of(_checkpoint(tables)).warnings
+        return state_or_empty(_checkpoint(tables)).warnings
     except SparkOnlyError:
         return ()
 
@@ -65,7 +65,7 @@ def state_of_job(tables: JobTables) -> JobState:
     Raises:
         UsageError: only Spark can access the checkpoint.
     """
-    return state_of(_checkpoint(tables))
+    return state_or_empty(_checkpoint(tables))
 
 
 def loaded_tables(tables: JobTables | None) -> frozenset[str]:
@@ -87,7 +87,7 @@ def choice_of(tables: JobTables | None) -> SourceChoice:
         folder = _checkpoint(tables)
     except SparkOnlyError:
         return EVERY_SOURCE
-    names_by_topic = state_of(folder).source_tables_of()
+    names_by_topic = state_or_empty(folder).source_tables_of()
     if not names_by_topic:
         return EVERY_SOURCE
     names = frozenset(
@@ -114,7 +114,7 @@ def recorded_splitter(
     names = [table.name for table in file_store_tables]
     origins: Mapping[Origin, str] = {}
     if tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
-        origins = state_of(_checkpoint(tables)).origins
+        origins = state_or_empty(_checkpoint(tables)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
                 f"the checkpoint does not record which source tables the table {name!r} has: with "
@@ -141,7 +141,7 @@ def named_splitter(
 
 def _recorded_names(tables: JobTables) -> Iterator[str]:
     """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
-    yield from state_of(_checkpoint(tables)).origins.values()
+    yield from state_or_empty(_checkpoint(tables)).origins.values()
 
 
 def _checkpoint(tables: JobTables) -> JobFolder:

@@ -31,7 +31,7 @@ def resume_tables(
             not_begun_text(location),
             fix="give the configuration of the job, in the folder where it runs",
         )
-    held = state.held
+    held = state.held_tables
     for name in names:
         if name not in held:
             raise UsageError(

@@ -20,7 +20,7 @@ from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.watched_job import watched_job
-from stream_app.app.submit.job_parts import JobParts, job_parts
+from stream_app.app.submit.job_settings import JobSettings, job_settings
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
 from stream_app.checkpoint.job_folder import JobFolder
@@ -45,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return exit_code_of(lambda: run(job_parts(config, args.events), SystemClock()))
+        return exit_code_of(lambda: run(job_settings(config, args.events), SystemClock()))
 
 
-def run(parts: JobParts, clock: Clock) -> None:
+def run(settings: JobSettings, clock: Clock) -> None:
     """Run the job until its source is drained or it is stopped.
 
     Raises:
@@ -56,13 +56,13 @@ def run(parts: JobParts, clock: Clock) -> None:
     """
     # Bind the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        job_tables, stream, session = parts.job_tables, parts.stream, parts.session
+        job_tables, stream, session = settings.job_tables, settings.stream, settings.session
         watched = stack.enter_context(
-            watched_job(job_tables, stream, parts.secrets, clock, parts.events_file)
+            watched_job(job_tables, stream, settings.secrets, clock, settings.events_file)
         )
         checkpoint = partial(session.folder, session.checkpoint)
         history = watched.events.history
-        stack.enter_context(page_of_job(parts.shown, stream, checkpoint, clock, history))
+        stack.enter_context(page_of_job(settings.shown, stream, checkpoint, clock, history))
         ingest(job_tables, stream, session, watched, clock)
 
 

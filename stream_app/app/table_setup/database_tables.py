@@ -319,8 +319,8 @@ class DatabaseTables:
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:
         state = self.state_file.state
-        all_refused = with_newly_refused(state.refused, refused, self._taken)
-        self.state_file.update(replace(state, origins=dict(self._taken), refused=all_refused))
+        reasons = with_newly_refused(state.refused_tables, refused, self._taken)
+        self.state_file.update(replace(state, origins=dict(self._taken), refused_tables=reasons))
 
 
 def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:

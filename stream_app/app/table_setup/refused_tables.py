@@ -42,7 +42,7 @@ def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     stored = state.origins
     return {
         origin: reason
-        for origin, reason in sorted(state.refused.items())
+        for origin, reason in sorted(state.refused_tables.items())
         if origin not in stored
         and not isinstance(decide_target(rules, origin, stored), LeftOutTable | GhostTable)
     }

@@ -78,7 +78,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     since, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:
         if epochs:
-            first = epochs[0].time_ms - round(1000 * epochs[0].parts.seconds)
+            first = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
             seconds = max(1.0, (now_ms - max(since, first)) / 1000)
             rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > since) / seconds
     return rate

@@ -36,7 +36,7 @@ from stream_app.app.web.unassigned_records import (
 )
 from stream_app.app.web.waiting_records import WaitingRecords
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.job_epoch import Offsets
@@ -106,7 +106,7 @@ class JobSite(Site):
         self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),
             job.tables.source.facts.origins,
-            lambda: state_of(checkpoint).origins,
+            lambda: state_or_empty(checkpoint).origins,
         )
         self._waiting = WaitingRecords(job.tables, job.quarantine, clock)
 

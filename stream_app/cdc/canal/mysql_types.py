@@ -36,6 +36,7 @@ _GEOMETRY = re.compile(
 )
 _BITS = re.compile(r"\s*bit\s*(?:\(\s*(\d+)\s*\))?\s*$", re.IGNORECASE)
 _DIGITS_MAX = 20
+_COLLECTION = 7
 _GEOMETRY_NAMES = {
     1: "Point",
     2: "LineString",
@@ -43,7 +44,7 @@ _GEOMETRY_NAMES = {
     4: "MultiPoint",
     5: "MultiLineString",
     6: "MultiPolygon",
-    7: "GeometryCollection",
+    _COLLECTION: "GeometryCollection",
 }
 _GEOMETRY_DEPTH_MAX = 32
 
@@ -120,17 +121,17 @@ def geometry_json(text: str) -> str:
     try:
         data = text.encode("latin-1")
         (srid,) = struct.unpack_from("<I", data)
-        reader = _Reader(data, 4)
-        name, inner = reader.geometry(0)
+        reader = _GeometryReader(data, 4)
+        name, members = reader.geometry(0)
     except (UnicodeEncodeError, struct.error, KeyError, RecursionError):
         raise ValueError("is not a geometry as MySQL stores it") from None
     if reader.position != len(data):
         raise ValueError("is not a geometry as MySQL stores it")
-    field = "geometries" if name == _GEOMETRY_NAMES[7] else "coordinates"
-    return json.dumps({field: inner, "type": name, "srid": srid}, separators=(",", ":"))
+    field = "geometries" if name == _GEOMETRY_NAMES[_COLLECTION] else "coordinates"
+    return json.dumps({field: members, "type": name, "srid": srid}, separators=(",", ":"))
 
 
-class _Reader:
+class _GeometryReader:
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
         self.position = position
@@ -151,10 +152,13 @@ class _Reader:
             case 3:
                 return name, [self._points(byte_order) for _ in range(self._count(byte_order))]
             case _:
-                parts = [self.geometry(depth + 1) for _ in range(self._count(byte_order))]
-                if kind == 7:
-                    return name, [{"type": shape, "coordinates": inner} for shape, inner in parts]
-                return name, [inner for _, inner in parts]
+                members = [self.geometry(depth + 1) for _ in range(self._count(byte_order))]
+                if kind == _COLLECTION:
+                    return name, [
+                        {"type": member_name, "coordinates": coordinates}
+                        for member_name, coordinates in members
+                    ]
+                return name, [coordinates for _, coordinates in members]
 
     def _point(self, byte_order: str) -> list[float]:
         return [

@@ -46,7 +46,7 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
-from stream_app.cdc.debezium.decode_fast import FramedGroup, decode_fast
+from stream_app.cdc.debezium.decode_fast import FramedGroup, decode_framed_group
 from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.decode_whole import decode_whole
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
@@ -177,7 +177,7 @@ class DebeziumJson:
     def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
         """Decode values by their images alone (step 2); None if too few have a known frame."""
         assert isinstance(group, FramedGroup)
-        return decode_fast(placed.values, group, self._settings)
+        return decode_framed_group(placed.values, group, self._settings)
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values of the group's shape (step 2); None if they do not parse as it."""

@@ -84,7 +84,7 @@ class MarkedRecords(NamedTuple):
     marks: Int64s
 
 
-def decode_fast(
+def decode_framed_group(
     values: pa.Array, group: FramedGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""

@@ -184,10 +184,10 @@ class DmsDialect(dialect.Dialect):
         before, after = (_cells(image, table) for image in _split(data))
         if all(kind is JsonKind.NULL for kind, _ in before.values()):
             before = {}
-        proven = before and all(
+        is_proven = bool(before) and all(
             before.get(name, NULL_CELL)[0] is not JsonKind.NULL for name in table.keys
         )
-        if proven or (not table.keys and before):
+        if is_proven or (not table.keys and before):
             return RecordImages("u", {**after, **before}, after)
         if not self.trusts_keys or before:
             missing = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))

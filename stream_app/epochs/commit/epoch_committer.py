@@ -42,10 +42,11 @@ _CHECK_INTERVAL_S = 5.0
 
 
 class _Phase(enum.Enum):
-    """Whether the tables that are not held have the same epochs."""
+    """The progress of the tables that are not held."""
 
     NOT_OPEN = enum.auto()
     ALIKE = enum.auto()
+    """All have the same epochs."""
     AMID_EPOCH = enum.auto()
     """Some lack an epoch that is being committed, or whose commit has failed."""
 
@@ -78,12 +79,12 @@ class EpochCommitter(Generic[Messages]):
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
         self._begun_offsets: Offsets | None = None
-        self._committed: Offsets | None = None
+        self._committed_offsets: Offsets | None = None
         self._phase = _Phase.NOT_OPEN  # under the lock
         self._is_begun = self._is_stopping = False
         self._checked_at_s = float("-inf")
 
-    def __call__(self, messages: Messages, epoch: int) -> int:
+    def process_epoch(self, messages: Messages, epoch: int) -> int:
         """Decode an epoch, while the previous one is committed.
 
         If the runner does not overlap epochs, commit this one too.
@@ -122,7 +123,7 @@ class EpochCommitter(Generic[Messages]):
     @property
     def reached_offsets(self) -> JobOffsets | None:
         """The offsets that this run has reached; None before an epoch, or without offsets."""
-        begun, committed = self._begun_offsets, self._committed
+        begun, committed = self._begun_offsets, self._committed_offsets
         if begun is None or committed is None:
             return None
         return JobOffsets(begun=begun, committed=committed)
@@ -239,9 +240,9 @@ class EpochCommitter(Generic[Messages]):
         feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
         end = self.epoch_log.source_end(epoch)
         if self.epoch_log.can_reread:
-            if self._committed is None:
+            if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
-                    self._committed = self.epoch_log.source_begin(epoch)
+                    self._committed_offsets = self.epoch_log.source_begin(epoch)
             self._begun_offsets = json.loads(end)
         return self.rounds.decode(SourceEpoch(epoch, messages, end), feeds)
 
@@ -277,7 +278,7 @@ class EpochCommitter(Generic[Messages]):
         self._catch_up.run()
         self._on_committed(decoded.epoch)
         if self.epoch_log.can_reread:
-            self._committed = end
+            self._committed_offsets = end
 
     def _lacking_tables(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
         """Return the tables that lack the epoch, and report those that have it as skipped."""
@@ -295,7 +296,7 @@ class EpochCommitter(Generic[Messages]):
         """
         if not self.epoch_log.can_reread:
             return {}, {}
-        begin = self._committed
+        begin = self._committed_offsets
         if begin is None:
             begin = self.epoch_log.source_begin(decoded.epoch)
         return begin, json.loads(decoded.source_end)

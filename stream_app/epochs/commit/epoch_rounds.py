@@ -285,22 +285,22 @@ class EpochRounds(Generic[Messages]):
     def _plan_writes(self, epoch: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
         decoded, names = epoch.decoded, {feed.name for feed in epoch.lacking}
-        parts, unfit = dict[int, TablePlan](), list[TableFeed]()
+        write_plans, unfit = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in names:
                 continue
             if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
                 epoch.complete.append(feed)  # without a plan
-            elif (part := self._plan_to_write(feed, epoch.rounds * _RESERVE)) is not None:
+            elif (write_plan := self._plan_to_write(feed, epoch.rounds * _RESERVE)) is not None:
                 routed = decoded.plan.tables.get(index)
-                if routed is None or _is_outdated(routed, part, feed):
+                if routed is None or _is_outdated(routed, write_plan, feed):
                     unfit.append(feed)
                 else:
-                    parts[index] = part.for_routed_rows(routed)
-        return decoded.plan.for_writing(parts), unfit
+                    write_plans[index] = write_plan.for_routed_rows(routed)
+        return decoded.plan.for_writing(write_plans), unfit
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
-        """Return the table's part of the plan once it accepts rows, or None after a failure."""
+        """Return the table's plan once it accepts rows, or None after a failure."""
         try:
             return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:

@@ -295,9 +295,9 @@ class IndependentTables(EpochTables):
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         state = self.state_file.state
-        newest = dict(state.newest)
+        newest = dict(state.newest_epochs)
         newest |= {feed.name: last for feed in complete if (last := feed.table_job.last_epoch) >= 0}
-        self.state_file.update(replace(state, epoch=self.newest_begun, newest=newest))
+        self.state_file.update(replace(state, epoch=self.newest_begun, newest_epochs=newest))
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
@@ -305,7 +305,7 @@ class IndependentTables(EpochTables):
             feed.table_job.forget()
 
     def _check_opened(self, feed: TableFeed) -> None:
-        newest = self.state_file.state.newest.get(feed.name, -1)
+        newest = self.state_file.state.newest_epochs.get(feed.name, -1)
         feed.table_job.check_epochs(self.newest_begun + 1, newest)
 
 

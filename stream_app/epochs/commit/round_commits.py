@@ -285,7 +285,7 @@ class RoundCommits(Generic[Messages]):
             files=len(files),
             bytes=sum(file.file_size for file in files),
             in_driver=output.in_driver,
-            parts=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
+            durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded.began_ms,
             snapshots=committed.snapshots,
             sorted_runs=feed.table_job.sorted_runs(),

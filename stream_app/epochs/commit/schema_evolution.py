@@ -84,7 +84,7 @@ class RenameRules:
 
     def has_waited(self) -> bool:
         """Return whether the table has been held back for long enough."""
-        held = self.state().held.get(self.name)
+        held = self.state().held_tables.get(self.name)
         return held is not None and self.now_ms() - held.since_ms >= _WAIT_MS
 
     def _origins(self) -> list[Origin]:

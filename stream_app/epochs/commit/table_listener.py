@@ -39,7 +39,7 @@ class EpochReport:
     files: int = 0
     bytes: int = 0
     in_driver: bool = False
-    parts: EpochSeconds = field(default_factory=EpochSeconds)
+    durations: EpochSeconds = field(default_factory=EpochSeconds)
     began_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_runs: Mapping[int, int] = field(default_factory=dict)

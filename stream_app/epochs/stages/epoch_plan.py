@@ -190,7 +190,7 @@ class _PackedPlans(Mapping[int, TablePlan]):
         return _PackedPlans, (self._shelves, self._epoch_part)
 
 
-class MessagePart(NamedTuple):
+class TableMessages(NamedTuple):
     """The messages of one table, ordered by offset.
 
     Attributes:
@@ -206,7 +206,7 @@ class MessagePart(NamedTuple):
 class MessageSplitter(Protocol):
     """An assignment of each message to a table of the job. Can be pickled."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """Return the messages of each table.
 
         A few messages of each table that the job must still create get the index
@@ -225,9 +225,9 @@ class MessageSplitter(Protocol):
 class OneTableSplitter:
     """The splitter of a job with one table."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
-        yield MessagePart(0, messages)
+        yield TableMessages(0, messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.ddl.ddl_messages import with_signs_of_ddl
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, UNREADABLE_INDEX
-from stream_app.epochs.stages.epoch_plan import MessagePart
+from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.model.source.origin import Origin
 
 SAMPLE_MESSAGES = 50
@@ -43,7 +43,7 @@ class OriginSplitter:
     takes_unreadable: bool = True
     passes_statements: bool = False
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
@@ -60,21 +60,21 @@ class OriginSplitter:
         message_tables = indexes[origins.codes]
         for table, part in _parts(messages, message_tables):
             sources = zip(destinations, origins.tables, strict=True)
-            yield MessagePart(
+            yield TableMessages(
                 table,
                 part,
                 tuple(str(source) for destination, source in sources if destination == table),
             )
         if NEWCOMERS_INDEX in destinations:
-            yield MessagePart(
+            yield TableMessages(
                 NEWCOMERS_INDEX, messages.take(pa.array(_samples(origins, message_tables)))
             )
         if reasons:
-            yield MessagePart(UNREADABLE_INDEX, bad_records(messages, reasons))
+            yield TableMessages(UNREADABLE_INDEX, bad_records(messages, reasons))
         if self.passes_statements:
             is_statement = with_signs_of_ddl(messages, origins.codes)
             if is_statement.any():
-                yield MessagePart(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
+                yield TableMessages(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
 
 
 def _parts(

@@ -36,8 +36,8 @@ from stream_app.format.parquet.page_file import (
     ByteSpan,
     ChosenPages,
     ColumnChunk,
-    FooterParts,
     Name,
+    ParsedFooter,
     group_near_spans,
 )
 from stream_app.format.parquet.page_index import (
@@ -171,7 +171,7 @@ class PagedGroups:
         schema = self._file.metadata.schema
         return sum(
             chunk.decoded_bytes
-            for leaf, chunk in enumerate(self._parts.chunks(group))
+            for leaf, chunk in enumerate(self._footer.chunks(group))
             if schema.column(leaf).path.partition(".")[0] in names
         )
 
@@ -196,8 +196,8 @@ class PagedGroups:
         return [RowRange(0, row_count)]
 
     @cached_property
-    def _parts(self) -> FooterParts:
-        return FooterParts(footer_of(self._end))
+    def _footer(self) -> ParsedFooter:
+        return ParsedFooter(footer_of(self._end))
 
     @cached_property
     def _leaves(self) -> dict[str, int] | None:
@@ -220,7 +220,7 @@ class PagedGroups:
         if self._leaves is None:
             return None
         row_count = self._file.metadata.row_group(group).num_rows
-        chunks = self._parts.chunks(group)
+        chunks = self._footer.chunks(group)
         columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
         readable = {name: span for name, span in spans.items() if span and columns[name].is_plain}
@@ -263,7 +263,7 @@ class PagedGroups:
     ) -> list[ColumnStats]:
         """Return the statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
-        means_anything = self._parts.orders_columns and has_bounds(footer, leaf, data_type)
+        means_anything = self._footer.orders_columns and has_bounds(footer, leaf, data_type)
         if index is None or not means_anything:
             return [UNKNOWN_STATS] * len(pages.begins)
         physical_type = footer.schema.column(leaf).physical_type
@@ -297,7 +297,7 @@ class PagedGroups:
             if contradiction := pages_of_column.contradiction():
                 raise damaged_file_error(f"column {name!r}: {contradiction}")
         begins = [begin for begin, _ in ranges]
-        file = self._parts.open_pages(chosen_pages)
+        file = self._footer.open_pages(chosen_pages)
         return [
             (
                 _single_array(file.reader.read_column(index), pages.row_count),

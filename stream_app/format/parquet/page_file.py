@@ -154,7 +154,7 @@ class ChosenPages:
         return None
 
 
-class FooterParts:
+class ParsedFooter:
     """A footer, divided into columns and row groups.
 
     Raises:

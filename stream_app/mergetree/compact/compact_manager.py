@@ -26,7 +26,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
 @dataclass(frozen=True, slots=True)
-class RunningCompaction:
+class BegunCompaction:
     """A compaction from its beginning until it is applied or forgotten.
 
     Attributes:
@@ -62,7 +62,7 @@ class CompactManager:
     total_buckets: int | None = None
     looks_up: bool = False
     keeps_no_deletes: bool = False
-    running: RunningCompaction | None = field(default=None, init=False)
+    running: BegunCompaction | None = field(default=None, init=False)
     is_overtaken: bool = field(default=False, init=False)
 
     @property
@@ -150,10 +150,10 @@ class CompactManager:
         request = self.pick_next(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
         if request is None:
             return False
-        self.running = RunningCompaction(request.unit, executor.submit(request))
+        self.running = BegunCompaction(request.unit, executor.submit(request))
         return True
 
-    def finished(self) -> RunningCompaction | None:
+    def finished(self) -> BegunCompaction | None:
         """Return the finished compaction that waits for its commit; None without one."""
         return self.running if self.running is not None and self.running.future.done() else None
 

@@ -17,8 +17,8 @@ _BYTES_MIN, _ROWS_MIN = 4 << 20, 100_000
 """A file with less of both is read quickly, and compactions soon merge it into another one."""
 
 
-class LookupPart(enum.Enum):
-    """The part of a file that a lookup reads."""
+class LookupSource(enum.Enum):
+    """The source of the rows that a lookup reads in a file."""
 
     WHOLE = "all of it, in the order of keys"
     PARTS = "row groups and pages that may have one of the keys"
@@ -39,16 +39,16 @@ class KeptCopy:
     good_until_ms: int
 
 
-def part_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupPart:
-    """Return the part of a file to read in order to look up keys.
+def source_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupSource:
+    """Return the source in which to look up keys of a file.
 
     Args:
         has_copies: whether the table may have local copies.
     """
     if keys * _FEW_KEYS > file_rows:
-        return LookupPart.WHOLE
+        return LookupSource.WHOLE
     is_large = file_size >= _BYTES_MIN or file_rows >= _ROWS_MIN
-    return LookupPart.COPY if has_copies and is_large else LookupPart.PARTS
+    return LookupSource.COPY if has_copies and is_large else LookupSource.PARTS
 
 
 def copies_to_delete(

@@ -148,11 +148,11 @@ def written_versions(
     if hidden is not None and to_hide.num_rows:
         hidden.add(to_hide)
     before, after = (numbered(part, newest) for part in (stored_rows, versions))
-    differ = batch_differences(layout, before, after)
+    differences = batch_differences(layout, before, after)
     written = (
-        differ.changelog(~differ.same_values())
+        differences.changelog(~differences.same_values())
         if rule.with_before
-        else differ.rows(keep_deletes=True)
+        else differences.rows(keep_deletes=True)
     )
     return RestoredRows(MergeWindow(written), refused)
 

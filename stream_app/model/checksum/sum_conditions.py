@@ -68,7 +68,7 @@ def _why_images_lack(schema: TableSchema) -> str:
     return ""
 
 
-def texts_stay(older: TableSchema, newer: TableSchema) -> bool:
+def have_same_texts(older: TableSchema, newer: TableSchema) -> bool:
     """Return whether each row has the same text by both schemas."""
     if older.schema_id == newer.schema_id:
         return True

@@ -219,12 +219,12 @@ def candidates(
 @cache
 def simulated_cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
     """Return the mean cost of updates and inserts, because sizes do not show which keys are new."""
-    both = [
+    costs = [
         simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
         for updates in (True, False)
     ]
     return SimulatedCost(
-        *(sum(facts) / len(both) for facts in zip(*map(astuple, both), strict=True))
+        *(sum(facts) / len(costs) for facts in zip(*map(astuple, costs), strict=True))
     )
 
 

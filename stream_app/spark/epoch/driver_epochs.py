@@ -39,9 +39,10 @@ _BYTES_MAX = 16 << 20
 _BLOCKS_MAX = 100
 """Blocks that the driver writes one after another, each to a file or two."""
 _CHANGES = (BlockKind.CHANGES, BlockKind.INCOMPLETE_CHANGES)
-_MESSAGES_OF_A_TABLE = 10
-"""What a further table costs, in messages: each message may belong to another table."""
-_LEAVES_AFTER_S = 2.0
+_TABLE_COST = 10
+"""The cost of a table in messages: each message may belong to another table."""
+_FAILS_AFTER_S = 2.0
+"""The time without progress after which Spark's tasks read the epoch instead."""
 _AHEAD = 16
 """Partitions that are fetched at once: the next one waits some milliseconds for its first fetch."""
 
@@ -115,7 +116,7 @@ class DriverEpochs:
         """
         messages_max = self.messages_max
         if plan.settings.holds_tables:
-            messages_max //= _MESSAGES_OF_A_TABLE
+            messages_max //= _TABLE_COST
         return (
             sum(offsets.size for offsets in messages) <= messages_max and not plan.indexes_all_keys
         )
@@ -140,7 +141,7 @@ class DriverEpochs:
         if self._reader is None:
             settings = self.spark_epochs.settings
             self._reader = RangeReader(
-                replace(settings, ahead=_AHEAD, fails_after_s=_LEAVES_AFTER_S)
+                replace(settings, ahead=_AHEAD, fails_after_s=_FAILS_AFTER_S)
             )
         bytes_read = 0
         with closing(self._reader.read(messages)) as batches:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.load_plan import LoadPlan
-from stream_app.epochs.stages.epoch_plan import EpochPlan, MessagePart, TablePlan
+from stream_app.epochs.stages.epoch_plan import EpochPlan, TableMessages, TablePlan
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, TableOutput
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
@@ -42,9 +42,9 @@ class RelationSplitter:
 
     tables: dict[str, int]
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
-        yield MessagePart(self.tables[messages.column("topic")[0].as_py()], messages)
+        yield TableMessages(self.tables[messages.column("topic")[0].as_py()], messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

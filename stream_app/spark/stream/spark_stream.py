@@ -64,7 +64,7 @@ class SparkStream:
         self.query = writer.start()
 
     def _process_epoch(self, messages: DataFrame, epoch: int) -> None:
-        self.committer(messages, epoch)
+        self.committer.process_epoch(messages, epoch)
 
     def wait_for_end(self, wait_s: float) -> bool:
         """See `Stream.wait_for_end`."""

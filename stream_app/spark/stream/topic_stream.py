@@ -155,9 +155,10 @@ class TopicStream:
     """Implements `running_stream.Stream`.
 
     Attributes:
-        give: gives the committer an epoch's ranges and number, and returns the number of its
-            messages.
-        failure: returns the committer's own error, of which `give` raises only the first line.
+        process_epoch: gives the committer an epoch's ranges and number, and returns the number of
+            its messages.
+        failure: returns the committer's own error, of which `process_epoch` raises only the first
+            line.
         borders: decides where epochs end; None leaves that to the rules' limit.
         pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
@@ -167,7 +168,7 @@ class TopicStream:
     source: SourceOffsets
     epoch_log: EpochLog
     writer: EpochLogWriter
-    give: Callable[[Sequence[OffsetRange], int], int]
+    process_epoch: Callable[[Sequence[OffsetRange], int], int]
     failure: Callable[[], BaseException | None]
     jobs: SparkJobs
     clock: Clock
@@ -287,7 +288,7 @@ class TopicStream:
         return last + 1, end
 
     def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> int:
-        messages = self.give(ranges_between(begin, end), epoch)
+        messages = self.process_epoch(ranges_between(begin, end), epoch)
         self.writer.finish(epoch)
         self._report(epoch, messages, end, newest)
         return messages

@@ -18,7 +18,7 @@ from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.database_snapshot import DatabaseSnapshot, parse_snapshot
 from stream_app.table.map_in_threads import map_in_threads
 
-FOLDER = "stream-app/transactions"
+SNAPSHOTS_FOLDER = "stream-app/transactions"
 _THREADS = 8
 _NAME = re.compile(r"\d+-[\w-]+\.json")
 
@@ -28,10 +28,10 @@ class DatabaseSnapshots:
     """The snapshots of one database.
 
     Attributes:
-        folder: the database's folder, as its file system spells the path.
+        database_folder: the database's folder, as its file system spells the path.
     """
 
-    folder: str
+    database_folder: str
     file_io: FileIO
 
     def all(self) -> Sequence[DatabaseSnapshot]:
@@ -46,7 +46,7 @@ class DatabaseSnapshots:
 
     def names(self, job: str = "") -> list[str]:
         """Return the names of the files of all jobs, or of one job."""
-        names = self.file_io.list_names(f"{self.folder}/{FOLDER}")
+        names = self.file_io.list_names(f"{self.database_folder}/{SNAPSHOTS_FOLDER}")
         return [name for name in names if _NAME.fullmatch(name) and name.endswith(f"{job}.json")]
 
     def add(self, snapshot: DatabaseSnapshot) -> None:
@@ -56,7 +56,7 @@ class DatabaseSnapshots:
 
     def delete(self, name: str) -> None:
         """Delete the file of a snapshot."""
-        self.file_io.delete(f"{self.folder}/{FOLDER}/{name}")
+        self.file_io.delete(f"{self.database_folder}/{SNAPSHOTS_FOLDER}/{name}")
 
     def read(self, name: str) -> DatabaseSnapshot | None:
         """Read the snapshot in a file; None if its job has just deleted the file.
@@ -64,7 +64,7 @@ class DatabaseSnapshots:
         Raises:
             CorruptFileError: the file is damaged.
         """
-        path = f"{self.folder}/{FOLDER}/{name}"
+        path = f"{self.database_folder}/{SNAPSHOTS_FOLDER}/{name}"
         try:
             return parse_snapshot(json.loads(self.file_io.read_bytes(path)))
         except FileNotFoundError:
@@ -77,7 +77,7 @@ class DatabaseSnapshots:
             ) from None
 
     def _path(self, snapshot: DatabaseSnapshot) -> str:
-        return f"{self.folder}/{FOLDER}/{snapshot.epoch}-{snapshot.job}.json"
+        return f"{self.database_folder}/{SNAPSHOTS_FOLDER}/{snapshot.epoch}-{snapshot.job}.json"
 
 
 def database_snapshots(location: str, options: Mapping[str, str] | None) -> DatabaseSnapshots:

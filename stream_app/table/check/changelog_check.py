@@ -55,11 +55,11 @@ from stream_app.table.versions.deletion_vectors import deletion_vectors
 
 _FILE_ROWS_MAX = 1 << 32
 """More rows than a file can have: a change's number is its file's times this, plus its row's."""
-_NO_CHANGELOG = (
+_LOST_ROWS_FIX = (
     "a compaction has lost or altered rows: roll the table back to a snapshot or tag before it "
     "(stream-app rollback-to), and let the job write the later changes again"
 )
-_TWO_STORIES = (
+_DISAGREEMENT_FIX = (
     "the table or its changelog has lost changes: compare the rows with the source (--conf, "
     "--source-kafka). If the table is right, its followers begin anew with all rows "
     "(latest-full); else roll it back to a snapshot at which both agree (stream-app rollback-to)"
@@ -86,9 +86,9 @@ class ChangelogCheck:
             CorruptFileError: a file cannot be read; the caller reports that as another finding.
         """
         for bucket in self.replay.buckets(self.progress):
-            differ = self._bucket(bucket)
-            if differ is not None:
-                yield self._finding(bucket.bucket, differ)
+            differences = self._bucket(bucket)
+            if differences is not None:
+                yield self._finding(bucket.bucket, differences)
 
     @property
     def _table(self) -> FileStoreTable:
@@ -183,14 +183,14 @@ class ChangelogCheck:
             if version is not None
         }
 
-    def _finding(self, bucket: BucketId, differ: RowDifferences) -> Finding:
+    def _finding(self, bucket: BucketId, differences: RowDifferences) -> Finding:
         return Finding(
             kind=FindingKind.CHANGELOG,
-            problem=f"{differ.missing} rows that the changes lead to are not in the table, "
-            f"{differ.wrong} have other values there, and {differ.unexpected} of the table are not "
-            f"what they lead to, such as {differ.example}",
+            problem=f"{differences.missing} rows that the changes lead to are not in the table, "
+            f"{differences.wrong} have other values there, and {differences.unexpected} of the "
+            f"table are not what they lead to, such as {differences.example}",
             where=self._table.paths.bucket(*bucket),
-            fix=_NO_CHANGELOG if not self.replay.producer.writes else _TWO_STORIES,
+            fix=_LOST_ROWS_FIX if not self.replay.producer.writes else _DISAGREEMENT_FIX,
         )
 
 

@@ -229,35 +229,45 @@ def _reason_unrecorded(
     return "came back from a tag, without its changelog" if is_lost else ""
 
 
+def _recorded_changes(by_kind: dict[VersionKind, dict[int, Snapshot]]) -> dict[int, Snapshot]:
+    """Return the snapshots, and the changelogs of expired ones, in the order of their numbers."""
+    snapshots = by_kind[VersionKind.SNAPSHOT]
+    first = min(snapshots, default=0)
+    changelogs = by_kind[VersionKind.CHANGELOG].items()
+    expired = {number: changes for number, changes in changelogs if number < first}
+    return dict(sorted((expired | snapshots).items()))
+
+
 def plan_replay(table: FileStoreTable) -> TableReplay | str:
     """Plan the longest possible replay, or return the reason why none is possible.
+
+    1. Check that the table's rows and changelog can be compared.
+    2. Find the versions that have changes, and those from which a replay can begin.
+    3. Choose the range of snapshots, and check how the last one's changelog is written.
 
     Raises:
         UnsupportedTableError: stream_app cannot merge the table's rows correctly.
         FileNotFoundError: a schema is missing.
         CorruptFileError: a schema cannot be read.
     """
-    check_readable(table, merges=True)
+    check_readable(table, merges=True)  # step 1
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
     if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:
         return "its changelog leaves out updates of some columns"
-    by_kind: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
+    by_kind: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}  # step 2
     for version in named_versions(table):
         if version.snapshot is not None:
             by_kind[version.kind][version.snapshot.snapshot_id] = version.snapshot
-    snapshots = by_kind[VersionKind.SNAPSHOT]
-    first = min(snapshots, default=0)
-    older = {n: snapshot for n, snapshot in by_kind[VersionKind.CHANGELOG].items() if n < first}
-    changes = dict(sorted((older | snapshots).items()))
-    bases = by_kind[VersionKind.TAG] | snapshots
+    changes = _recorded_changes(by_kind)
+    bases = by_kind[VersionKind.TAG] | by_kind[VersionKind.SNAPSHOT]
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
         number: schema_of(snapshot.schema_id).core_options.changelog_producer
         for number, snapshot in changes.items()
     }
-    snapshot_range = replay_range(
+    snapshot_range = replay_range(  # step 3
         [
             VersionChanges(
                 snapshot_id=number,
@@ -282,8 +292,8 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         base=bases.get(snapshot_range.base),
         changes=tuple(
             snapshot
-            for n, snapshot in changes.items()
-            if snapshot_range.base < n <= snapshot_range.last
+            for number, snapshot in changes.items()
+            if snapshot_range.base < number <= snapshot_range.last
         ),
         last=changes[snapshot_range.last],
     )

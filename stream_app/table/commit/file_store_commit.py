@@ -62,12 +62,12 @@ class CompactOutcome:
     """The result of `commit_compactions`: a COMPACT snapshot, a conflict or nothing to commit.
 
     `conflict` says why the compactions were not committed; their new files are then orphans.
-    `files` names the files in conflict; empty means all.
+    `conflicting_files` has the names of the files in conflict; empty means all.
     """
 
     snapshot: Snapshot | None = None
     conflict: str | None = None
-    files: frozenset[str] = frozenset()
+    conflicting_files: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class FileStoreCommit:
             return CompactOutcome(self._publish(planned))
         except CommitConflictError as error:
             # The rows stay in the table uncompacted: nothing is lost.
-            return CompactOutcome(conflict=error.problem, files=error.files)
+            return CompactOutcome(conflict=error.problem, conflicting_files=error.files)
         except CommitError as error:
             return CompactOutcome(conflict=error.problem)
 
@@ -324,7 +324,7 @@ def _changes_of(
     table: FileStoreTable, planned: PlannedSnapshot, latest: Snapshot | None
 ) -> CommitChanges:
     """Return the changes on top of `latest`, with sequence numbers if snapshots order the rows."""
-    changes = planned.changes(latest)
+    changes = planned.changes_on(latest)
     if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or planned.commit_kind is CommitKind.COMPACT:
         return changes
     number = 1 if latest is None else latest.snapshot_id + 1

@@ -24,7 +24,7 @@ class PlannedSnapshot:
     """A snapshot that a commit will publish.
 
     Attributes:
-        changes: computes the changes on top of the latest snapshot.
+        changes_on: computes the changes on top of the latest snapshot.
         is_outdated: whether the commit is checked for conflicts even on top of the known snapshot.
         operation: the operation that a user requested; None for a stream's commit, as in Paimon's
             sinks.
@@ -32,7 +32,7 @@ class PlannedSnapshot:
 
     commit_kind: CommitKind
     committable: ManifestCommittable
-    changes: Callable[[Snapshot | None], CommitChanges]
+    changes_on: Callable[[Snapshot | None], CommitChanges]
     is_outdated: bool = False
     operation: str | None = None
 

@@ -259,7 +259,7 @@ class TableJob:
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Return number of sorted runs → number of known buckets that have it, ascending."""
-        runs = self.committer.compactions.back_pressure.sorted_runs().values()
+        runs = self.committer.coordinator.back_pressure.sorted_runs().values()
         return dict(sorted(Counter(runs).items()))
 
     def compaction_metrics(self) -> CompactionMetrics | None:
@@ -277,7 +277,7 @@ class TableJob:
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
-        return () if self._commit is None else self._commit.compactions.unfinished()
+        return () if self._commit is None else self._commit.coordinator.unfinished()
 
     @property
     def committer(self) -> StreamTableCommit:
@@ -291,7 +291,7 @@ class TableJob:
             self.table, commit_user, executor, self.identifier, stopping=self.stopping
         )
         if self.policy is not None:
-            commit.state.compactions.adapt(self.policy)
+            commit.state.coordinator.adapt(self.policy)
         return commit
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:

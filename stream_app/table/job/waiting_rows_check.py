@@ -17,7 +17,7 @@ def check_no_row_waits(commit: StreamTableCommit) -> None:
     Raises:
         CompactionError: a row waits, because its compactions fail.
     """
-    table, coordinator = commit.table, commit.compactions
+    table, coordinator = commit.table, commit.coordinator
     rows = coordinator.waiting_rows()
     if not rows or table.options[WRITE_ONLY]:
         return

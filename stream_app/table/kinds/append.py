@@ -47,7 +47,7 @@ APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
-    compactions=AppendCompactCoordinator,
+    coordinator=AppendCompactCoordinator,
     planned_compactions=small_file_requests,
     rewrite=compact_append,
 )
@@ -57,7 +57,7 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
-    compactions=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),
+    coordinator=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),
     planned_compactions=neighbour_requests,
     rewrite=compact_append,
 )

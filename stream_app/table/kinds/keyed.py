@@ -103,7 +103,7 @@ KEYED_KIND = TableKind(
     bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=write_of_counts(_bucket_writer),
-    compactions=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
+    coordinator=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
 )

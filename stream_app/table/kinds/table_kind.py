@@ -81,7 +81,7 @@ class TableKind:
         bucket_assigner: makes the assigner of rows to buckets, for a table version.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         table_write: makes the writer of one task's share of an epoch.
-        compactions: makes a job's compactions, on the driver.
+        coordinator: makes the coordinator of a job's compactions, on the driver.
         planned_compactions: plans compactions once, without following the table.
         rewrite: runs one planned compaction in a task; a failure deletes its new files.
     """
@@ -89,6 +89,6 @@ class TableKind:
     bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
     bucket_writer: MakesBucketWriter
     table_write: MakesTableWrite
-    compactions: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
+    coordinator: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

@@ -29,7 +29,7 @@ from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
-from stream_app.mergetree.lookup.copies_to_keep import LookupPart, part_to_read
+from stream_app.mergetree.lookup.copies_to_keep import LookupSource, source_to_read
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, LookupFileReader, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.mergetree.lookup.version_lookup import VersionLookup
@@ -68,18 +68,18 @@ class LookupReader:
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """See `RowPositionReader.read_with_positions`."""
-        choice = part_to_read(
+        choice = source_to_read(
             keys=self.key_count,
             file_rows=file.row_count,
             file_size=file.file_size,
             has_copies=self.copies is not None,
         )
         match choice:
-            case LookupPart.WHOLE:
+            case LookupSource.WHOLE:
                 return self._files().read_with_positions(file)
-            case LookupPart.PARTS:
+            case LookupSource.PARTS:
                 return self._rows_of_parts(file)
-            case LookupPart.COPY:
+            case LookupSource.COPY:
                 return self._rows_of_copy(file)
 
     def _files(self, parts: PartsOfKeys | None = None) -> BucketFiles:

@@ -81,14 +81,16 @@ class SplitRead:
                     yield matching_rows
 
     def _read_appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        rows = self._live_rows(split, self._vectors(split), self._part_filter(merges=False))
+        bucket_files = self._bucket_files(
+            split, self._vectors(split), self._part_filter(merges=False)
+        )
         if self.table.schema.joins_files:
             for group in group_joined_files(split.files):
                 if len(group.files) > 1 or [*self._files_matching_indexes(split, group.files)]:
-                    yield from JoinedFilesReader(rows).read(group)
+                    yield from JoinedFilesReader(bucket_files).read(group)
             return
         for file in self._files_matching_indexes(split, split.files):
-            yield from rows.read(file)
+            yield from bucket_files.read(file)
 
     def _read_merged(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """Yield a split's rows; only files whose keys may overlap are merged."""
@@ -101,12 +103,12 @@ class SplitRead:
             if needs_no_merge(files) or (
                 self.table.merges_by_vectors and are_merged_by_vectors(files)
             ):
-                raw = self._live_rows(split, vectors, raw_parts, system)
+                bucket_files = self._bucket_files(split, vectors, raw_parts, system)
                 for file in self._files_matching_indexes(split, files):
-                    yield from raw.read(file)
+                    yield from bucket_files.read(file)
                 continue
             merging = self._reader_of_wanted_keys(
-                self._live_rows(split, vectors, merged_parts, system)
+                self._bucket_files(split, vectors, merged_parts, system)
             )
             layout = self.table.layout(self._read_columns(), system=system)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
@@ -121,7 +123,7 @@ class SplitRead:
             if indexes is None or indexes.is_worth_reading((split.partition, split.bucket), file):
                 yield file
 
-    def _live_rows(
+    def _bucket_files(
         self,
         split: DataSplit,
         vectors: BucketVectors,

@@ -34,7 +34,7 @@ class CompactionPublisher:
 
     table: FileStoreTable
     commit: FileStoreCommit
-    compactions: CompactCoordinator
+    coordinator: CompactCoordinator
     live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(init=False, default_factory=list)
@@ -74,10 +74,10 @@ class CompactionPublisher:
             )
         except BaseException:
             # They may be committed in spite of the error; the next commit will see.
-            self.compactions.note_doubt(finished)
+            self.coordinator.note_doubt(finished)
             raise
         if outcome.conflict is None:
-            self.compactions.apply(finished)
+            self.coordinator.apply(finished)
             self.live.change(compaction.change for compaction in finished)
             self._reports += reports
             self.tally.add_compactions(reports)
@@ -86,15 +86,15 @@ class CompactionPublisher:
         at_fault = [
             compaction
             for compaction in finished
-            if not outcome.files.isdisjoint(_files(compaction))
+            if not outcome.conflicting_files.isdisjoint(_files(compaction))
         ]
-        self.compactions.discard(at_fault or finished, latest, outcome.conflict)
+        self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
         others = [compaction for compaction in finished if compaction not in at_fault]
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
         partition = self.table.paths.partition(compaction.change.partition)
-        policy = self.compactions.policy_of(compaction.bucket)
+        policy = self.coordinator.policy_of(compaction.bucket)
         return compaction_report(partition, compaction.unit, compaction.change, policy)
 
 

@@ -49,15 +49,15 @@ class IdleChecks:
             gathers_s: the seconds for which they wait for other compactions and for an epoch,
                 unless readers or writers wait for them.
         """
-        compactions, now = self.state.compactions, self._now()
-        if not compactions.finished():
+        coordinator, now = self.state.coordinator, self._now()
+        if not coordinator.finished():
             self._gathers_since = None
             return False
         since = now if self._gathers_since is None else self._gathers_since
         self._gathers_since = since
         is_waited_for = (
             self.state.table.visibility is not Visibility.ANY_LEVEL
-            or compactions.back_pressure.over_stop_trigger() > 0
+            or coordinator.back_pressure.over_stop_trigger() > 0
         )
         is_gathered = is_waited_for or now - since >= gathers_s
         if is_gathered:
@@ -70,13 +70,13 @@ class IdleChecks:
         Args:
             at_once: whether to check without regard to the interval.
         """
-        now, compactions = self._now(), self.state.compactions
+        now, coordinator = self._now(), self.state.coordinator
         if self.state.last_identifier is not None and now >= self._search_at:
             self._search(now)
         is_due = now - self._looked_at >= CHECK_INTERVAL_S
-        if at_once or is_due or compactions.failures.to_be_retried():
+        if at_once or is_due or coordinator.failures.to_be_retried():
             self._looked_at = now
-            compactions.trigger()
+            coordinator.trigger()
 
     def _search(self, now: float) -> None:
         is_any = False

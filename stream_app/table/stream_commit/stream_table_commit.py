@@ -96,7 +96,7 @@ class StreamTableCommit:
         self.buckets = bucket_state(table, state.commit_history, state.constraints)
         self._commit = FileStoreCommit(table, self.state.commit_history)
         self.callbacks = self._commit.callbacks
-        self._publisher = CompactionPublisher(table, self._commit, state.compactions, state.live)
+        self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._snapshots_while_waiting: list[Snapshot | None] = []
         self._idle_checks = IdleChecks(state)
@@ -111,9 +111,9 @@ class StreamTableCommit:
         return self.state.last_identifier
 
     @property
-    def compactions(self) -> CompactCoordinator:
-        """The table's compactions. Only this class may change them."""
-        return self.state.compactions
+    def coordinator(self) -> CompactCoordinator:
+        """The coordinator of the table's compactions. Only this class may change it."""
+        return self.state.coordinator
 
     def follow_and_wait(self) -> int:
         """Apply other writers' commits, and wait while a bucket has too many sorted runs.
@@ -139,10 +139,10 @@ class StreamTableCommit:
         """
         if self.table.options[WRITE_ONLY]:
             return self._write_only.must_wait()
-        if self.last_identifier is None or not self.compactions.back_pressure.over_stop_trigger():
+        if self.last_identifier is None or not self.coordinator.back_pressure.over_stop_trigger():
             return False
-        self.compactions.trigger()
-        return _is_worth_waiting(self.compactions)
+        self.coordinator.trigger()
+        return _is_worth_waiting(self.coordinator)
 
     def commit_epoch(
         self,
@@ -173,8 +173,8 @@ class StreamTableCommit:
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # for buckets to which this process has not written before
-            self.compactions.back_pressure.check_not_stuck(touched)
-        finished = self.compactions.finished()
+            self.coordinator.back_pressure.check_not_stuck(touched)
+        finished = self.coordinator.finished()
         properties = {**(properties or {}), **self.buckets.properties}
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
@@ -188,7 +188,7 @@ class StreamTableCommit:
         self.buckets.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(committable, finished)
-        self.compactions.trigger()
+        self.coordinator.trigger()
         snapshots = [*filter(None, (*self._snapshots_while_waiting, emptied, append, compact))]
         self._snapshots_while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):  # step 4
@@ -210,7 +210,7 @@ class StreamTableCommit:
         It ignores other writers' files of the newer schema, which it could not compact.
         """
         self.state.constraints.accept_all_files()
-        while self.last_identifier is not None and not self.compactions.is_idle():
+        while self.last_identifier is not None and not self.coordinator.is_idle():
             self._snapshots_while_waiting.append(self._wait_and_publish())
 
     def take_over(self, earlier: StreamTableCommit) -> None:
@@ -226,12 +226,12 @@ class StreamTableCommit:
 
     def publish_finished(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
-        if self.last_identifier is None or not self.compactions.finished():
+        if self.last_identifier is None or not self.coordinator.finished():
             return None
         # The newest snapshots show whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
-        return self._publisher.publish(committable, self.compactions.finished())
+        return self._publisher.publish(committable, self.coordinator.finished())
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
@@ -248,13 +248,13 @@ class StreamTableCommit:
         if expects_no_flush:
             self.state.load_waiting()
         others, self.leaves_rows = OtherWriters(self.state), False
-        self.compactions.trigger(expects_no_flush=expects_no_flush)
-        while _is_worth_waiting(self.compactions, retries=not self.leaves_rows):
+        self.coordinator.trigger(expects_no_flush=expects_no_flush)
+        while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
             self.leaves_rows = others.count_and_judge(snapshot)
             if not self.leaves_rows:
-                self.compactions.trigger(expects_no_flush=expects_no_flush)
+                self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets fully, with retries, and return the published snapshots.
@@ -273,16 +273,16 @@ class StreamTableCommit:
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_with(buckets)
-        pending = self.compactions.known_buckets() if buckets is None else set(buckets)
+        pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
         all_buckets, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.compactions.trigger_full(FullBounds(pending, last))
-            if not _is_worth_waiting(self.compactions):
+            pending = self.coordinator.trigger_full(FullBounds(pending, last))
+            if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.compactions.dropped.take_buckets()
-            pending |= all_buckets & (dropped | self.compactions.failures.to_be_retried())
+            dropped = self.coordinator.dropped.take_buckets()
+            pending |= all_buckets & (dropped | self.coordinator.failures.to_be_retried())
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """Return the compactions that were published since the last call."""
@@ -290,7 +290,7 @@ class StreamTableCommit:
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Return figures about the compactions. Any thread may call it."""
-        return self._publisher.metrics(self.compactions.metrics())
+        return self._publisher.metrics(self.coordinator.metrics())
 
     def _wait_for_compaction(self) -> None:
         """Wait for compactions while a bucket has too many sorted runs."""
@@ -298,10 +298,10 @@ class StreamTableCommit:
             self._publisher.tally.add_wait(self._write_only.wait())
             return
         while self.last_identifier is not None and (
-            over := self.compactions.back_pressure.over_stop_trigger()
+            over := self.coordinator.back_pressure.over_stop_trigger()
         ):
-            self.compactions.trigger()
-            if not _is_worth_waiting(self.compactions):
+            self.coordinator.trigger()
+            if not _is_worth_waiting(self.coordinator):
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             start_s = self.table.clock.steady_seconds()
@@ -310,14 +310,14 @@ class StreamTableCommit:
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""
-        if not self.compactions.is_idle():
-            self.compactions.wait_for_any()
+        if not self.coordinator.is_idle():
+            self.coordinator.wait_for_any()
             return self.publish_finished()
-        self.table.clock.sleep(self.compactions.failures.seconds_until_retry() or 0.0)
+        self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None
 
 
-def _is_worth_waiting(compactions: CompactCoordinator, *, retries: bool = True) -> bool:
+def _is_worth_waiting(coordinator: CompactCoordinator, *, retries: bool = True) -> bool:
     """Return whether a wait can help, because a compaction runs or will be retried."""
-    will_be_retried = retries and compactions.failures.seconds_until_retry() is not None
-    return not compactions.is_idle() or will_be_retried
+    will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
+    return not coordinator.is_idle() or will_be_retried

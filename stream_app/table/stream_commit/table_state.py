@@ -68,7 +68,7 @@ class TableState:
             record it.
         constraints: the constraints on new rows.
         commit_history: the known snapshot and this writer's commits.
-        compactions: the coordinator of the compactions, with the levels of its buckets.
+        coordinator: the coordinator of the compactions, with the levels of its buckets.
         waiting: buckets with rows that wait for a compaction, which the coordinator need not know.
             It is an estimate, and may contain buckets without such rows.
         compaction_seen: the time when this process last saw another writer's COMPACT snapshot, in
@@ -82,14 +82,14 @@ class TableState:
     last_source_end: str | None = field(init=False, default=None)
     constraints: WriteConstraints = field(init=False)
     commit_history: CommitHistory = field(init=False)
-    compactions: CompactCoordinator = field(init=False)
+    coordinator: CompactCoordinator = field(init=False)
     waiting: set[BucketId] = field(init=False, default_factory=set)
     compaction_seen: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
         self.commit_history = self._begun_history()
-        self.compactions = table_kind_of(self.table.schema).compactions(self.table, self.executor)
+        self.coordinator = table_kind_of(self.table.schema).coordinator(self.table, self.executor)
 
     @property
     def live(self) -> LiveFileCounts:
@@ -138,7 +138,7 @@ class TableState:
         self.last_identifier, self.last_source_end = append.commit_identifier, source_end
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
             changes = number_changes(changes, append.snapshot_id)
-        self.compactions.add_new_files(change for change in changes if change.bucket != POSTPONED)
+        self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
         self.live.change(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
@@ -170,11 +170,11 @@ class TableState:
         except (FileNotFoundError, CorruptFileError):
             # Snapshots or their manifests have expired, so the whole state may be stale.
             self._look_at_all(latest)
-            deltas, entries, touched, news = [], [], self.compactions.known_buckets(), []
+            deltas, entries, touched, news = [], [], self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self.compaction_seen = self.table.clock.steady_seconds()
         self.constraints.follow_other_writers(entries)
-        self.compactions.reload(touched, latest)
+        self.coordinator.reload(touched, latest)
         for snapshot, delta in deltas:
             if not self.commit_history.was_created(snapshot):
                 self.live.follow(delta)
@@ -194,7 +194,7 @@ class TableState:
                 latest = self.follow()
                 wanted_buckets = self._with_files(latest, buckets)
                 in_buckets = {bucket for bucket in wanted_buckets if bucket[1] != POSTPONED}
-                self.compactions.restore(in_buckets, latest)
+                self.coordinator.restore(in_buckets, latest)
             except CorruptFileError:
                 before, newest = newest, self.table.snapshots.latest_id() or 0
                 if newest == before:

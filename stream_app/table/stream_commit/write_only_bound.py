@@ -57,7 +57,7 @@ class WriteOnlyBound:
         Raises:
             CompactionError: no job has compacted the table for the timeout.
         """
-        options, back_pressure = self.state.table.options, self.state.compactions.back_pressure
+        options, back_pressure = self.state.table.options, self.state.coordinator.back_pressure
         limit = options.write_only_stop_trigger
         if back_pressure.most_sorted_runs() > limit:
             self.state.follow()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from stream_app.format.snapshot_properties.sums_json import decode_record
-from stream_app.model.checksum.sum_conditions import texts_stay
+from stream_app.model.checksum.sum_conditions import have_same_texts
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
 from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -33,5 +33,5 @@ def base_sum_record(table: FileStoreTable, latest: Snapshot | None) -> SumRecord
     record = sum_record_of(latest)
     if record is not None and latest.schema_id != table.schema.schema_id:
         older = table.schemas.schema(latest.schema_id)
-        record = record if texts_stay(older, table.schema) else None
+        record = record if have_same_texts(older, table.schema) else None
     return record or SumRecord(origin=latest.snapshot_id, partitions={})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete, part_to_read
+from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete, source_to_read
 from tests.support.suite.datadriven import Case, run_file
 
 
 def way(case: Case) -> str:
-    return part_to_read(
+    return source_to_read(
         keys=int(case.args["keys"]),
         file_rows=int(case.args["rows"]),
         file_size=int(case.args["bytes"]),

@@ -99,9 +99,9 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
     held = ingest_server.run(conf)
     assert re.search(r"ERROR a: held back .*: the source table was truncated", held.output)
     assert main(["doctor", "--conf", str(conf)]) == 0
-    said = capsys.readouterr().out
-    assert "warning  table       a is held back: the source table was truncated" in said
-    assert "ok       table       all 3 are sound" in said
+    output = capsys.readouterr().out
+    assert "warning  table       a is held back: the source table was truncated" in output
+    assert "ok       table       all 3 are sound" in output
     assert rows("a") == {}
     assert rows("b") == {1: "old", 2: "new"}
     # A job that starts tries it again. This one empties the table.

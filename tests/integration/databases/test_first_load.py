@@ -285,9 +285,9 @@ def test_a_whole_database_while_it_changes(
                 job.kill()
                 capsys.readouterr()
                 assert main(["status", "--conf", str(conf)]) == 0
-                said = capsys.readouterr()
-                assert re.search(r"^t +loading", said.out, re.MULTILINE)
-                assert re.search(r"first load: \d+ of \d+ key ranges of 4 tables", said.err)
+                output = capsys.readouterr()
+                assert re.search(r"^t +loading", output.out, re.MULTILINE)
+                assert re.search(r"first load: \d+ of \d+ key ranges of 4 tables", output.err)
             done = ingest_server.run(conf, "sync.excluding-tables=heap")
             assert done.code == 0, done.output
             assert "first load: epoch" in done.output

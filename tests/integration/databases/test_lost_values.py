@@ -99,9 +99,9 @@ def _printed_by_init(
     return printed
 
 
-def _doctor_says_each(said: str) -> None:
-    assert f"{NAME}.shop.values_: column n may be null and has a DEFAULT" in said
-    assert f"{NAME}.shop.values_: column late came to the source with a DEFAULT" in said
-    assert f"{NAME}.shop.made: column g is in the rows of the initial snapshot" in said
-    assert f"{NAME}.shop.part seems to be the root of partitions ({NAME}.shop.p25)" in said
-    assert "publish.via.partition.root = true" in said
+def _doctor_says_each(output: str) -> None:
+    assert f"{NAME}.shop.values_: column n may be null and has a DEFAULT" in output
+    assert f"{NAME}.shop.values_: column late came to the source with a DEFAULT" in output
+    assert f"{NAME}.shop.made: column g is in the rows of the initial snapshot" in output
+    assert f"{NAME}.shop.part seems to be the root of partitions ({NAME}.shop.p25)" in output
+    assert "publish.via.partition.root = true" in output

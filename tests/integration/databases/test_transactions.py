@@ -165,6 +165,6 @@ def is_read_by_commands(
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert sum(row["balance"] for row in rows) != sum(expected["saving"].values())
     assert main(["status", "--conf", str(conf)]) == 0
-    said = capsys.readouterr().out
-    assert f"transaction {snapshots[-1].transactions[0]} of {NAME}" in said
-    assert f"newest of {len(snapshots)} database snapshots" in said
+    output = capsys.readouterr().out
+    assert f"transaction {snapshots[-1].transactions[0]} of {NAME}" in output
+    assert f"newest of {len(snapshots)} database snapshots" in output

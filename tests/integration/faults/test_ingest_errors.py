@@ -241,9 +241,9 @@ def test_the_doctor_sees_messages_from_the_future(
     producer.send(topic, value=change(1, "a")[1], timestamp_ms=later_ms).get(60)
     producer.close()
     assert main(["doctor", "--conf", str(harness.configure(topic))]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"warning +broker +the time of the newest message is \d+ s ahead of", said)
-    assert "the topics may be described and read" in said
+    output = capsys.readouterr().out
+    assert re.search(r"warning +broker +the time of the newest message is \d+ s ahead of", output)
+    assert "the topics may be described and read" in output
 
 
 def test_records_that_were_deleted_before_they_were_read(

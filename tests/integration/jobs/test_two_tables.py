@@ -35,14 +35,14 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
         )
     sent = [spark.createDataFrame(tables.messages(epoch, {"b": b"{"})) for epoch in range(2)]
     first = tables.started(runner, ends_at=(1, None))
-    first(sent[0], 0)
+    first.process_epoch(sent[0], 0)
     with pytest.raises(RuntimeError):
-        first(sent[1], 1)
+        first.process_epoch(sent[1], 1)
     orders, events = tables.tables
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 1)
 
     again = tables.started(runner)
-    again(sent[1], 1)
+    again.process_epoch(sent[1], 1)
     assert [report.skipped for table_index in (0, 1) for report in reports(again, table_index)] == [
         True,
         False,

@@ -149,7 +149,7 @@ def test_a_port_that_is_not_kafka(silent_port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bootstrap", "said"),
+    ("bootstrap", "message"),
     [
         pytest.param("127.0.0.1:1", "127.0.0.1:1: connection refused", id="refused"),
         pytest.param(
@@ -159,11 +159,11 @@ def test_a_port_that_is_not_kafka(silent_port: int) -> None:
         ),
     ],
 )
-def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, said: str) -> None:
+def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, message: str) -> None:
     start = time.monotonic()
     with pytest.raises(SourceError) as caught:
         check_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
-    assert f"no Kafka broker can be reached: {said}" in str(caught.value)
+    assert f"no Kafka broker can be reached: {message}" in str(caught.value)
     assert time.monotonic() - start < SOON
 
 

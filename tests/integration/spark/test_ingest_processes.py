@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.epochs.stages.epoch_seconds import parse_parts
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.fileio.local.local_file_io import LocalFileIO
@@ -359,9 +359,9 @@ def test_paimon_writes_before_during_and_after_the_job(
         harness.send(topic, [change(k, f"job {identifier}") for k in range(50, 60)])
     job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) == 150)
     checkpoint = JobFolder(str(harness.folder / "checkpoint"), LocalFileIO())
-    job.wait_for(lambda _: state_of(checkpoint).warnings)  # the client tries for seconds
+    job.wait_for(lambda _: state_or_empty(checkpoint).warnings)  # the client tries for seconds
     assert job.stop() == 0, job.log()
-    [warning] = state_of(checkpoint).warnings
+    [warning] = state_or_empty(checkpoint).warnings
     assert "OpenLineage's service did not take an event" in warning.problem
     assert "stream.openlineage-url" in warning.fix
     expected = (

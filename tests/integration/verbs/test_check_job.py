@@ -17,7 +17,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.recorded_tables import recorded_splitter
 from stream_app.app.ops.source_comparison.comparison import Comparison
-from stream_app.epochs.stages.epoch_plan import MessagePart, MessageSplitter
+from stream_app.epochs.stages.epoch_plan import MessageSplitter, TableMessages
 from stream_app.table.check.table_check import CheckReport
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.database_job import TOPIC, DatabaseJob
@@ -85,6 +85,6 @@ class Recorded:
     splitter: MessageSplitter
     offsets: list[int] = field(default_factory=list)
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         self.offsets += messages.column("offset").to_pylist()
         return self.splitter.split(messages)

@@ -131,9 +131,9 @@ def test_as_a_service_beside_a_job(
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, errors
     events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    said = [event["message"] for event in events if event.get("table") == "db.t"]
-    assert "sorted runs of 4 buckets" in said[-1]
-    assert any("levels 0 0 0 → " in message for message in said)
+    lines = [event["message"] for event in events if event.get("table") == "db.t"]
+    assert "sorted runs of 4 buckets" in lines[-1]
+    assert any("levels 0 0 0 → " in message for message in lines)
     [notice] = [request for request in receiver.posted if request.path == "/hook"]
     assert SIGNATURE in notice.headers
     assert json.loads(notice.body).items() >= {

@@ -84,11 +84,11 @@ def sales_of(catalog: Catalog) -> SmallTable:
     return SmallTable(create_or_open_in_catalog(catalog, SALES, sales_schema(), SystemClock()))
 
 
-def behind(link: CutAnswers, warehouse: RestWarehouse) -> Catalog:
+def catalog_behind(link: CutAnswers, warehouse: RestWarehouse) -> Catalog:
     return catalog_of({**warehouse.options, "uri": link.url}, StandingClock())
 
 
-def theirs(warehouse: RestWarehouse) -> NamedTable:
+def named_table(warehouse: RestWarehouse) -> NamedTable:
     return NamedTable(catalog=warehouse.options, database="shop", table="sales")
 
 
@@ -126,7 +126,7 @@ def test_pypaimon_reads_by_the_catalog(
     catalog: Catalog, warehouse: RestWarehouse, pypaimon: PyPaimonReader
 ) -> None:
     sales_of(catalog).commit(sale(1), sale(2))
-    rows = pypaimon.read(theirs(warehouse)).to_pylist()
+    rows = pypaimon.read(named_table(warehouse)).to_pylist()
     assert sorted(row["k"] for row in rows) == [1, 2]
 
 
@@ -151,7 +151,7 @@ def test_the_server_makes_each_change_of_a_schema(
     ]  # fmt: skip
     assert (altered.comment, altered.options["snapshot.num-retained.min"]) == ("sales", "3")
     alter_table(table, [DropColumn("n"), UnsetOption("snapshot.num-retained.min")])
-    assert [name for name, _ in paimon_java.types(theirs(warehouse))] == ["day", "k", "value"]
+    assert [name for name, _ in paimon_java.types(named_table(warehouse))] == ["day", "k", "value"]
 
 
 def test_a_rollback_goes_through_the_catalog(
@@ -164,38 +164,38 @@ def test_a_rollback_goes_through_the_catalog(
     plan = plan_rollback(opened, opened.snapshots.snapshot(1))
     roll_back(opened, plan, resets_consumers=False)
     assert opened.snapshots.latest_id() == 1
-    assert [row["k"] for row in paimon_java.read(theirs(warehouse))] == [0]
-    paimon_java.write(theirs(warehouse), [sale(7)], identifier=0)
-    assert [snapshot["id"] for snapshot in paimon_java.snapshots(theirs(warehouse))] == [1, 2]
+    assert [row["k"] for row in paimon_java.read(named_table(warehouse))] == [0]
+    paimon_java.write(named_table(warehouse), [sale(7)], identifier=0)
+    assert [snapshot["id"] for snapshot in paimon_java.snapshots(named_table(warehouse))] == [1, 2]
 
 
 @pytest.mark.parametrize("loss", [Loss.ANSWER, None], ids=["cut", "busy"])
 def test_a_commit_whose_answer_is_lost_is_made_once(
     link: CutAnswers, warehouse: RestWarehouse, paimon_java: PaimonJava, loss: Loss | None
 ) -> None:
-    table = sales_of(behind(link, warehouse))
+    table = sales_of(catalog_behind(link, warehouse))
     link.strike("/commit", loss)
     table.commit(sale(1))
     table.commit(sale(2))
     assert link.struck == 1
-    assert [snapshot["id"] for snapshot in paimon_java.snapshots(theirs(warehouse))] == [1, 2]
-    assert sorted(row["k"] for row in paimon_java.read(theirs(warehouse))) == [1, 2]
+    assert [snapshot["id"] for snapshot in paimon_java.snapshots(named_table(warehouse))] == [1, 2]
+    assert sorted(row["k"] for row in paimon_java.read(named_table(warehouse))) == [1, 2]
 
 
 def test_a_commit_that_never_arrives_is_an_error(
     link: CutAnswers, warehouse: RestWarehouse, paimon_java: PaimonJava
 ) -> None:
-    table = sales_of(behind(link, warehouse))
+    table = sales_of(catalog_behind(link, warehouse))
     link.strike("/commit", Loss.REQUEST)
     with pytest.raises(StorageError, match="the catalog does not answer"):
         table.commit(sale(1))
-    assert paimon_java.read(theirs(warehouse)) == []
+    assert paimon_java.read(named_table(warehouse)) == []
 
 
 def test_a_question_whose_answer_is_lost_is_asked_again(
     link: CutAnswers, warehouse: RestWarehouse
 ) -> None:
-    table = sales_of(behind(link, warehouse)).table
+    table = sales_of(catalog_behind(link, warehouse)).table
     link.strike("/snapshot", Loss.ANSWER)
     assert table.snapshots.latest_id() is None
     assert link.struck == 1
@@ -204,7 +204,7 @@ def test_a_question_whose_answer_is_lost_is_asked_again(
 def test_a_change_whose_answer_is_lost_is_found_when_it_is_asked_for_again(
     link: CutAnswers, warehouse: RestWarehouse
 ) -> None:
-    table = sales_of(behind(link, warehouse)).table
+    table = sales_of(catalog_behind(link, warehouse)).table
     link.strike("/sales", Loss.ANSWER)
     with pytest.raises(StorageError, match="the catalog does not answer"):
         alter_table(table, [SetTableComment("sales")])

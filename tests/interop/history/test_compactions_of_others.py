@@ -72,7 +72,7 @@ def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
         compaction__max_size_amplification_percent=10_000,
     ).table
     writer = TableWriter(table, CompactInCaller)
-    writer.commit.state.compactions.adapt(PolicyBounds(10))
+    writer.commit.state.coordinator.adapt(PolicyBounds(10))
     wanted = dict[int, str]()
     for epoch in range(40):
         keys = range(epoch % 5, 100, 5 + epoch % 3)

@@ -243,7 +243,7 @@ def attempt(writer: TableWriter, epoch: int, changes: Sequence[Change]) -> None:
 
 def wait_for_plan(writer: TableWriter) -> None:
     """Wait until the planning has ended and its tasks run."""
-    compactions = writer.commit.compactions
+    compactions = writer.commit.coordinator
     while compactions.metrics().unfinished == 0 and not compactions.is_idle():
         compactions.wait_for_any()
         writer.commit.commit_idle()
@@ -379,7 +379,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     latest = table.snapshots.latest()
     choice = PartitionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_with(choice)
-    compactor.compactions.restrict({partition for partition, _ in choice})
+    compactor.coordinator.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_whole(choice) != []

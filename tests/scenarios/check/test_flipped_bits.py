@@ -133,7 +133,10 @@ def findings(path: Path) -> list[str]:
     """Return the findings of the check, or its error if it cannot open the table."""
     try:
         table = open_file_store_table(str(path))
-        return [str(finding) for finding in TableCheck(table, False, lambda *_: None).findings()]
+        return [
+            str(finding)
+            for finding in TableCheck(table, quick=False, progress=lambda *_: None).findings()
+        ]
     except StreamAppError as error:
         return [str(error)]
 

@@ -52,7 +52,7 @@ def a_writer(folder: Path, kind: str) -> TableWriter:
     return TableWriter(small_table(path, columns, keys, ("dt",), **options).table)
 
 
-def said(table: FileStoreTable) -> list[tuple[object, ...]]:
+def recorded_commits(table: FileStoreTable) -> list[tuple[object, ...]]:
     """All that snapshots say, but for names, sizes, times and sequence numbers.
 
     The numbers go on above the largest that is left in the table, so they may be smaller.
@@ -83,7 +83,7 @@ def said(table: FileStoreTable) -> list[tuple[object, ...]]:
 
 
 def appends(table: FileStoreTable) -> list[tuple[object, ...]]:
-    return [commit for commit in said(table) if commit[2] is CommitKind.APPEND]
+    return [commit for commit in recorded_commits(table) if commit[2] is CommitKind.APPEND]
 
 
 def changes(rng: random.Random, epoch: int, *, deletes: bool) -> list[Change]:
@@ -133,6 +133,6 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
         wanted, commits = (appends(table) for table in tables)
         assert commits == wanted
     else:
-        assert said(forgetful) == said(remembering)
+        assert recorded_commits(forgetful) == recorded_commits(remembering)
     assert by_content(read_rows(forgetful)) == by_content(read_rows(remembering))
-    assert CommitKind.COMPACT in {commit[2] for commit in said(forgetful)}
+    assert CommitKind.COMPACT in {commit[2] for commit in recorded_commits(forgetful)}

@@ -33,7 +33,7 @@ def opened(table: FileStoreTable) -> StreamTableCommit:
 def take_up(table: FileStoreTable) -> set[BucketId]:
     commit = opened(table)
     commit.state.follow_with(None)
-    return commit.compactions.known_buckets()
+    return commit.coordinator.known_buckets()
 
 
 def operations_of(table: FileStoreTable, work: Callable[[FileStoreTable], Any]) -> int:

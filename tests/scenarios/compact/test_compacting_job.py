@@ -58,7 +58,7 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: 
         commit = writer.write(rows(epoch))
         assert commit is not None
         snapshot_ids += [snapshot.snapshot_id for snapshot in commit.snapshots]
-        most = max(most, *writer.commit.compactions.back_pressure.sorted_runs().values())
+        most = max(most, *writer.commit.coordinator.back_pressure.sorted_runs().values())
     assert most == 5
     assert executor.waits > 3
     assert snapshot_ids == list(range(1, len(snapshot_ids) + 1)), (
@@ -77,7 +77,7 @@ def test_an_idle_commit_carries_the_last_epochs_identifier(tmp_path: Path) -> No
         writer.write(rows(epoch))
     assert isinstance(writer.executor, CompactLater)
     assert writer.commit.commit_idle() is None, "it does not wait"
-    assert writer.commit.compactions.metrics().unfinished == 1
+    assert writer.commit.coordinator.metrics().unfinished == 1
     writer.executor.run()
     snapshot = writer.commit.commit_idle()
     assert snapshot is not None

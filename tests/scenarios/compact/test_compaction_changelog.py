@@ -71,7 +71,7 @@ def test_without_waiting_changes_appear_when_a_compaction_ends(tmp_path: Path) -
     later.run()
     assert commit.commit_idle() is not None
     assert list(changes_by_snapshot(table).values()) == [TOLD[0]]
-    commit.compactions.trigger()
+    commit.coordinator.trigger()
     later.run()
     assert commit.commit_idle() is not None
     assert list(changes_by_snapshot(table).values()) == list(TOLD)
@@ -111,7 +111,7 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     late.run()
     assert len(files(table) - before) == 1, "its changelog file; the data file only moves"
     assert job.commit_idle() is None
-    assert job.compactions.dropped.total == 1
+    assert job.coordinator.dropped.total == 1
     assert files(table) == before
     assert list(changes_by_snapshot(table).values()) == [TOLD[0]]
 

@@ -126,8 +126,8 @@ def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
     clock = StandingClock()
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=2), CompactLater)
     assert isinstance(writer.executor, CompactLater)
-    assert isinstance(writer.commit.compactions, BucketCoordinator)
-    writer.commit.compactions.age_clock = clock
+    assert isinstance(writer.commit.coordinator, BucketCoordinator)
+    writer.commit.coordinator.age_clock = clock
     for epoch in range(2):
         writer.write(rows(epoch))
     clock.sleep(90)

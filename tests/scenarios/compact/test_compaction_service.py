@@ -200,7 +200,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
             writer.write(rows(2 * cycle + epoch))
         is_first.append(True)
         compactor.compact_whole()
-        run_counts.append(set(compactor.compactions.back_pressure.sorted_runs().values()))
+        run_counts.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
     assert run_counts == [{1}] * 8
 
 

@@ -78,9 +78,9 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
     compactor = a_compactor(replace(writer.table, clock=clock), executor)
     snapshots = compactor.compact_whole()
     assert tries == [1, 1]
-    assert compactor.compactions.dropped.total == 1
+    assert compactor.coordinator.dropped.total == 1
     assert len(snapshots) == 1
-    assert set(compactor.compactions.back_pressure.sorted_runs().values()) == {1}
+    assert set(compactor.coordinator.back_pressure.sorted_runs().values()) == {1}
     writer.write(rows(4))
     assert_table_is(writer)
     assert files_on_disk(writer.table, "data-") == files_that_snapshots_name(writer.table)
@@ -131,7 +131,7 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
     last = a_compactor(table, CompactInThreads(table))
     last.compact_whole()
-    assert set(last.compactions.back_pressure.sorted_runs().values()) == {1}
+    assert set(last.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
 
 

@@ -158,7 +158,7 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
         tables.send([{"k": k, "v": f"{epoch}"} for k in range(epoch, 12)], [])
     committer = tables.started(EpochHere(overlaps=True))
     for epoch in range(6):
-        committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        committer.process_epoch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         tables.done(epoch)
         if epoch % 2:
             committer.wait_until_committed()

@@ -53,8 +53,8 @@ def test_ten_thousand_flushes_cost_no_more_than_promised(tmp_path: Path, name: s
 
 def check_levels(bucket: Simulation) -> None:
     """Levels and table agree; the higher the level, the older the rows; no level overlaps."""
-    assert isinstance(bucket.compactions, BucketCoordinator)
-    (levels,) = (manager.levels for manager in bucket.compactions._managers.values())
+    assert isinstance(bucket.coordinator, BucketCoordinator)
+    (levels,) = (manager.levels for manager in bucket.coordinator._managers.values())
     assert {file.file_name: file for file in levels.all_files()} == bucket.live
     ages = [
         (

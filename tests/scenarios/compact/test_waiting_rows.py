@@ -127,7 +127,7 @@ def check_all_is_seen(table: FileStoreTable) -> None:
     if table.options.writes_changelog:
         changes = [change for of_epoch in read_changes(table).values() for change in of_epoch]
         assert sorted(row["k"] for _, row in changes) == list(range(20))
-    assert list(TableCheck(table, False, lambda *_: None).findings()) == []
+    assert list(TableCheck(table, quick=False, progress=lambda *_: None).findings()) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -282,7 +282,7 @@ def test_rows_that_a_compaction_is_about_to_take_are_not_counted(tmp_path: Path)
 
 
 def quick_findings(table: FileStoreTable) -> list[Finding]:
-    return list(TableCheck(table, True, lambda *_: None).findings())
+    return list(TableCheck(table, quick=True, progress=lambda *_: None).findings())
 
 
 @pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])

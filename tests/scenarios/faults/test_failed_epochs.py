@@ -49,7 +49,7 @@ def sent(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
 
 
 def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
-    committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+    committer.process_epoch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
 
 
 def assert_right(tables: TwoTables) -> None:
@@ -67,7 +67,7 @@ def test_a_held_table_does_not_catch_up_behind_an_epoch_that_failed(
     fault = Fault(0, "before", stays_dead=True)
     committer = tables.started(runner, file_io=(FaultyFileIO(fault=fault), None), holds_tables=True)
     run(committer, tables, 0)
-    assert list(tables.state().held) == ["a"]
+    assert list(tables.state().held_tables) == ["a"]
     fault.number = -1  # the disk is well again
     runner.fails_at, runner.error = 1, error
     with contextlib.suppress(RuntimeError):
@@ -104,7 +104,7 @@ def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
     committer = tables.started(Overtaken(), holds_tables=holds_tables, bad_records_max=1)
     messages = tables.messages(0, bad={"a": b"{"})
     with contextlib.suppress(RuntimeError):
-        committer(messages.combine_chunks().to_batches(), 0)
+        committer.process_epoch(messages.combine_chunks().to_batches(), 0)
     assert not isinstance(committer.failure, BadRecordsError), committer.failure
-    assert not tables.state().held
+    assert not tables.state().held_tables
     assert {row["k"]: row["v"] for row in read_rows(tables.tables[0])} == {3: "ours"}

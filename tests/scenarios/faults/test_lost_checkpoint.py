@@ -45,7 +45,7 @@ def run(
         batch for number in range(epoch + 1) for batch in tables.messages(number).to_batches()
     ]
     try:
-        committer(parts, epoch)
+        committer.process_epoch(parts, epoch)
         committer.wait_until_committed()
     except BaseException:
         assert committer.failure is not None
@@ -125,7 +125,7 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     tables.tables[0].clock.sleep(3600)
     committer.while_idle()
     assert contents(tables) == before
-    assert tables.state().held.keys() == {"b"}
+    assert tables.state().held_tables.keys() == {"b"}
 
     tables.takes_repeats = True
     runner.topics = [

@@ -17,7 +17,7 @@ from stream_app.model.database_snapshot import (
     SourcePosition,
     TableAt,
 )
-from stream_app.table.api.database_snapshots import FOLDER, database_snapshots
+from stream_app.table.api.database_snapshots import SNAPSHOTS_FOLDER, database_snapshots
 from tests.support.tables.small_table import SmallTable, small_table
 
 
@@ -146,7 +146,7 @@ def _without_tables(text: str) -> str:
 @pytest.mark.parametrize("damage", [_cut, _of_later_version, _without_tables])
 def test_a_damaged_snapshot_names_its_file(shop: Shop, damage: Callable[[str], str]) -> None:
     shop.step(10)
-    [file] = (shop.folder / FOLDER).iterdir()
+    [file] = (shop.folder / SNAPSHOTS_FOLDER).iterdir()
     file.write_text(damage(file.read_text()))
     with pytest.raises(CorruptFileError, match="the database snapshot is damaged"):
         stream_app.open_database(shop.folder).snapshots()
@@ -155,7 +155,7 @@ def test_a_damaged_snapshot_names_its_file(shop: Shop, damage: Callable[[str], s
 def test_other_files_of_the_folder_are_left_alone(shop: Shop) -> None:
     step = shop.step(10)
     for name in ("README", "5-job.json.tmp", ".5-job.json"):
-        (shop.folder / FOLDER / name).write_text("{")
+        (shop.folder / SNAPSHOTS_FOLDER / name).write_text("{")
     assert stream_app.open_database(shop.folder).snapshots() == [step]
 
 

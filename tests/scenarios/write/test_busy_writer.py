@@ -42,7 +42,7 @@ def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
     tables.send([{"k": 3, "v": "ours"}], [])
     runner = Overtaken()
     committer = tables.started(runner, holds_tables=holds_tables)
-    committer(tables.messages(0).to_batches(), 0)
+    committer.process_epoch(tables.messages(0).to_batches(), 0)
     committer.wait_until_committed()
     assert runner.writes == 2
     assert {row["k"]: row["v"] for row in read_rows(tables.tables[0])} == {3: "ours"}

@@ -227,7 +227,7 @@ def test_a_truncate_begins_the_index_anew(tmp_path: Path, holds_tables: bool) ->
         runner.topics = [
             b for number in range(epoch + 1) for b in tables.messages(number).to_batches()
         ]
-        committer(parts(tables, epoch), epoch)
+        committer.process_epoch(parts(tables, epoch), epoch)
         tables.done(epoch)
     committer.wait_until_committed()
     assert_right(tables)
@@ -264,7 +264,7 @@ def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
 def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch; what stops the job is raised as it is."""
     try:
-        committer(parts(tables, epoch), epoch)
+        committer.process_epoch(parts(tables, epoch), epoch)
     except RuntimeError:
         assert committer.failure is not None
         raise committer.failure from None

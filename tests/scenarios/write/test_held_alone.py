@@ -37,7 +37,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, 
     messages = tables.messages(epoch).combine_chunks().to_batches()
     runner.topics += messages
     try:
-        committer(messages, epoch)
+        committer.process_epoch(messages, epoch)
     except RuntimeError:
         assert committer.failure is not None
         raise committer.failure from None
@@ -49,7 +49,7 @@ def rows_of(tables: TwoTables) -> list[int]:
 
 
 def assert_right(tables: TwoTables) -> None:
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     for table, rows in zip(tables.tables, tables.wanted(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
@@ -82,13 +82,13 @@ def test_a_table_that_is_outdated_in_each_round_is_held_alone(tmp_path: Path) ->
     runner = Altered(tables.tables[0], times=20)
     committer = tables.started(runner, holds_tables=True)
     run(committer, tables, runner, 1)
-    waiting = tables.state().held
+    waiting = tables.state().held_tables
     assert waiting.keys() == {"a"}
     assert "outdated whenever it is written, 20 times" in waiting["a"].reason
     assert rows_of(tables) == [0, 1]
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     assert rows_of(tables) == [1, 1]
 
 
@@ -133,7 +133,7 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
         filtered(committer)
         assert committer.rounds.plan().tables.keys() == {0}
     run(committer, tables, runner, 2)
-    waiting = tables.state().held
+    waiting = tables.state().held_tables
     assert waiting.keys() == {"b"}
     assert "n" in waiting["b"].reason
     run(committer, tables, runner, 3)
@@ -158,7 +158,7 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
     committer = tables.started(runner, holds_tables=True)
     for n in range(9):
         run(committer, tables, runner, n)
-    waiting = tables.state().held["a"]
+    waiting = tables.state().held_tables["a"]
     assert (waiting.since_epoch, waiting.tries) == (7, 0)
     assert "waits for its compactions" in waiting.reason
     assert rows_of(tables) == [7, 9]
@@ -166,7 +166,7 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
     orders = tables.tables[0]
     orders.clock.sleep(HOURS)
     committer.while_idle()
-    waiting = tables.state().held["a"]
+    waiting = tables.state().held_tables["a"]
     assert waiting.tries == 1
     assert "no job has compacted the table for 600 s" in waiting.reason
 

@@ -17,7 +17,7 @@ from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.epochs.commit.newcomers import NewcomerOutcome
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
-from stream_app.epochs.stages.epoch_plan import MessagePart
+from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.errors import CheckpointError, StorageError
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.model.job_epoch import Offsets
@@ -49,7 +49,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, 
     messages = map(tables.messages, range(epoch + 1))
     runner.topics = [batch for table in messages for batch in table.to_batches()]
     try:
-        committer(parts, epoch)
+        committer.process_epoch(parts, epoch)
     except RuntimeError:
         assert committer.failure is not None
         raise committer.failure from None
@@ -77,7 +77,7 @@ def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     assert snapshots(tables) == [2, 2]
     assert_right(tables)
     remembered = tables.state()
-    assert (remembered.epoch, remembered.newest) == (2, {"a": 1, "b": 2})
+    assert (remembered.epoch, remembered.newest_epochs) == (2, {"a": 1, "b": 2})
 
 
 def test_a_table_that_fails_in_a_first_load_ends_the_job(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(committer, tables, runner, 1)
     assert snapshots(tables) == [None, 2]
-    waiting = tables.state().held["a"]
+    waiting = tables.state().held_tables["a"]
     assert (waiting.since_epoch, waiting.begin["a"]["0"]) == (0, 0)
     assert "the file system refused" in waiting.reason
     assert waiting.retry_ms is not None
@@ -108,7 +108,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
     assert snapshots(tables) == [1, 2]
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     tables.send([{"k": 4, "v": "last"}], [])
     run(committer, tables, runner, 2)
     assert_right(tables)
@@ -138,7 +138,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     run(committer, tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(committer, tables, runner, 1)
-    assert sorted(tables.state().held) == ["a", "b"]
+    assert sorted(tables.state().held_tables) == ["a", "b"]
 
     reads: list[Parts] = []
     between = runner.messages_between
@@ -153,7 +153,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
     assert len(reads) == 1
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     assert_right(tables)
 
 
@@ -170,7 +170,7 @@ def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode, stride
         run(committer, tables, runner, 3)
         tables.tables[0].clock.sleep(HOURS)
         committer.compact_due()
-        assert tables.state().held == {}
+        assert tables.state().held_tables == {}
         assert_right(tables)
         if not fault.has_struck:
             break
@@ -197,7 +197,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         run(again, tables, runner, 1)
         tables.tables[0].clock.sleep(HOURS)
         again.compact_due()
-        assert tables.state().held == {}
+        assert tables.state().held_tables == {}
         assert_right(tables)
         if not fault.has_struck:
             break
@@ -216,7 +216,7 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     other.sent, other.takes_repeats = [], True
     other.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
     stranger = other.started(EpochHere())
-    stranger(other.messages(0).combine_chunks().to_batches(), 0)
+    stranger.process_epoch(other.messages(0).combine_chunks().to_batches(), 0)
     tables.send([{"k": 3, "v": "the newest"}], [])
     run(committer, tables, runner, 2)
     rows = {row["k"]: row["v"] for row in read_rows(tables.tables[0])}
@@ -231,20 +231,20 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     committer = started(tables, runner, bad_records_max=0)
     bad = tables.messages(0, {"b": b"{"}).combine_chunks().to_batches()
     runner.topics = bad
-    committer(bad, 0)
+    committer.process_epoch(bad, 0)
     assert snapshots(tables) == [1, None]
-    waiting = tables.state().held["b"]
+    waiting = tables.state().held_tables["b"]
     assert waiting.retry_ms is None
     assert "could not be decoded" in waiting.reason
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
-    assert tables.state().held["b"].tries == 1
+    assert tables.state().held_tables["b"].tries == 1
 
     committer.tables.feeds[1].quarantine.bad_records_max = None
     resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
     committer.while_idle()
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     assert_right(tables)
 
 
@@ -258,7 +258,7 @@ def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None
         (Path(orders.location) / "snapshot" / name).unlink()
     tables.send([{"k": 5, "v": "newer"}], [{"day": "day 1", "n": 101}])
     run(started(tables, runner), tables, runner, 2)
-    waiting = tables.state().held["a"]
+    waiting = tables.state().held_tables["a"]
     assert "the table has only 0" in waiting.reason
     assert waiting.retry_ms is None
     assert snapshots(tables) == [1, 3]
@@ -304,11 +304,11 @@ class Second:
     def split(self, messages: pa.RecordBatch) -> Any:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.table_count:
-            yield MessagePart(place, messages)
+            yield TableMessages(place, messages)
             refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
-            yield MessagePart(UNREADABLE_INDEX, refused)
+            yield TableMessages(UNREADABLE_INDEX, refused)
         else:
-            yield MessagePart(NEWCOMERS_INDEX, messages.slice(0, 2))
+            yield TableMessages(NEWCOMERS_INDEX, messages.slice(0, 2))
 
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     assert_right(tables)
 
 
@@ -387,7 +387,7 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     schema["options"]["sequence.field"] = "v"
     Path(schemas.path(1)).write_text(json.dumps({**schema, "id": 1}))
     committer.compact_due()
-    [(name, waiting)] = tables.state().held.items()
+    [(name, waiting)] = tables.state().held_tables.items()
     assert (name, waiting.tries) == ("a", 1)
     assert "sequence.field" in waiting.reason
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
@@ -396,5 +396,5 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     assert snapshots(tables) == [1, 2]
     Path(schemas.path(1)).unlink()
     started(tables, runner).while_idle()
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     assert_right(tables)

@@ -38,7 +38,7 @@ def spark_goes_on(committer: EpochCommitter[Parts], tables: TwoTables, first: in
     """Epochs as Spark asks for them, until one fails; returns the first that it has not done."""
     for epoch in range(first, EPOCHS):
         try:
-            committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+            committer.process_epoch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         except RuntimeError:
             return epoch
         tables.done(epoch)
@@ -107,7 +107,7 @@ def test_a_table_that_lacks_two_epochs_is_an_older_copy(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     committer = tables.started(runner)
     for epoch in range(3):
-        committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+        committer.process_epoch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
         tables.done(epoch)
     committer.wait_until_committed()
     for table in tables.tables:

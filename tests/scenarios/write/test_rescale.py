@@ -282,7 +282,7 @@ def test_a_running_job_follows_wherever_it_is(
         runner = EpochHere(overlaps=overlaps)
         committer = tables.started(runner, file_io=(FaultyFileIO(fault=rival), None))
         for epoch in range(4):
-            committer(tables.messages(epoch).combine_chunks().to_batches(), epoch)
+            committer.process_epoch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
             tables.done(epoch)
         committer.wait_until_committed()
         committer.compact_due()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.stages.epoch_plan import MessagePart
+from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.errors import WrongSourceError
 from stream_app.model.snapshot import CommitKind
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
@@ -47,7 +47,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: 
     [messages] = tables.messages(epoch, **bad).combine_chunks().to_batches()
     half = messages.num_rows // 2
     try:
-        committer([messages.slice(0, half), messages.slice(half)], epoch)
+        committer.process_epoch([messages.slice(0, half), messages.slice(half)], epoch)
     except RuntimeError:
         assert committer.failure is not None
         raise committer.failure from None
@@ -160,11 +160,11 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
     run(committer, tables, 0)
     tables.send([{"k": 3, "v": "gone"}, TRUNCATE, {"k": 4, "v": "new"}], [])
     run(committer, tables, 1)
-    assert "a" in tables.state().held
+    assert "a" in tables.state().held_tables
     fault.number = -1  # the disk is well again
     tables.tables[0].clock.sleep(HOURS)
     committer.while_idle()
-    assert tables.state().held == {}
+    assert tables.state().held_tables == {}
     assert_right(tables)
 
 
@@ -186,9 +186,9 @@ class Shards:
 
     names: tuple[str, ...]
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         topic = messages.column("topic")[0].as_py()
-        yield MessagePart(
+        yield TableMessages(
             TOPICS.index(topic), messages, self.names if topic == "a" else ("us.other",)
         )
 
@@ -203,7 +203,7 @@ def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> Non
     later.rounds.settings = later.rounds.settings.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
-    waiting = tables.state().held
+    waiting = tables.state().held_tables
     assert list(waiting) == ["a"]
     assert "the table has rows of 2 source tables: eu.t, us.t" in waiting["a"].reason
     assert by_content(read_rows(tables.tables[0])) == by_content(

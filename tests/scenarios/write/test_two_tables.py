@@ -50,7 +50,7 @@ def parts(tables: TwoTables, epoch: int) -> Parts:
 def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     try:
-        committer(parts(tables, epoch), epoch)
+        committer.process_epoch(parts(tables, epoch), epoch)
     except RuntimeError:
         assert committer.failure is not None
         raise committer.failure from None
@@ -172,13 +172,13 @@ def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_p
     committer = tables.started(EpochHere(), bad_records_max=0)
     bad = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
     with pytest.raises(RuntimeError):
-        committer(bad, 0)
+        committer.process_epoch(bad, 0)
     assert isinstance(committer.failure, BadRecordsError)
     assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
     assert tables.data_files() == []
     ended = tables.started(EpochHere(), bad_records_max=0)
     with pytest.raises(RuntimeError):
-        ended(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
+        ended.process_epoch(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
     assert [table.snapshots.latest_id() for table in tables.tables] == [1, None]
     assert unnamed(tables) == set()
     run(tables.started(EpochHere()), tables, 0)
@@ -189,7 +189,7 @@ def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere())
     bad = {"a": b"{", "b": b"["}
-    committer(tables.messages(0, bad).combine_chunks().to_batches(), 0)
+    committer.process_epoch(tables.messages(0, bad).combine_chunks().to_batches(), 0)
     for topic, value in bad.items():
         [line] = (tmp_path / f"bad-{topic}" / "epoch-0.jsonl").read_text().splitlines()
         record = json.loads(line)

@@ -114,7 +114,9 @@ class ToastJob:
         ]
         whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
         try:
-            self.committer([whole.slice(0, 7), whole.slice(7)] if len(rows) > 7 else [whole], epoch)
+            self.committer.process_epoch(
+                [whole.slice(0, 7), whole.slice(7)] if len(rows) > 7 else [whole], epoch
+            )
         except RuntimeError:
             assert self.committer.failure is not None
             raise self.committer.failure from None

@@ -24,7 +24,7 @@ def rows(epoch: int) -> list[Change]:
 
 def wait_for_plan(commit: StreamTableCommit) -> None:
     """Until the planner's thread has come to an end."""
-    coordinator = commit.compactions
+    coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
     deadline = time.monotonic() + 120
     while (running := coordinator.rounds.running) is not None and not running.done():

@@ -24,7 +24,7 @@ from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import JobStateFile, state_of
+from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
 from stream_app.epochs.commit.broken_expectations import BrokenExpectations
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
@@ -94,7 +94,7 @@ class DatabaseJob:
             feed_of=self._feed, quarantine=self._quarantine,
         )  # fmt: skip
         known_feeds = self.tables.known_feeds()
-        splitter = self.tables.splitter(known_feeds, frozenset(state.state.held))
+        splitter = self.tables.splitter(known_feeds, frozenset(state.state.held_tables))
         self.runner = EpochHere()
         tables = IndependentTables(
             known_feeds,
@@ -130,7 +130,7 @@ class DatabaseJob:
         self._write(f"offsets/{epoch}", f'v1\n{{}}\n{{"all": {{"0": {len(self.sent)}}}}}')
         self.runner.topics = [self.messages(0, len(self.sent))]
         try:
-            self.committer([self.messages(first, len(self.sent))], epoch)
+            self.committer.process_epoch([self.messages(first, len(self.sent))], epoch)
         except RuntimeError:
             assert self.committer.failure is not None
             raise self.committer.failure from None
@@ -171,7 +171,7 @@ class DatabaseJob:
 
     def held(self) -> dict[str, str]:
         """The tables that wait, and why."""
-        held = state_of(self.checkpoint).held
+        held = state_or_empty(self.checkpoint).held_tables
         return {name: table.reason for name, table in held.items()}
 
     def quarantine(self, name: str = "") -> list[str]:

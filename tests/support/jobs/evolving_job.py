@@ -114,7 +114,7 @@ class Job:
 
     def repeat(self, committer: EpochCommitter[Parts], epoch: int) -> None:
         try:
-            committer(self.parts(epoch), epoch)
+            committer.process_epoch(self.parts(epoch), epoch)
         except RuntimeError:
             assert committer.failure is not None
             raise committer.failure from None

@@ -18,7 +18,7 @@ from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import JobState, JobStateFile, state_of
+from stream_app.checkpoint.job_state import JobState, JobStateFile, state_or_empty
 from stream_app.epochs.commit.epoch_committer import EpochCommitter
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
 from stream_app.epochs.commit.epoch_tables import (
@@ -29,7 +29,7 @@ from stream_app.epochs.commit.epoch_tables import (
 )
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.commit.table_listener import EpochReport
-from stream_app.epochs.stages.epoch_plan import EpochSettings, MessagePart
+from stream_app.epochs.stages.epoch_plan import EpochSettings, TableMessages
 from stream_app.epochs.stages.epoch_runner import EpochRunner
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
@@ -49,9 +49,9 @@ TRUNCATE: Row = {}
 class ByTopic:
     """Implements `MessageSplitter`: each topic is one table's."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         topic = messages.column("topic")[0].as_py()
-        yield MessagePart(TOPICS.index(topic), messages, (f"shop.{topic}",))
+        yield TableMessages(TOPICS.index(topic), messages, (f"shop.{topic}",))
 
 
 class EndedError(Exception):
@@ -159,7 +159,7 @@ class TwoTables:
 
     def state(self) -> JobState:
         """What the job remembers."""
-        return state_of(self.checkpoint())
+        return state_or_empty(self.checkpoint())
 
     def checkpoint(self, files: FileIO | None = None) -> JobFolder:
         """The job's checkpoint, with Spark's part of it."""

@@ -28,8 +28,8 @@ def documented_section() -> str:
 def _row(case: Case) -> str:
     keys = [f"{word} {case.args[name]}" for name, word in _WORDS.items() if name in case.args]
     options = "; ".join([*keys, *(f"`{line}`" for line in case.input_lines[1:])])
-    said = "; ".join(case.expected.split("\n"))
-    cells = (case.args["page"], f"`{case.args['name']}`", options, said)
+    result = "; ".join(case.expected.split("\n"))
+    cells = (case.args["page"], f"`{case.args['name']}`", options, result)
     return "| " + " | ".join(cells) + " |"
 
 

@@ -17,7 +17,7 @@ from stream_app.checkpoint.job_state import (
     JobStateFile,
     JobWarning,
     read_state,
-    state_of,
+    state_or_empty,
 )
 from stream_app.errors import CheckpointError
 from stream_app.fileio.local.local_file_io import LocalFileIO
@@ -32,15 +32,15 @@ WHOLE = JobState(
     decoder="machine code (Numba 0.61.2)",
     topic_ids={"t": "id of t"},
     epoch=7,
-    newest={"orders": 7, "items": 2},
-    held={
+    newest_epochs={"orders": 7, "items": 2},
+    held_tables={
         "items": HeldTable(
             since_epoch=3, begin={"t": {"0": 40}}, reason="full", since_ms=5, retry_ms=None, tries=2
         )
     },
     source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},
     origins={Origin("eu", "", "orders"): "orders", Origin("us", "", "orders"): "orders"},
-    refused={Origin("eu", "", "odd name"): "name it"},
+    refused_tables={Origin("eu", "", "odd name"): "name it"},
     warnings=(
         JobWarning(table="orders", problem="column at is cut", fix="correct", is_lasting=True),
     ),
@@ -98,11 +98,11 @@ def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
 
 def test_the_file_of_0_1_0_is_read_and_then_replaced(tmp_path: Path) -> None:
     folder = with_earlier(tmp_path / "c")
-    assert state_of(folder) == OF_EARLIER
+    assert state_or_empty(folder) == OF_EARLIER
     assert files_in(folder) == ["stream_app.json"], "reading changes nothing"
     write_epoch(folder, 7)
     assert files_in(folder) == ["job_state.json"]
-    assert state_of(folder) == replace(OF_EARLIER, epoch=7)
+    assert state_or_empty(folder) == replace(OF_EARLIER, epoch=7)
 
 
 def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
@@ -116,13 +116,13 @@ def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     file.warn([cut])
     assert files_in(file.folder) == ["before"], "it is known"
     (tmp_path / "before").rename(tmp_path / "job_state.json")
-    assert [warning.problem for warning in state_of(file.folder).warnings] == [
+    assert [warning.problem for warning in state_or_empty(file.folder).warnings] == [
         cut.problem,
         "no numbers",
     ]
     JobStateFile(file.folder).begin("arrays")
-    assert state_of(file.folder).warnings == (cut,), "each start finds the others anew"
-    assert state_of(file.folder).decoder == "arrays"
+    assert state_or_empty(file.folder).warnings == (cut,), "each start finds the others anew"
+    assert state_or_empty(file.folder).decoder == "arrays"
 
 
 def test_a_passing_warning_ends_with_its_cause(
@@ -135,10 +135,10 @@ def test_a_passing_warning_ends_with_its_cause(
     file.note_passing("callbacks", [lags])
     file.note_passing("callbacks", [lags])
     file.note_passing("services", [])
-    assert state_of(file.folder).warnings == (stays, lags)
+    assert state_or_empty(file.folder).warnings == (stays, lags)
     assert caplog.text.count("Iceberg's readers lag") == 1
     file.note_passing("callbacks", [])
-    assert state_of(file.folder).warnings == (stays,)
+    assert state_or_empty(file.folder).warnings == (stays,)
     file.note_passing("callbacks", [lags])
     assert caplog.text.count("Iceberg's readers lag") == 2
 
@@ -152,11 +152,11 @@ def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) ->
         try:
             write_epoch(a_folder(path, fault), 8)
         except OSError:
-            seen = state_of(a_folder(path)).epoch
+            seen = state_or_empty(a_folder(path)).epoch
             assert seen in (-1, 8)
         again = JobStateFile(a_folder(path))
         again.update(replace(again.state, epoch=9))
-        assert state_of(again.folder) == replace(OF_EARLIER, epoch=9)
+        assert state_or_empty(again.folder) == replace(OF_EARLIER, epoch=9)
         assert files_in(again.folder) == ["job_state.json"]
         if not fault.has_struck:
             break
@@ -233,4 +233,4 @@ def test_a_checkpoint_belongs_to_one_share(tmp_path: Path, began: str, now: str)
     with pytest.raises(CheckpointError, match="was begun with") as caught:
         own_checkpoint(JobStateFile(a_folder(tmp_path)), "/w/shop.db", DATABASE, now)
     assert began in str(caught.value)
-    assert state_of(a_folder(tmp_path)).share == began
+    assert state_or_empty(a_folder(tmp_path)).share == began

@@ -54,7 +54,7 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "org.apache.spark.SparkException: EOFException occurred while reading the port number from "
         "stream_app.spark.worker_daemon's stdout and terminated with code: 1..",
@@ -63,8 +63,8 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",
     ],
 )
-def test_a_python_without_the_packages_is_reported(said: str) -> None:
-    explained = readable_error(RuntimeError(f"Job aborted due to stage failure: {said}{JAVA}"))
+def test_a_python_without_the_packages_is_reported(message: str) -> None:
+    explained = readable_error(RuntimeError(f"Job aborted due to stage failure: {message}{JAVA}"))
     assert isinstance(explained, UsageError)
     assert "spark.archives" in explained.where
     killed = "reading the port number from stream_app.spark.worker_daemon's stdout and terminated"
@@ -73,15 +73,15 @@ def test_a_python_without_the_packages_is_reported(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         'Cannot run program "python3": error=12, Cannot allocate memory',
         'Cannot run program "python3": Exec failed, error: 24 (Too many open files)',
         'Cannot run program "python3": error=11, Resource temporarily unavailable',
     ],
 )
-def test_a_process_that_cannot_be_made_now_is_no_wrong_setting(said: str) -> None:
-    error = RuntimeError(f"Job aborted due to stage failure: java.io.IOException: {said}{JAVA}")
+def test_a_process_that_cannot_be_made_now_is_no_wrong_setting(message: str) -> None:
+    error = RuntimeError(f"Job aborted due to stage failure: java.io.IOException: {message}{JAVA}")
     assert readable_error(error) is error
 
 
@@ -122,7 +122,7 @@ def test_the_file_system_and_lost_records() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Python worker exited unexpectedly (crashed). Consider setting 'spark.sql.execution…'",
         "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: "
@@ -131,10 +131,10 @@ def test_the_file_system_and_lost_records() -> None:
         "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorker)",
     ],
 )
-def test_a_killed_worker_is_reported_in_a_sentence(said: str) -> None:
-    text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{said}"
+def test_a_killed_worker_is_reported_in_a_sentence(message: str) -> None:
+    text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{message}"
     explained = readable_error(RuntimeError(text))
     assert type(explained) is WorkerLostError
-    assert said.splitlines()[0].split(" (crashed)")[0] in str(explained)
+    assert message.splitlines()[0].split(" (crashed)")[0] in str(explained)
     assert "start the job again, it continues where it was" in explained.fix
     assert len(explained.problem.splitlines()) == 1

@@ -193,7 +193,7 @@ def test_keys_compare_as_in_paimon(data_type: str, ascending: list[object]) -> N
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         pytest.param(b"", "cannot have 0 bytes", id="empty"),
         pytest.param(bytes(12), "0 columns instead of 1", id="arity"),
@@ -207,8 +207,8 @@ def test_keys_compare_as_in_paimon(data_type: str, ascending: list[object]) -> N
         ),
     ],
 )
-def test_broken_rows_are_refused(data: bytes, said: str) -> None:
-    with pytest.raises(CorruptFileError, match=said) as caught:
+def test_broken_rows_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(CorruptFileError, match=message) as caught:
         deserialize_row(data, row_type(("a", "STRING")).types)
     assert "to fix" in str(caught.value)
 

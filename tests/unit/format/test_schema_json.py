@@ -134,7 +134,7 @@ def test_vectors_are_objects_with_a_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         pytest.param("id", None, "'id' is missing", id="no-id"),
         pytest.param("fields", None, "'fields' is missing", id="no-fields"),
@@ -142,8 +142,8 @@ def test_vectors_are_objects_with_a_length() -> None:
         pytest.param("highestFieldId", "9", "'highestFieldId' is '9'", id="text-for-number"),
     ],
 )
-def test_broken_schemas_are_refused(key: str, value: object, said: str) -> None:
-    with pytest.raises(CorruptFileError, match=said):
+def test_broken_schemas_are_refused(key: str, value: object, message: str) -> None:
+    with pytest.raises(CorruptFileError, match=message):
         decode_schema(json.dumps(_written() | {key: value}).encode())
 
 

@@ -75,7 +75,7 @@ def test_properties_survive_and_unknown_keys_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         pytest.param(b"", "cannot read a snapshot file", id="empty"),
         pytest.param(b"{", "cannot read a snapshot file", id="truncated"),
@@ -87,7 +87,7 @@ def test_properties_survive_and_unknown_keys_are_ignored() -> None:
         pytest.param(bytes_of(commitKind="MERGE"), "'commitKind' is 'MERGE'", id="kind"),
     ],
 )
-def test_broken_snapshots_are_refused(data: bytes, said: str) -> None:
-    with pytest.raises(CorruptFileError, match=said) as caught:
+def test_broken_snapshots_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(CorruptFileError, match=message) as caught:
         decode_snapshot(data)
     assert "to fix" in str(caught.value)

@@ -57,7 +57,7 @@ def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> Applica
     """
     applicable = _applicable_rules(sync, name, columns.names, existing=None)
     try:
-        whole = applicable.rules.made_columns.columns(columns, arrow_type)
+        all_columns = applicable.rules.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
         raise UsageError(
             str(error),
@@ -65,7 +65,7 @@ def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> Applica
             fix=f"correct it, or give sync.tables.{name}.computed-column",
         ) from None
     if applicable.rules.filter is not None:
-        parse_predicate(applicable.rules.filter, whole)
+        parse_predicate(applicable.rules.filter, all_columns)
     return applicable
 
 

@@ -51,14 +51,14 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
         report: the report of the table that was committed first.
         now_ms: the time of the report.
     """
-    parts, begin_ms = report.parts, report.began_ms
+    durations, begin_ms = report.durations, report.began_ms
     for name in ("read", "decode", "route"):
-        end_ms = begin_ms + _ms(parts.by_name[name])
+        end_ms = begin_ms + _ms(durations.by_name[name])
         yield SpanTime(name=name, begin_ms=begin_ms, end_ms=end_ms)
         begin_ms = end_ms
-    written_ms = now_ms - _ms(parts.commit_s)
-    begun_ms = written_ms - _ms(parts.write_s)
-    yield SpanTime(name="wait", begin_ms=begun_ms - _ms(parts.wait_s), end_ms=begun_ms)
+    written_ms = now_ms - _ms(durations.commit_s)
+    begun_ms = written_ms - _ms(durations.write_s)
+    yield SpanTime(name="wait", begin_ms=begun_ms - _ms(durations.wait_s), end_ms=begun_ms)
     yield SpanTime(name="write", begin_ms=begun_ms, end_ms=written_ms)
 
 
@@ -74,7 +74,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.files": report.files,
             "stream_app.bytes": report.bytes,
         }
-        begin_ms = now_ms - _ms(report.parts.commit_s)
+        begin_ms = now_ms - _ms(report.durations.commit_s)
         yield SpanTime(name="commit", begin_ms=begin_ms, end_ms=now_ms, facts=facts)
     for compaction in report.compactions:
         yield SpanTime(

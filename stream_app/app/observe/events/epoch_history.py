@@ -32,7 +32,7 @@ class PastEpoch:
     messages: int
     bytes: int
     in_driver: bool
-    parts: EpochSeconds
+    durations: EpochSeconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class EpochHistory:
                 messages=report.counts.messages,
                 bytes=report.bytes,
                 in_driver=report.in_driver,
-                parts=report.parts,
+                durations=report.durations,
             )
         )
 

@@ -125,7 +125,7 @@ class EventLog:
     def on_epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
         offsets = report.counts.last_offsets()
-        seconds = {} if report.skipped else rounded_parts(report.parts)
+        seconds = {} if report.skipped else rounded_parts(report.durations)
         with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
         self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
@@ -139,7 +139,7 @@ class EventLog:
         self.epochs.add(report.epoch)
         self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
-        total = report.parts.seconds
+        total = report.durations.seconds
         _LOG.info(
             "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
             "%d files in %d buckets, %s; snapshots %s; %s",
@@ -155,7 +155,7 @@ class EventLog:
             report.buckets,
             bytes_text(report.bytes),
             snapshots_text(report.snapshots),
-            compaction_text(report.metrics, report.parts.wait_s),
+            compaction_text(report.metrics, report.durations.wait_s),
         )
         _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
         columns = self._columns(counts.drift)

@@ -91,7 +91,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         "files": report.files,
         "bytes": report.bytes,
         "in_driver": report.in_driver,
-        **{f"{name}_s": seconds for name, seconds in rounded_parts(report.parts).items()},
+        **{f"{name}_s": seconds for name, seconds in rounded_parts(report.durations).items()},
         "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
         **_compaction_event(report),
     }

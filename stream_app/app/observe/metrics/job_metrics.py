@@ -261,11 +261,11 @@ class JobMetrics:
 
     def _add_part_seconds(self, report: EpochReport) -> None:
         """Add an epoch's seconds before the commit once for all tables, to the job's metrics."""
-        parts, epoch_run = dict(report.parts.by_name), (report.epoch, report.began_ms)
-        self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
+        durations, epoch_run = dict(report.durations.by_name), (report.epoch, report.began_ms)
+        self._seconds.labels(self.table, "commit").observe(durations.pop("commit"))
         if self._newest_work != [epoch_run]:
             self._newest_work[:] = [epoch_run]
-            for part, seconds in parts.items():
+            for part, seconds in durations.items():
                 self._seconds.labels(self.store.label, part).observe(seconds)
 
     def count_commits(

@@ -154,8 +154,8 @@ class TableChanges:
         """Return the differences as changes in key order: +I, -D, and -U before its +U."""
         is_end = retract_mask(differing.batch)[differing.order]
         ends = is_end[differing.newer]
-        differ = ~differing.same_values() & ~ends
-        old, new = differing.older[differ], differing.newer[differ]
+        is_changed = ~differing.same_values() & ~ends
+        old, new = differing.older[is_changed], differing.newer[is_changed]
         first = np.minimum(old, new)
         added = differing.added[~is_end[differing.added]]
         deleted = differing.removed if self.is_whole else differing.removed[:0]

@@ -44,7 +44,7 @@ from stream_app.checkpoint.checkpoint_owner import DATABASE, check_owner
 from stream_app.checkpoint.damaged_checkpoint import empty_files
 from stream_app.checkpoint.epoch_log import LOST_FIX
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
 from stream_app.fileio.store_registry import can_open, file_io_of, is_local
@@ -152,7 +152,7 @@ class Examination:
             text = f"{', '.join(empty)} of it is empty, as after a power cut"
             yield problem("checkpoint", text, LOST_FIX)
             return
-        state = state_of(folder)
+        state = state_or_empty(folder)
         check_owner(folder, state, *_checkpoint_owner(self.tables), str(self.tables.share or ""))
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")

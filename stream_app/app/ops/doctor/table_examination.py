@@ -28,7 +28,7 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
@@ -124,8 +124,8 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
 
 def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
     """Yield a warning for each table that an error holds back."""
-    state = state_of(checkpoint)
-    for name, held in sorted(state.held.items()):
+    state = state_or_empty(checkpoint)
+    for name, held in sorted(state.held_tables.items()):
         if held.has_failed:
             [reason, *_] = held.reason.splitlines() or [""]
             fix = f"see the error by stream-app status --table {name}; retry by stream-app resume"

@@ -29,7 +29,7 @@ from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
@@ -71,7 +71,7 @@ def job_replays(
             fix="start the job, and replay when it has read the records",
         )
     reader = topic_reader(tables.source) if read is None else read
-    state = state_of(checkpoint)
+    state = state_or_empty(checkpoint)
     match tables:
         case SingleTable():
             table = open_job_table(tables, tables.location)
@@ -100,8 +100,10 @@ def _replay(
         quarantine=quarantine,
         table=table,
         job_commit_user=epoch_log.query_id(),
-        decode=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
-        decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
+        message_format=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        unfiltered_format=replace(
+            rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
+        ).pipeline(),
         read=read,
         rules=rows.evolution,
         truncate_empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
@@ -179,10 +181,10 @@ class _DatabaseReplays:
 
 def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
     """Return the offsets up to which the job has finished each partition for a table."""
-    state = state_of(epoch_log.folder)
+    state = state_or_empty(epoch_log.folder)
     if state.epoch < 0:
         return {}
-    held = state.held.get(name)
+    held = state.held_tables.get(name)
     ends: Offsets = json.loads(epoch_log.source_end(state.epoch)) if held is None else held.begin
     return {
         (topic, int(partition)): int(end)

@@ -32,15 +32,15 @@ class LaterChanges:
     """The comparison of quarantined changes with later messages.
 
     Attributes:
-        decode: decodes messages without the table's filter, because a row that it drops is a newer
-            state, too.
+        message_format: decodes messages without the table's filter, because a row that it drops is
+            a newer state, too.
         ends: partition → the offset up to which jobs have read it.
         waiting: partition → offsets of the records that wait in the quarantine.
         merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
     read: ReadRange
-    decode: MessageFormat
+    message_format: MessageFormat
     primary_keys: tuple[str, ...]
     ends: Mapping[KafkaPartition, int]
     waiting: Mapping[KafkaPartition, Collection[int]]
@@ -87,12 +87,12 @@ class LaterChanges:
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages that do not wait in the quarantine."""
-        waits = pa.array(sorted(self.waiting.get(kafka_partition, ())), pa.int64())
-        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
+        waiting_offsets = pa.array(sorted(self.waiting.get(kafka_partition, ())), pa.int64())
+        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waiting_offsets)))
 
     def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages that the table has already."""
-        decoded = self.decode.decode(messages)
+        decoded = self.message_format.decode(messages)
         if decoded.bad.num_rows:
             topic, partition = kafka_partition
             raise UsageError(

@@ -89,8 +89,8 @@ class Replay:
 
     Attributes:
         job_commit_user: the commit user of the table's job.
-        decode: decodes messages into the table's rows.
-        decode_all: the same without the table's filter.
+        message_format: decodes messages into the table's rows.
+        unfiltered_format: the same without the table's filter.
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
         passed_offsets: the offsets up to which the job has finished each partition for this table,
             where the table does not record them.
@@ -104,8 +104,8 @@ class Replay:
     quarantine: Quarantine
     table: FileStoreTable
     job_commit_user: str
-    decode: MessageFormat
-    decode_all: MessageFormat
+    message_format: MessageFormat
+    unfiltered_format: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
     passed_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
@@ -209,7 +209,7 @@ class Replay:
         for record in waiting:
             offsets_of[_partition_of(record)].append(record.offset)
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
-        later = LaterChanges(self.read, self.decode_all, keys, ends, offsets_of, merges)
+        later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
         by_partition: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
         for record in ready:
             by_partition[_partition_of(record)].append(record)
@@ -217,7 +217,7 @@ class Replay:
         marks: list[_RecordAndOutcome] = []
         bad: list[_BadRecord] = []
         for where, records in by_partition.items():
-            decoded = self.decode.decode(as_messages(records))
+            decoded = self.message_format.decode(as_messages(records))
             self._check_tables(decoded.tables)
             self._check_columns(decoded.description, where)
             reasons = dict(

@@ -100,7 +100,7 @@ class JobSums:
                 )
 
     def _knows(self, origin: Origin) -> bool:
-        origin_groups = (self.state.origins, self.state.refused)
+        origin_groups = (self.state.origins, self.state.refused_tables)
         return any(
             known_origin.table == origin.table
             and known_origin.database in ("", origin.database)

@@ -295,9 +295,11 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
     """Return the chart of some epochs; None without epochs."""
     if not epochs:
         return None
-    axis = linear_axis(max(epoch.parts.seconds for epoch in epochs), lambda value: f"{value:g} s")
+    axis = linear_axis(
+        max(epoch.durations.seconds for epoch in epochs), lambda value: f"{value:g} s"
+    )
     step = 100 / max(len(epochs), _SLOTS)
-    seconds = sum(epoch.parts.seconds for epoch in epochs)
+    seconds = sum(epoch.durations.seconds for epoch in epochs)
     return EpochChart(
         bars=tuple(_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)),
         ticks=axis.ticks,
@@ -307,15 +309,15 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
 
 def _bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
     parts, below = [], 0.0
-    whole = axis.height(epoch.parts.seconds)
-    for kind, seconds in epoch.parts.by_name.items():
-        height = whole * seconds / epoch.parts.seconds if seconds else 0.0
+    whole = axis.height(epoch.durations.seconds)
+    for kind, seconds in epoch.durations.by_name.items():
+        height = whole * seconds / epoch.durations.seconds if seconds else 0.0
         below += height
         parts.append((kind, round(HEIGHT - below, 1), round(height, 1)))
     return EpochBar(
         x=round(x, 2),
         width=round(0.8 * step, 2),
         title=f"epoch {epoch.epoch}: {epoch.messages:,} messages; "
-        f"{format_parts(epoch.parts.by_name)}",
+        f"{format_parts(epoch.durations.by_name)}",
         parts=tuple(parts),
     )

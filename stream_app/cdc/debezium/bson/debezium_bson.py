@@ -126,20 +126,22 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     for group in split_messages(messages):
         read.read(group.payloads, group.message_index)
     read.unreadable.clear()
-    usual = _ORIGINS.origins_of(read, messages.num_rows)
-    unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))
+    origins = _ORIGINS.origins_of(read, messages.num_rows)
+    unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
     if not len(unread_rows):
-        return usual
+        return origins
     unread = messages.take(pa.array(unread_rows))
     plain = plain_messages(unread)
-    others = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
-    tables = dict.fromkeys((*usual.tables, *others.tables))
+    plain_origins = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
+    tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
-    codes = np.array([*(code_of_table[table] for table in others.tables), NO_TABLE], np.int32)
-    usual.codes[unread_rows] = codes[others.codes]
-    reasons = {**others.unreadable, **plain.unreadable}
+    codes = np.array(
+        [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
+    )
+    origins.codes[unread_rows] = codes[plain_origins.codes]
+    reasons = {**plain_origins.unreadable, **plain.unreadable}
     unreadable = {int(unread_rows[row]): reason for row, reason in reasons.items()}
-    return Origins(tables=tuple(tables), codes=usual.codes, unreadable=unreadable)
+    return Origins(tables=tuple(tables), codes=origins.codes, unreadable=unreadable)
 
 
 def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:

@@ -73,13 +73,13 @@ def put_text(begin: int, row: int, columns: TextColumns) -> int:
         cursor += number_at(columns.prefix_sizes + offset)
         kind, values = number_at(columns.kinds + offset), number_at(columns.values + offset)
         if kind == NUMBERS:
-            cursor = _put_whole(cursor, number_at(values + 8 * row))
+            cursor = _put_integer(cursor, number_at(values + 8 * row))
         else:
             bounds = number_at(values + 4 * row)
             source = bounds & 0xFFFFFFFF
             size = (bounds >> 32) - source
             if kind == TEXTS:
-                cursor = _put_whole(cursor, size)
+                cursor = _put_integer(cursor, size)
                 put_byte(cursor, 0, _COLON)
                 cursor += 1
             source += number_at(columns.data + offset)
@@ -118,19 +118,20 @@ def _put_bytes(cursor: int, source: int, size: int, last: int) -> int:
 
 
 @compiled
-def _put_whole(cursor: int, number: int) -> int:
+def _put_integer(cursor: int, number: int) -> int:
+    """Write a signed number in decimal digits, and return the address after them."""
     size = np.uint64(number)
     if number < 0:
         put_byte(cursor, 0, _MINUS)
         cursor += 1
         size = np.uint64(0) - size
     if size < _EIGHT_DIGITS:
-        return _put_first(cursor, size)
+        return _put_leading_digits(cursor, size)
     high = size // _EIGHT_DIGITS
     if high < _EIGHT_DIGITS:
-        cursor = _put_first(cursor, high)
+        cursor = _put_leading_digits(cursor, high)
     else:
-        cursor = _put_first(cursor, high // _EIGHT_DIGITS)
+        cursor = _put_leading_digits(cursor, high // _EIGHT_DIGITS)
         put_number(cursor, 0, int(_digits_of(high % _EIGHT_DIGITS) | _ZEROS))
         cursor += 8
     put_number(cursor, 0, int(_digits_of(size % _EIGHT_DIGITS) | _ZEROS))
@@ -138,8 +139,8 @@ def _put_whole(cursor: int, number: int) -> int:
 
 
 @compiled
-def _put_first(cursor: int, number: np.uint64) -> int:
-    """Write a number of up to eight digits without zeros in front."""
+def _put_leading_digits(cursor: int, number: np.uint64) -> int:
+    """Write a number of up to eight digits without leading zeros; return the address after it."""
     digits = _digits_of(number)
     skipped = low_zero_bytes(digits) if number else 7
     put_number(cursor, 0, int((digits | _ZEROS) >> np.uint64(8 * skipped)))
@@ -148,13 +149,14 @@ def _put_first(cursor: int, number: np.uint64) -> int:
 
 @compiled
 def _digits_of(number: np.uint64) -> np.uint64:
-    """Return eight digits, the first in the lowest byte: by halves, their halves, and these again.
+    """Return a number's eight digits, the first one in the lowest byte.
 
-    A product by a rounded reciprocal divides several parts of a word at once.
+    Three steps halve the groups: of eight digits into four, two and one. A product by a rounded
+    reciprocal divides all groups of a word at once.
     """
     high = number // np.uint64(10_000)
-    parts = high | (number - high * np.uint64(10_000)) << np.uint64(32)
-    high = (parts * np.uint64(10_486) >> np.uint64(20)) & np.uint64(0x7F_0000_007F)
-    parts = high | (parts - high * np.uint64(100)) << np.uint64(16)
-    high = (parts * np.uint64(103) >> np.uint64(10)) & np.uint64(0x000F_000F_000F_000F)
-    return high | (parts - high * np.uint64(10)) << np.uint64(8)
+    groups = high | (number - high * np.uint64(10_000)) << np.uint64(32)
+    high = (groups * np.uint64(10_486) >> np.uint64(20)) & np.uint64(0x7F_0000_007F)
+    groups = high | (groups - high * np.uint64(100)) << np.uint64(16)
+    high = (groups * np.uint64(103) >> np.uint64(10)) & np.uint64(0x000F_000F_000F_000F)
+    return high | (groups - high * np.uint64(10)) << np.uint64(8)

@@ -71,12 +71,12 @@ def rounds(case: Case) -> str:
         }
         has_deletions = "deletions" in case.args
         tasks, subs = plan_round(subs, plain, rules, index_files if has_deletions else None)
-        said = [f"compact {partition.decode()}: {names(files)}" for partition, files in tasks]
-        said += [
+        units = [f"compact {partition.decode()}: {names(files)}" for partition, files in tasks]
+        units += [
             f"{partition.decode()} waits: {names(sub.files)} (age {sub.age})"
             for partition, sub in subs.items()
         ]
-        shown.append(f"{number}: {', '.join(said) or 'nothing'}")
+        shown.append(f"{number}: {', '.join(units) or 'nothing'}")
     return "\n".join(shown)
 
 

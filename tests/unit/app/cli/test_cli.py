@@ -30,7 +30,7 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("thrown", "code", "said"),
+    ("thrown", "code", "message"),
     [
         (
             UsageError("wrong", where="here", fix="correct"),
@@ -43,14 +43,14 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ids=["usage", "failure", "interrupt"],
 )
 def test_each_error_has_its_exit_code_and_text(
-    verb: Any, capsys: pytest.CaptureFixture[str], thrown: BaseException, code: int, said: str
+    verb: Any, capsys: pytest.CaptureFixture[str], thrown: BaseException, code: int, message: str
 ) -> None:
     def run(_: object) -> int:
         raise thrown
 
     verb.run = run
     assert main(["try"], verbs=VERBS) == code
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == message
 
 
 def test_an_unexpected_error_is_shown_with_its_trace(

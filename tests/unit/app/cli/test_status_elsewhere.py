@@ -39,9 +39,9 @@ def test_the_folder_is_named(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     assert main([verb, "--conf", str(conf)]) == VERBS[verb]
-    said = capsys.readouterr().err
-    assert f"no job has begun with the checkpoint {elsewhere}/checkpoint" in said
-    assert "'checkpoint' is relative: is this the folder where the job runs?" in said
+    output = capsys.readouterr().err
+    assert f"no job has begun with the checkpoint {elsewhere}/checkpoint" in output
+    assert "'checkpoint' is relative: is this the folder where the job runs?" in output
     assert list(elsewhere.iterdir()) == [], "a look makes nothing"
 
 

@@ -129,10 +129,10 @@ def test_without_a_terminal_it_prints_once(
     (tmp_path / "shop.db" / "torn" / "schema").mkdir(parents=True)
     (tmp_path / "shop.db" / "torn" / "schema" / "schema-0").write_text("{")
     assert main(["top", "--warehouse", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "2 tables, 1 in trouble" in said
-    assert said.index("shop.torn") < said.index("shop.orders")
-    assert "\x1b" not in said
+    output = capsys.readouterr().out
+    assert "2 tables, 1 in trouble" in output
+    assert output.index("shop.torn") < output.index("shop.orders")
+    assert "\x1b" not in output
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.app.job.between_epochs import BetweenEpochs
 from stream_app.app.job.unused_settings import UnusedSettings
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
 
@@ -44,7 +44,7 @@ def test_a_table_that_no_message_belongs_to(
     ]
     logged = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage() for record in logged] == warnings
-    assert [str(warning) for warning in state_of(job.checkpoint).warnings] == warnings
+    assert [str(warning) for warning in state_or_empty(job.checkpoint).warnings] == warnings
 
 
 def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
     call = BetweenEpochs(lock).report_with_checks(done.append, unused.check)
     with lock:
         call(0)
-    assert (done, state_of(job.checkpoint).warnings) == ([0], ())
+    assert (done, state_or_empty(job.checkpoint).warnings) == ([0], ())
     call(1)
-    assert len(state_of(job.checkpoint).warnings) == 1
+    assert len(state_or_empty(job.checkpoint).warnings) == 1
 
 
 def test_before_the_first_message_nothing_is_reported(
@@ -74,7 +74,7 @@ def test_an_expectation_that_judges_no_table(tmp_path: Path) -> None:
     unused = an_unused(job, ("positive-amount",))
     job.run(*creates("shop.orders", [1]))
     unused.check()
-    [warning] = state_of(job.checkpoint).warnings
+    [warning] = state_or_empty(job.checkpoint).warnings
     assert str(warning) == (
         "the expectation 'positive-amount' judges no row so far: no table has its columns\n"
         "  to fix: correct expectations.positive-amount"

@@ -77,7 +77,7 @@ def test_an_epochs_line_names_its_compactions(
     events, sink = log
     report = EpochReport(
         epoch=7,
-        parts=EpochSeconds(wait_s=3.25, read_s=0.5),
+        durations=EpochSeconds(wait_s=3.25, read_s=0.5),
         sorted_runs={5: 1, 1: 7},
         compactions=(REPORT,),
         metrics=METRICS,
@@ -94,7 +94,7 @@ def test_an_epochs_line_names_its_compactions(
 
     caplog.clear()
     quiet = replace(
-        report, parts=EpochSeconds(wait_s=0.01), compactions=(), metrics=CompactionMetrics()
+        report, durations=EpochSeconds(wait_s=0.01), compactions=(), metrics=CompactionMetrics()
     )
     events.on_epoch(quiet)
     [line] = caplog.messages
@@ -144,7 +144,9 @@ def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFix
     counts = DecodeCounts(drift={(DriftKind.CUT, "t"): RecordSighting(3, "t", 0, 7)})
     with caplog.at_level(logging.WARNING, "stream_app"):
         for _ in range(2):
-            log.on_epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochSeconds()))
+            log.on_epoch(
+                EpochReport(epoch=1, counts=counts, snapshots=(), durations=EpochSeconds())
+            )
     [warning] = caplog.messages
     assert warning.startswith("column 't' cuts off digits of times that it cannot hold")
     assert "source.debezium.cut-values" in warning

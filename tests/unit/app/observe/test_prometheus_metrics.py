@@ -82,8 +82,8 @@ def test_epochs_and_lag() -> None:
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
     parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
-    metrics.count_epoch(EpochReport(epoch=0, counts=counts, parts=parts, in_driver=True))
-    metrics.count_epoch(EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=4.0)))
+    metrics.count_epoch(EpochReport(epoch=0, counts=counts, durations=parts, in_driver=True))
+    metrics.count_epoch(EpochReport(epoch=1, counts=counts, durations=EpochSeconds(write_s=4.0)))
     metrics.count_epoch(EpochReport(epoch=1, skipped=True))
     metrics.note_progress(SourceProgress(1, 10, 77, {}), 1000)
     metrics.note_progress(SourceProgress(1, 10, None, {}), 2000)
@@ -130,7 +130,7 @@ def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
 def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
     metrics = JobMetrics("db")
     parts = EpochSeconds(read_s=2.0, decode_s=1.0, commit_s=0.5)
-    first = EpochReport(epoch=3, parts=parts, began_ms=10)
+    first = EpochReport(epoch=3, durations=parts, began_ms=10)
     again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
     metrics.of_table("a").count_epoch(first)
     metrics.of_table("b").count_epoch(first)

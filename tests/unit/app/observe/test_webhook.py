@@ -44,7 +44,7 @@ def held(tries: int) -> HeldTable:
     return HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None, tries=tries)
 
 
-def aside(**reasons: int) -> EpochReport:
+def quarantine_report(**reasons: int) -> EpochReport:
     return EpochReport(epoch=1, quarantined=Quarantined(file="f", first="", reasons=reasons))
 
 
@@ -107,17 +107,17 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook = a_webhook(receiver)
         clock = webhook.clock
         webhook.begin()
-        webhook.on_epoch("shop.orders", aside(value=2))
-        webhook.on_epoch("shop.orders", aside(value=1))
-        webhook.on_epoch("shop.orders", aside(value=1, partition=4))
+        webhook.on_epoch("shop.orders", quarantine_report(value=2))
+        webhook.on_epoch("shop.orders", quarantine_report(value=1))
+        webhook.on_epoch("shop.orders", quarantine_report(value=1, partition=4))
         webhook.on_quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
         webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)
         webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)
         webhook.on_heartbeat()
-        webhook.on_epoch("shop.orders", aside(value=9))
-        webhook.on_epoch("shop.orders", aside(value=8))
+        webhook.on_epoch("shop.orders", quarantine_report(value=9))
+        webhook.on_epoch("shop.orders", quarantine_report(value=8))
         webhook.end()
         events = [
             (notice["table"], notice["records"], notice["reasons"]) for notice in notices(receiver)

@@ -87,13 +87,13 @@ def test_a_healthy_job_makes_nothing(job: Job, capsys: pytest.CaptureFixture[str
     conf = job.conf
     before = sorted(job.folder.rglob("*"))
     assert main(["doctor", "--conf", str(conf)]) == 0
-    said = capsys.readouterr().out
-    assert "problem" not in said
-    parts = [line.split()[1] for line in said.splitlines() if line[0] != " "]
+    output = capsys.readouterr().out
+    assert "problem" not in output
+    parts = [line.split()[1] for line in output.splitlines() if line[0] != " "]
     assert [*dict.fromkeys(parts)] == [
         "java", "python", "memory", "disk", "warehouse", "checkpoint", "quarantine", "table",
     ]  # fmt: skip
-    assert "will be created" in said
+    assert "will be created" in output
     assert sorted(job.folder.rglob("*")) == before
 
 
@@ -264,9 +264,9 @@ def test_a_broker_that_is_away_stops_no_other_part(
     conf = job.conf
     conf.write_text(conf.read_text().replace('kind = "files"\n', "").replace("path =", "#"))
     assert main(["doctor", "--conf", str(conf), *flags]) == FAILED
-    said = capsys.readouterr().out
-    assert "no Kafka broker can be reached: 127.0.0.1:1" in said
-    assert "ok       table" in said
+    output = capsys.readouterr().out
+    assert "no Kafka broker can be reached: 127.0.0.1:1" in output
+    assert "ok       table" in output
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_memory_has_to_be_left_for_the_write_buffers(
 
 
 @pytest.mark.parametrize(
-    ("said", "level", "words"),
+    ("output", "level", "words"),
     [
         ('openjdk version "17.0.9" 2023-10-17', Severity.OK, "17.0.9"),
         ('openjdk version "11.0.2" 2019-01-15', Severity.PROBLEM, "is Java 11"),
@@ -309,11 +309,11 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     ],
 )
 def test_java_must_be_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Severity, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, level: Severity, words: str
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    program.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     seen = only(list(machine.java_observations()))

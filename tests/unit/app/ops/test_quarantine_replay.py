@@ -70,10 +70,10 @@ class Bench:
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})
         self.writer = QuarantineWriter(JobFolder(*file_io_of(str(folder / "quarantine"), {})), None)
         message_format = a_format(COLUMNS, keys)
-        self.decode: MessageFormat = message_format
+        self.message_format: MessageFormat = message_format
         if not keys:
             last = InsertOnly(quarantines=True, ignores_deletes=False)
-            self.decode = message_format.with_steps({StepPlace.INSERTS_ONLY: last})
+            self.message_format = message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:
         return messages(*map(message, self.changes))
@@ -84,7 +84,7 @@ class Bench:
         reasons = {offset: "column 'v' (INT): \"x\" is not a value of that type" for offset in bad}
         self.writer.write(epoch, pa.Table.from_batches([bad_records(batch, reasons)]))
         good = [offset for offset in range(len(self.changes)) if offset not in bad]
-        rows = self.decode.decode(batch.take(pa.array(good, pa.int64()))).changes.rows
+        rows = self.message_format.decode(batch.take(pa.array(good, pa.int64()))).changes.rows
         append = SingleAppend.begin(self.table, user)
         changes = append.write(rows) if rows.num_rows else []
         append.commit(changes, {SOURCE_END_PROPERTY: json.dumps({"t": {"0": len(self.changes)}})})
@@ -102,8 +102,8 @@ class Bench:
             quarantine=self.quarantine,
             table=self.table,
             job_commit_user="job",
-            decode=self.decode,
-            decode_all=self.decode,
+            message_format=self.message_format,
+            unfiltered_format=self.message_format,
             read=self.read,
         )
 
@@ -184,7 +184,7 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
 
     message_format = a_format(COLUMNS, keys, options={"truncate": "apply"})
     done = replace(
-        bench.a_replay(), read=read, decode_all=message_format, truncate_empties=True
+        bench.a_replay(), read=read, unfiltered_format=message_format, truncate_empties=True
     ).run(EVERYTHING, dry_run=False)
     assert [record.offset for record in done.overtaken] == [0]
     assert [record.offset for record in done.replayed] == [3]
@@ -290,7 +290,7 @@ def test_records_of_rewritten_epochs_are_left_out(tmp_path: Path) -> None:
 def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "a"), (2, "b")])
     bench.take({0, 1})
-    bench.decode = a_format("id BIGINT NOT NULL, v STRING NOT NULL")
+    bench.message_format = a_format("id BIGINT NOT NULL, v STRING NOT NULL")
     file = tmp_path / "quarantine" / "epoch-0.jsonl"
     file.write_text(file.read_text().replace('\\"v\\": \\"b\\"', '\\"v\\": null'))
     done = bench.replay()

@@ -35,8 +35,8 @@ MICRO_TIME = {"type": "int64", "name": "io.debezium.time.MicroTime"}
 def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> str:
     """A change with its schema; each field is a value and what the schema says of it."""
     columns = [
-        {"field": name, "type": "int32", "optional": True, **said}
-        for name, (_, said) in fields.items()
+        {"field": name, "type": "int32", "optional": True, **facts}
+        for name, (_, facts) in fields.items()
     ]
     row = {"field": "after", "type": "struct", "fields": columns}
     after = {name: value for name, (value, _) in fields.items()}
@@ -53,7 +53,7 @@ def described(
     return description
 
 
-def said(table: SourceTable) -> list[str]:
+def remarks(table: SourceTable) -> list[str]:
     return [remark.text() for remark in remarks_of_new(table.columns)]
 
 
@@ -76,7 +76,7 @@ def test_a_nullable_column_with_a_default_may_have_lost_nulls() -> None:
     ],
 )
 def test_where_no_null_is_lost_nothing_is_said(value: Any, schema: Any, options: Any) -> None:
-    assert said(described(message(a=(value, schema)), options=options)) == []
+    assert remarks(described(message(a=(value, schema)), options=options)) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_time_with_microseconds_is_said_when_it_is_made(
 ) -> None:
     table = described(message(t=(1, MICRO_TIME)), inexact=InexactTimes(inexact))
     assert str(table.columns[0].data_type) == data_type
-    assert said(table)[0].startswith(words)
+    assert remarks(table)[0].startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_time_with_microseconds_is_said_when_it_is_made(
 def test_what_the_connector_has_lost_is_said(schema: dict[str, Any], words: str) -> None:
     prefix = "__debezium.source.column."
     parameters = {prefix + name: value for name, value in schema.pop("parameters", {}).items()}
-    [line] = said(described(message(a=(1, {**schema, "parameters": parameters}))))
+    [line] = remarks(described(message(a=(1, {**schema, "parameters": parameters}))))
     assert words in line
 
 

@@ -18,7 +18,7 @@ from stream_app.app.table_setup.first_message_checks import warn_of_first_messag
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import change_schema
 from stream_app.checkpoint.held_table import HeldTable
-from stream_app.checkpoint.job_state import JobStateFile, state_of
+from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
 from stream_app.epochs.stages.blocks import UNREADABLE_INDEX
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
@@ -153,7 +153,7 @@ def test_a_restarted_job_has_its_tables_before_a_message(
     Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     again = Database(tmp_path)
     assert sorted(feed.name for feed in again.database_tables.known_feeds()) == ["items", "orders"]
-    assert state_of(again.checkpoint).origins == {
+    assert state_or_empty(again.checkpoint).origins == {
         Origin("shop", "", "orders"): "orders",
         Origin("shop", "", "items"): "items",
     }
@@ -201,7 +201,7 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
     gone = HeldTable(since_epoch=1, begin={}, reason="gone", since_ms=1, retry_ms=None)
     waiting = {"items": held, "gone": gone}
     file = JobStateFile(database.checkpoint)
-    file.update(replace(file.state, epoch=3, newest={"orders": 3}, held=waiting))
+    file.update(replace(file.state, epoch=3, newest_epochs={"orders": 3}, held_tables=waiting))
     commit_row(database.table("orders"), epoch=3)
     status = JobStatus(
         job_tables=database.tables,

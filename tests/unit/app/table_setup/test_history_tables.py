@@ -12,7 +12,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.errors import UsageError
 from stream_app.model.files.index_file_meta import IndexFileMeta
 from stream_app.planning.schema.schema_changes import DropColumn, SetOption
@@ -205,10 +205,10 @@ def test_the_job_warns_once_of_changes_that_come_too_late(tmp_path: Path) -> Non
     job = DatabaseJob(tmp_path, tables=HISTORY | late)
     job.run(*orders([1], "bern", 1000), *orders([1], "bern", 30_000))
     job.run(*orders([1], "oslo", 25_000))
-    assert not state_of(job.checkpoint).warnings
+    assert not state_or_empty(job.checkpoint).warnings
     job.run(*orders([1], "basel", 5000), *orders([1], "basel", 6000))
     job.run(*orders([1], "kiel", 4000))
-    [warning] = state_of(job.checkpoint).warnings
+    [warning] = state_or_empty(job.checkpoint).warnings
     assert warning.table.endswith(".orders")
     assert warning.problem == (
         "changes came later than history.late-changes, so a version may last too long"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.checkpoint.job_state import state_of
+from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
@@ -65,10 +65,10 @@ def test_all_comes_in_one_epoch_and_the_epoch_again(tmp_path: Path) -> None:
     job.run(old(1), RENAME, new(2), old(3), new(4))
     assert names(job) == ["id", "note", "n"]
     assert notes(job) == {key: f"v{key}" for key in range(1, 5)}
-    renames = state_of(job.checkpoint).renames
+    renames = state_or_empty(job.checkpoint).renames
     assert job.committer.rounds.read_statements is not None
     job.committer.rounds.read_statements(pa.Table.from_batches([job.messages(0, 5)]))
-    assert state_of(job.checkpoint).renames == renames
+    assert state_or_empty(job.checkpoint).renames == renames
 
 
 def test_a_row_comes_first_and_waits_for_the_statement(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_no_statement_comes_and_the_column_is_one_of_its_own(
     assert names(job) == ["id", "v", "n", "note"]
     assert notes(job) == {1: None, 2: "v2"}
     assert "no statement of the source says why" in caplog.text
-    assert [warning.is_lasting for warning in state_of(job.checkpoint).warnings] == [True]
+    assert [warning.is_lasting for warning in state_or_empty(job.checkpoint).warnings] == [True]
 
 
 def test_a_source_without_statements_waits_for_none(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
         report = EpochReport(
             epoch=epoch,
             counts=DecodeCounts(messages=100),
-            parts=EpochSeconds(
+            durations=EpochSeconds(
                 wait_s=seconds / 4,
                 read_s=seconds / 16,
                 decode_s=seconds / 16,

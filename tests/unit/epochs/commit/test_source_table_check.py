@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile, state_of
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile, state_or_empty
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.commit.source_table_check import (
     SourceTableCheck,
@@ -32,7 +32,7 @@ def check_of(checkpoint: JobFolder) -> SourceTableCheck:
 
 
 def remembered_tables(checkpoint: JobFolder) -> SourceTableNames:
-    return state_of(checkpoint).source_tables_of()
+    return state_or_empty(checkpoint).source_tables_of()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from stream_app.epochs.stages.blocks import (
     task_addresses,
 )
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, MessagePart
+from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TableMessages
 from stream_app.epochs.stages.route_task import route_in_task
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
 from stream_app.format.arrow_schema import arrow_schema
@@ -306,10 +306,10 @@ class ByOffset:
 
     tables: int
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[MessagePart]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         offsets = messages.column("offset").to_numpy()
         for table in range(self.tables):
-            yield MessagePart(table, messages.filter(pa.array(offsets % self.tables == table)))
+            yield TableMessages(table, messages.filter(pa.array(offsets % self.tables == table)))
 
 
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:

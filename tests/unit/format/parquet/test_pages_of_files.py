@@ -25,7 +25,7 @@ from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.data_files.parquet_reader import numbered_batches
 from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
-from stream_app.format.parquet.page_file import ChosenPages, FooterParts
+from stream_app.format.parquet.page_file import ChosenPages, ParsedFooter
 from stream_app.format.parquet.page_index import decode_pages
 from stream_app.format.parquet.thrift_compact import integer, members, raw_struct
 from stream_app.model.schema.data_type import DataType, RowType, parse_columns
@@ -272,7 +272,7 @@ def test_pages_that_java_wrote_are_laid_into_a_small_file(table: Path) -> None:
     for path in table.rglob("*.parquet"):
         data = path.read_bytes()
         file = pq.ParquetFile(io.BytesIO(data))
-        parts = FooterParts(footer_of(data))
+        parts = ParsedFooter(footer_of(data))
         for leaf, chunk in enumerate(parts.chunks(0)):
             column = file.metadata.schema.column(leaf)
             if column.max_repetition_level > 0 or "." in column.path:

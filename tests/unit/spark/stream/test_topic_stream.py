@@ -95,7 +95,7 @@ def stream_of(checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRul
         source=topics,
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint, epochs_kept=3),
-        give=sink,
+        process_epoch=sink,
         failure=lambda: None,
         jobs=NoJobs(),
         clock=SystemClock(),

@@ -17,8 +17,8 @@ from stream_app.app.job.job_session import JobSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobParts:
-    """The parts of a configuration, one for each part of an ingest job.
+class JobSettings:
+    """The settings of an ingest job, one for each part of the job.
 
     Attributes:
         job_tables: the job's tables, and the source of the messages.
@@ -37,10 +37,10 @@ class JobParts:
     events_file: Path | None
 
 
-def job_parts(config: AppConfig, events_file: Path | None = None) -> JobParts:
-    """Split the configuration into its parts."""
+def job_settings(config: AppConfig, events_file: Path | None = None) -> JobSettings:
+    """Split the configuration into the settings of the job's parts."""
     job_tables = config.job_tables
-    return JobParts(
+    return JobSettings(
         job_tables=job_tables,
         stream=config.stream,
         session=JobSession(
