@@ -166,7 +166,13 @@ def present_metrics(
 
 @dataclass(slots=True)
 class CompactionTally:
-    """The sums of a table's committed compactions, and the seconds that writes waited for them."""
+    """The sums of a table's committed compactions.
+
+    Attributes:
+        flushed_bytes: the sizes of the files that flushes wrote.
+        completed: the number of compactions.
+        waited_s: the seconds that writes waited for compactions.
+    """
 
     flushed_bytes: int = 0
     completed: int = 0

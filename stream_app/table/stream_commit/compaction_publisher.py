@@ -1,6 +1,6 @@
 """Publishes finished compactions as COMPACT snapshots; a conflict drops only them, not an epoch.
 
-See docs/adr/0006.
+The rows of an epoch are in its APPEND snapshot, which precedes the COMPACT (docs/adr/0006).
 """
 
 from __future__ import annotations
