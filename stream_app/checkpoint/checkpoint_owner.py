@@ -66,10 +66,10 @@ def check_owner(
             problem = f"the checkpoint belongs to the table {state.location}, not {location}"
         raise CheckpointError(problem, where=str(folder), fix=_NEW)
     if state.share != share:
-        first, current = map(_share_in_words, (state.share, share))
+        first_share, current_share = map(_share_in_words, (state.share, share))
         raise CheckpointError(
-            f"the checkpoint was begun with {first}, and the job now has {current}: it would skip "
-            "what tables of another share have not got",
+            f"the checkpoint was begun with {first_share}, and the job now has {current_share}: it "
+            "would skip what tables of another share have not got",
             where=str(folder),
             fix=f"set stream.share as it was, or {_NEW}",
         )

@@ -244,10 +244,10 @@ def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
     if dot and (near_heads := nearest(begin, heads)):
         return f"{near_heads[0]}.{rest}"
-    near = nearest(key, names)
+    nearest_keys = nearest(key, names)
     elsewhere = [f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys]
     # [sync] and [table] share most names, so a misspelt key of [sync] is hardly one of [table].
-    suggestions = [*near, *elsewhere] if section == "sync" else [*elsewhere, *near]
+    suggestions = [*nearest_keys, *elsewhere] if section == "sync" else [*elsewhere, *nearest_keys]
     return next(iter(suggestions), None)
 
 
@@ -272,8 +272,8 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
         yield "stream.webhook-secret", "needs stream.webhook-url"
     fits = "stream.quarantine" in given_keys and job_tables.may_lack_keys
     if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
-        needs = "needs stream.quarantine, and is for a table without primary-keys"
-        yield "stream.non-insert-records", f"'quarantine' {needs}"
+        requirement = "needs stream.quarantine, and is for a table without primary-keys"
+        yield "stream.non-insert-records", f"'quarantine' {requirement}"
 
 
 def _catalog_problems(job_tables: JobTables) -> Iterator[tuple[str, str]]:

@@ -43,8 +43,8 @@ class UnusedSettings:
 
 
 def _table_warning(name: str, names: Sequence[str]) -> JobWarning:
-    near = nearest_table(name, names)
-    meant = f"rename it to [sync.tables.{near}]; " if near else ""
+    nearest_name = nearest_table(name, names)
+    meant = f"rename it to [sync.tables.{nearest_name}]; " if nearest_name else ""
     more = "" if len(names) <= _SHOWN_MAX else f" and {len(names) - _SHOWN_MAX} more"
     return JobWarning(
         problem=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "

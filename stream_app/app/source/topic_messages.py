@@ -115,11 +115,11 @@ def topic_messages(
         ends = {(part.topic, part.partition): part for part in ranges}
         total = remaining_count = sum(part.size for part in ranges)
         for batch in reader.read(ranges):
-            whole = ends[_partition_of(batch)]
+            partition_ends = ends[_partition_of(batch)]
             yield batch
             next_offset = batch.column("offset")[-1].as_py() + 1
-            remaining_count -= next_offset - whole.begin
-            ends[_partition_of(batch)] = replace(whole, begin=next_offset)
+            remaining_count -= next_offset - partition_ends.begin
+            ends[_partition_of(batch)] = replace(partition_ends, begin=next_offset)
             progress("offsets", total - remaining_count, total)
         progress("offsets", total, total)
 

@@ -304,8 +304,8 @@ class DatabaseTables:
         table_options = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
         # Some options belong to the table alone: the configuration sets them only for new tables.
-        rest = {key: value for key, value in for_all.items() if key not in table_options}
-        for difference in option_differences(table.schema, rest):
+        other_options = {key: value for key, value in for_all.items() if key not in table_options}
+        for difference in option_differences(table.schema, other_options):
             _LOG.warning(
                 "the table %s keeps its value: %s, which holds for new tables", name, difference
             )
@@ -327,10 +327,10 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
     """Return the made columns that a table lacks, except those of a history."""
     rules = rules_of_new_table(sync, name, columns).rules
     history_names = () if rules.history is None else rules.history.names
-    whole = rules.made_columns.columns(columns, arrow_type)
+    all_columns = rules.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
-        for column in whole.fields[len(columns.fields) :]
+        for column in all_columns.fields[len(columns.fields) :]
         if column.name not in history_names
     ]
 

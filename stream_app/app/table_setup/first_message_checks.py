@@ -79,8 +79,8 @@ def first_remarks(
     facts: SourceFacts, messages: pa.Table, columns: RowType
 ) -> Sequence[TableRemark]:
     """Return remarks on the columns of one table's messages."""
-    whole = messages.combine_chunks().to_batches()
-    description = facts.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
+    batches = messages.combine_chunks().to_batches()
+    description = facts.describe(batches[0], NO_MAPPING_OPTIONS) if batches else None
     if description is None:
         return []
     all_ids = frozenset(field.field_id for field in columns)

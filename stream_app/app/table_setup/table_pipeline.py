@@ -180,10 +180,12 @@ class RowSettings:
         if not made_columns:
             return None
         facts = source_facts(self.source.format, self.source.format_options)
-        whole = whole_setup(self.source, self.schema)
+        source_setup = whole_setup(self.source, self.schema)
         try:
             made_columns.columns(self.schema.fields, arrow_type)
-            return made_columns_step(made_columns, whole, facts, arrow_type, self.clock.now_ms)
+            return made_columns_step(
+                made_columns, source_setup, facts, arrow_type, self.clock.now_ms
+            )
         except DefinitionError as error:
             raise UsageError(
                 str(error),

@@ -90,12 +90,14 @@ def age_text(seconds: float | None) -> str:
     """Format a duration: ``95`` gives ``1 min 35 s``."""
     if seconds is None:
         return "-"
-    whole = int(seconds)
+    whole_seconds = int(seconds)
     for (unit, unit_s), (smaller_unit, smaller_s) in pairwise(_UNIT_SECONDS.items()):
-        if whole >= unit_s:
-            rest = whole % unit_s // smaller_s
-            return f"{whole // unit_s} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
-    return f"{whole} s"
+        if whole_seconds >= unit_s:
+            smaller_units = whole_seconds % unit_s // smaller_s
+            return f"{whole_seconds // unit_s} {unit}" + (
+                f" {smaller_units} {smaller_unit}" if smaller_units else ""
+            )
+    return f"{whole_seconds} s"
 
 
 def count_text(count: int, noun: str) -> str:

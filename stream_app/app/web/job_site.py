@@ -188,9 +188,9 @@ class JobSite(Site):
             raise UsageError(
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
-        whole = open_quarantine(folder, tables.file_system)
+        quarantine = open_quarantine(folder, tables.file_system)
         name_in_job = tables.own_name(name) if name else None
-        by_table = job_replays(tables, whole, name_in_job, self._read)
+        by_table = job_replays(tables, quarantine, name_in_job, self._read)
         if not by_table:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in by_table.values():

@@ -332,10 +332,10 @@ class _Pages:
         last_sent, said_at = "", clock_s()
         yield "retry: 2000\n\n"
         while not await is_gone():
-            current = await version.now()
-            if current != last_sent:
-                last_sent, said_at = current, clock_s()
-                yield f"event: changed\ndata: {current}\n\n"
+            current_version = await version.now()
+            if current_version != last_sent:
+                last_sent, said_at = current_version, clock_s()
+                yield f"event: changed\ndata: {current_version}\n\n"
             elif clock_s() - said_at > _ALIVE_S:
                 said_at = clock_s()
                 yield ": nothing new\n\n"

@@ -125,8 +125,8 @@ class ImageCells:
         highs = numbers >> 63
         if is_wide:
             highs = np.where(self.valid[index, :images] == VALUE, self.highs[index, :images], 0)
-        both = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, images, [self.valid_bits(index, images), both])
+        words = pa.py_buffer(np.stack([numbers, highs], axis=1))
+        return pa.Array.from_buffers(target, images, [self.valid_bits(index, images), words])
 
 
 def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:

@@ -102,8 +102,8 @@ def function_of(definition: Definition) -> Function:
     """
     function = FUNCTIONS.get(definition.function)
     if function is None:
-        near = known_names_text(definition.function, FUNCTIONS)
-        raise DefinitionError(f"has the unknown function {definition.function!r}; {near}")
+        suggestion = known_names_text(definition.function, FUNCTIONS)
+        raise DefinitionError(f"has the unknown function {definition.function!r}; {suggestion}")
     if function.takes_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")
     return function

@@ -188,8 +188,8 @@ class MadeColumns:
         if reference is None:
             return STRING
         if reference not in types:
-            near = did_you_mean(reference, types)
-            raise DefinitionError(f"takes {reference!r}, which is not a column{near}")
+            suggestion = did_you_mean(reference, types)
+            raise DefinitionError(f"takes {reference!r}, which is not a column{suggestion}")
         return types[reference]
 
 

@@ -235,8 +235,8 @@ def _omits_values(
     """Return whether an update is compressed, and both of its images lack a column of the table."""
     if table.columns.issubset(after) or not _omitted_column(before, after, table):
         return False
-    both = (before.keys() & after.keys() & table.columns) - table.keys
-    return not any(_is_same(before[name], after[name]) for name in both)
+    common_columns = (before.keys() & after.keys() & table.columns) - table.keys
+    return not any(_is_same(before[name], after[name]) for name in common_columns)
 
 
 def _is_same(left: Any, right: Any) -> bool:

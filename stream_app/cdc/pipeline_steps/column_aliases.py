@@ -112,9 +112,11 @@ class ColumnAliases:
             for other in others:
                 if other != name:
                     has_other |= valid_of(changes.rows.column(other))
-            both = changes.message_index[valid_of(changes.rows.column(name)) & has_other]
+            doubled_messages = changes.message_index[
+                valid_of(changes.rows.column(name)) & has_other
+            ]
             reason = f"has values under {name!r} and another name of the renamed column {column!r}"
-            reasons |= dict.fromkeys(np.unique(both).tolist(), reason)
+            reasons |= dict.fromkeys(np.unique(doubled_messages).tolist(), reason)
         return reasons
 
     def _reasons_of_nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:

@@ -88,7 +88,10 @@ class Images:
         columns, above = self.after, 0
         if self.has_before.any():
             above = count
-            columns = [pa.concat_arrays(both) for both in zip(self.before, self.after, strict=True)]
+            columns = [
+                pa.concat_arrays(image_arrays)
+                for image_arrays in zip(self.before, self.after, strict=True)
+            ]
         return StackedImages(
             ops=self.ops,
             before_at=np.where(self.has_before, positions, -1),

@@ -169,14 +169,14 @@ def key_changes(
         bool [n].
     """
     changed: Bools = np.zeros(len(before_at), np.bool_)
-    both = np.flatnonzero((before_at >= 0) & (after_at >= 0))
-    old, new = pa.array(before_at[both]), pa.array(after_at[both])
+    updates = np.flatnonzero((before_at >= 0) & (after_at >= 0))
+    old, new = pa.array(before_at[updates]), pa.array(after_at[updates])
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
             before, after = column.take(old), column.take(new)
-            changed[both] |= _differ(before, after)
+            changed[updates] |= _differ(before, after)
             if reading.is_nullable_key:
-                changed[both] |= valid_of(before) != valid_of(after)
+                changed[updates] |= valid_of(before) != valid_of(after)
     return changed
 
 

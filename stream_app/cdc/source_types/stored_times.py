@@ -45,6 +45,6 @@ def stored_type(
         return StoredType(data_type, (STRING,))
     if data_type.root is not TypeRoot.TIME or (digits or data_type.precision) <= _HELD_DIGITS:
         return StoredType(data_type)
-    exact = STRING if sends_text or options.inexact is InexactTimes.STRING else _BIGINT
-    stored_data_type = data_type if options.inexact is InexactTimes.TRUNCATE else exact
+    exact_type = STRING if sends_text or options.inexact is InexactTimes.STRING else _BIGINT
+    stored_data_type = data_type if options.inexact is InexactTimes.TRUNCATE else exact_type
     return StoredType(stored_data_type, (data_type, _BIGINT, STRING))

@@ -149,12 +149,12 @@ class KeyLookup:
                 continue
             keys = wanted_keys[share.start : share.stop]
             for batch in filter(len, self.read(file, keys)):
-                near = keys_between(
+                key_range = keys_between(
                     keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)
                 )
-                part = keys.batch.slice(near.start, len(near))
+                part = keys.batch.slice(key_range.start, len(key_range))
                 key_indices, rows = key_matches(part, batch, self.layout.key_names)
-                key_indices = key_indices + near.start
+                key_indices = key_indices + key_range.start
                 matched = rows_at(batch, rows)
                 if self.ignores_deletes and (retract := retract_mask(matched)).any():
                     matched = rows_at(matched, np.flatnonzero(~retract))

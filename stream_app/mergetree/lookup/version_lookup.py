@@ -66,9 +66,9 @@ class VersionLookup:
             share = keys_in(file, wanted_keys, self.file_key_of)
             if not share:
                 continue
-            near = wanted_keys[share.start : share.stop]
-            for batch in filter(len, self.read(file, near)):
-                key_indices, rows = rows_with_keys(near.batch, batch, names)
+            nearby_keys = wanted_keys[share.start : share.stop]
+            for batch in filter(len, self.read(file, nearby_keys)):
+                key_indices, rows = rows_with_keys(nearby_keys.batch, batch, names)
                 indices.append(key_indices + share.start)
                 parts.append(rows_at(batch, rows))
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)

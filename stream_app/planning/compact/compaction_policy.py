@@ -184,8 +184,8 @@ def _best_rules(
         for rules in candidates(table, fixed, stop_trigger, flushes)
     ]
     least = min(cost.writes for cost, _ in costs)
-    near = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
-    return min(near, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
+    near_best = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
+    return min(near_best, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
 
 
 def candidates(

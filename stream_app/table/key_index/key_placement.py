@@ -148,8 +148,10 @@ class _PlacedRows:
         new_key_buckets = self._buckets_of_new_keys()
 
         def bucket_in(key: Int64s, partition: Int64s) -> Int64s:
-            stays = (partition == before[key]) | (partition == NOWHERE)
-            return np.where(stays, stored_buckets[bucket_codes[key]], new_key_buckets[partition])
+            is_unmoved = (partition == before[key]) | (partition == NOWHERE)
+            return np.where(
+                is_unmoved, stored_buckets[bucket_codes[key]], new_key_buckets[partition]
+            )
 
         buckets = bucket_in(changes.key[placed_changes.source], placed_changes.partition)
         self._index_keys(

@@ -42,8 +42,8 @@ class NamedPartitions:
         for name in self.required:
             column = rows.column(name)
             if column.null_count:
-                stays = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
-                lacking = decoded.changes.message_index[stays & ~valid_of(column)]
+                is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
+                lacking = decoded.changes.message_index[is_kept & ~valid_of(column)]
                 reasons |= dict.fromkeys(lacking.tolist(), f"NOT NULL column {name!r} is null")
         return decoded.quarantining(messages, reasons)
 

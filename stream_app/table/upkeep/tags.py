@@ -212,10 +212,12 @@ def _files(
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     numbers = {*staying, *table.snapshots.ids()}
-    near = {n for version in versions for n in nearest_numbers(version.snapshot_id, numbers)}
+    neighbour_ids = {
+        n for version in versions for n in nearest_numbers(version.snapshot_id, numbers)
+    }
     neighbours = [
         protected.tags[number] if number in staying else table.snapshots.snapshot(number)
-        for number in sorted(near)
+        for number in sorted(neighbour_ids)
     ]
     needed = collector.keep_files_of_others(protected, needed_files_cache())
     needed += _flushed_changelogs(table, collector.reads)

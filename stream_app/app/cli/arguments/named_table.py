@@ -27,8 +27,8 @@ def check_table_name(name: str, tables: Collection[str], where: str) -> None:
     """
     if name in tables:
         return
-    near = nearest_table(name, tables)
-    meant = f"did you mean {near}? " if near else ""
+    nearest_name = nearest_table(name, tables)
+    meant = f"did you mean {nearest_name}? " if nearest_name else ""
     names = ", ".join(sorted(tables)[:_SHOWN_MAX])
     more = f" and {len(tables) - _SHOWN_MAX} more" if len(tables) > _SHOWN_MAX else ""
     choice = f"name one of {names}{more}" if tables else "wait for the job's first table"

@@ -71,16 +71,16 @@ def memory_observations(
     tasks = 0
     if local_master is not None:
         tasks = cores if local_master[1] == "*" else int(local_master[1] or 1)
-    needs = f"{size_text(heap)} for Spark's JVM"
+    requirement = f"{size_text(heap)} for Spark's JVM"
     if tasks:
-        needs += f" and {tasks} write buffers of {size_text(buffer)}"
-    needs += f", of {size_text(total)}"
+        requirement += f" and {tasks} write buffers of {size_text(buffer)}"
+    requirement += f", of {size_text(total)}"
     if heap + tasks * buffer > total * _MEMORY_SHARE:
         rest = "Python's workers and compactions need the rest"
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
-        yield warning("memory", needs, fix)
+        yield warning("memory", requirement, fix)
     else:
-        yield good_observation("memory", needs)
+        yield good_observation("memory", requirement)
     if not tasks:
         yield from _executors(spark, buffer)
 
@@ -101,15 +101,15 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
     heap, *configured = [size for size in sizes if isinstance(size, int)]
     overhead = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
-    needs = (
+    requirement = (
         f"an executor leaves Python {size_text(overhead)}, and its {tasks} tasks have write "
         f"buffers of {size_text(buffer)} each"
     )
     if tasks * buffer > overhead:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
-        yield warning("memory", needs, fix)
+        yield warning("memory", requirement, fix)
     else:
-        yield good_observation("memory", needs)
+        yield good_observation("memory", requirement)
 
 
 def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:

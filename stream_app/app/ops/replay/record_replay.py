@@ -146,14 +146,16 @@ class Replay:
         selected_records = self._select(choice.select(waiting))
         if self.other_folder is not None:
             waiting += self.other_folder.waiting(epochs.keys())
-        current = [record for record in selected_records if not record.is_replaced]
+        current_records = [record for record in selected_records if not record.is_replaced]
         early = [
-            record for record in current if record.offset >= job_ends.get(_partition_of(record), 0)
+            record
+            for record in current_records
+            if record.offset >= job_ends.get(_partition_of(record), 0)
         ]
         ready = sorted(
             (
                 record
-                for record in current
+                for record in current_records
                 if record.offset < job_ends.get(_partition_of(record), 0)
             ),
             key=lambda record: (record.topic, record.partition, record.offset),

@@ -309,9 +309,9 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
 
 def _bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
     parts, below = [], 0.0
-    whole = axis.height(epoch.durations.seconds)
+    bar_height = axis.height(epoch.durations.seconds)
     for kind, seconds in epoch.durations.by_name.items():
-        height = whole * seconds / epoch.durations.seconds if seconds else 0.0
+        height = bar_height * seconds / epoch.durations.seconds if seconds else 0.0
         below += height
         parts.append((kind, round(HEIGHT - below, 1), round(height, 1)))
     return EpochBar(

@@ -58,10 +58,10 @@ class CompiledDocuments:
         return parts, np.concatenate([np.zeros(0, np.bool_), *masks])
 
     def _forms(self) -> dict[str, Sequence[str]]:
-        usual = {name: column.usual() for name, column in self.columns.items()}
+        usual_forms = {name: column.usual() for name, column in self.columns.items()}
         return {
             name: sorted(form.value for form in forms if form.value in self.parser.FORMS)
-            for name, forms in usual.items()
+            for name, forms in usual_forms.items()
             if forms is not None
         }
 

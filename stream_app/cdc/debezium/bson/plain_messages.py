@@ -120,9 +120,11 @@ def plain_messages(
                 payloads.filter(pa.array(~is_rewritten)),
                 message_index[~is_rewritten],
             )
-        usual = _may_be_parsed(payloads)
-        rewriter.rewrite(payloads.filter(pa.array(usual)), message_index[usual])
-        rewriter.rewrite_one_by_one(payloads.filter(pa.array(~usual)), message_index[~usual])
+        may_be_parsed = _may_be_parsed(payloads)
+        rewriter.rewrite(payloads.filter(pa.array(may_be_parsed)), message_index[may_be_parsed])
+        rewriter.rewrite_one_by_one(
+            payloads.filter(pa.array(~may_be_parsed)), message_index[~may_be_parsed]
+        )
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
@@ -263,14 +265,14 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
         message_index = present[group.message_index]
-        usual = _may_be_parsed(group.payloads)
-        parsed = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
-        texts = pa.nulls(int(usual.sum()), pa.string()) if parsed is None else parsed[0]
+        may_be_parsed = _may_be_parsed(group.payloads)
+        parsed = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
+        texts = pa.nulls(int(may_be_parsed.sum()), pa.string()) if parsed is None else parsed[0]
         whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
         plain, suspects = plain_documents(whole_keys, columns)
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
         key_texts = plain.cast(pa.binary())
-        rows = np.flatnonzero(usual)
+        rows = np.flatnonzero(may_be_parsed)
         parts.append((message_index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
         is_unread = np.ones(len(message_index), np.bool_)
         is_unread[rows[is_scalar]] = False

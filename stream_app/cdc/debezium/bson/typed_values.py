@@ -151,9 +151,9 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
     """
     unusual: Bools = np.zeros(len(texts), np.bool_)
     patterns = {
-        name: "|".join(_PATTERNS[form] for form in sorted(usual))
+        name: "|".join(_PATTERNS[form] for form in sorted(usual_form))
         for name, column in columns.items()
-        if (usual := column.usual()) is not None
+        if (usual_form := column.usual()) is not None
     }
     if not patterns:
         return unusual
