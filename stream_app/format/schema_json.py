@@ -1,4 +1,4 @@
-"""Encodes schema files as JSON.
+"""Encodes and decodes schema files, which are JSON.
 
 Source: Paimon `schema/SchemaSerializer.java`, `schema/TableSchema.java`,
 `types/DataTypeJsonParser.java`.

@@ -9,12 +9,10 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.load.load_progress import LoadProgress, progress_of
 from stream_app.app.load.loaded_tables import (
     LOAD_KEY,
@@ -25,7 +23,7 @@ from stream_app.app.load.loaded_tables import (
 )
 from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.jdbc_connection import log_position, open_connection
-from stream_app.app.source.kafka_reader import source_offsets
+from stream_app.app.source.kafka_reader import end_offsets
 from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
@@ -38,9 +36,7 @@ from stream_app.checkpoint.load_plan import (
 )
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.kafka.cluster_offsets import OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
-from stream_app.model.job_epoch import Offsets
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
@@ -211,7 +207,7 @@ class _LoadPlanner:
         url = database_of(source)
         with open_connection(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
-            offsets = _end_offsets(source, self.reader)
+            offsets = end_offsets(source, self.reader)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
@@ -275,12 +271,6 @@ class _LoadPlanner:
             )
             for relation, reason in tables.unsent.items()
         )
-
-
-def _end_offsets(source: SourceConfig, reader: ReaderSettings) -> Offsets:
-    """Return the topics' current end offsets."""
-    with closing(source_offsets(source, reader)) as topics:
-        return topics.offsets_at(OffsetEnd.NEWEST)
 
 
 def _check_empty(table: FileStoreTable) -> None:

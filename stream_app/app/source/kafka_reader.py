@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 
 from stream_app.app.config.source_clusters import Cluster
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
@@ -16,10 +17,11 @@ from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.cdc.wire.registry_options import schema_headers
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.cluster_offsets import ClusterOffsets
+from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.librdkafka import Library, LibraryMissingError, library
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import ClientSettings, JoinedOffsets
+from stream_app.model.job_epoch import Offsets
 
 _LOG = logging.getLogger("stream_app")
 
@@ -135,3 +137,13 @@ def source_offsets(source: SourceConfig, reader: ReaderSettings) -> ClusterOffse
         for cluster in source.kafka_clusters
     }
     return JoinedOffsets(offsets) if source.clusters else offsets[""]
+
+
+def end_offsets(source: SourceConfig, reader: ReaderSettings) -> Offsets:
+    """Return topic → Kafka partition → end offset.
+
+    Raises:
+        SourceError: no broker of a cluster responds.
+    """
+    with closing(source_offsets(source, reader)) as topics:
+        return topics.offsets_at(OffsetEnd.NEWEST)

@@ -252,7 +252,7 @@ class Actions:
             runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
             if runs and runs[0].state is RunState.RUNNING:
                 problem = f"{runs[0].action} runs already"
-                raise UsageError(problem, where=name, fix="wait for its end")
+                raise UsageError(problem, where=name, fix="wait until that action has ended")
             run = ActionRun(action, self.site.clock.now_ms())
             runs.appendleft(run)
         thread = threading.Thread(
@@ -334,7 +334,9 @@ class Actions:
             self._processes.discard(process)
         if code:
             raise UsageError(
-                f"stream-app compact ended with {code}", where=name, fix="see the lines above"
+                f"stream-app compact ended with {code}",
+                where=name,
+                fix="mend what the lines above name, and run the action again",
             )
 
 

@@ -47,8 +47,8 @@ _FIXES = {
     "that s3.endpoint is its store, and that s3.path.style.access suits the store",
     "InvalidBucketName": "correct the bucket's name in the table's location",
     "RequestTimeTooSkewed": "set this machine's clock",
-    "NotImplemented": "write tables to a store with conditional PUTs (If-None-Match); stream_app "
-    "can only read this one",
+    "NotImplemented": "the store does not support this request: to write tables, take a store with "
+    "conditional PUTs (If-None-Match)",
     **dict.fromkeys(
         ("SlowDown", "ServiceUnavailable", "InternalError", "RequestLimitExceeded"),
         "the store is overloaded or broken: start again later, a job continues where it was",

@@ -86,7 +86,7 @@ class DeletionVectorFiles:
             raise CorruptFileError(
                 "a file of deletion vectors that an index manifest names is missing",
                 where=path,
-                fix="if the snapshot has just expired read a newer one; else restore the file",
+                fix="if the snapshot has just expired, read a newer one; else restore the file",
             ) from None
         if len(data) != entry.index_file.file_size:
             raise CorruptFileError(

@@ -36,7 +36,7 @@ class HashIndexFiles:
             raise CorruptFileError(
                 "an index file of hashes that an index manifest names is missing",
                 where=path,
-                fix="if the snapshot has just expired read a newer one; else restore the file",
+                fix="if the snapshot has just expired, read a newer one; else restore the file",
             ) from None
         except CorruptFileError as error:
             raise CorruptFileError(error.problem, where=path, fix=error.fix) from error

@@ -145,7 +145,7 @@ class ManifestFiles:
             raise CorruptFileError(
                 "a manifest that a snapshot names is missing",
                 where=path,
-                fix="if the snapshot has just expired read a newer one; else restore the file",
+                fix="if the snapshot has just expired, read a newer one; else restore the file",
             ) from None
         # An Avro file that is truncated between two blocks seems complete.
         if size is not None and size != len(data):

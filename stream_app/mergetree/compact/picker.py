@@ -62,12 +62,13 @@ class MergeTreePicker:
     """Implements `Picker` for sorted runs.
 
     Attributes:
-        must_rewrite: returns whether a file has rows that a full compaction must drop.
+        rewrite_check: returns, for one pick, a check whether a file has rows that a full compaction
+            must drop.
     """
 
     strategy: CompactStrategy
     rewrite_all: bool = False
-    must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
+    rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flushes: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
@@ -142,10 +143,11 @@ class MergeTreePicker:
 
     def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
+        must_rewrite = self.rewrite_check()
         return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),
-            lambda file: self.rewrite_all or self.must_rewrite(file),
+            lambda file: self.rewrite_all or must_rewrite(file),
         )
 
     def _last_full_ms(self, levels: Levels) -> int | None:

@@ -151,14 +151,14 @@ class MergeTreeWriter:
 
     @property
     def _omits_values(self) -> bool:
-        """Whether any row omits values."""
+        """Whether the buffer accepts rows that omit values."""
         return len(self.buffer.layout.schema) > len(self.layout.schema)
 
-    def _widen(self, rows: pa.Schema) -> None:
+    def _widen(self, row_schema: pa.Schema) -> None:
         """Accept rows that omit values from now on."""
         if self.buffer.spilled_bytes:
             self.flush()
-        self.buffer.widen(widened_layout(self.layout, rows))
+        self.buffer.widen(widened_layout(self.layout, row_schema))
 
     def _windows(self) -> Iterator[MergeWindow]:
         """Yield the buffered rows, completed; refuse rows that cannot be completed."""

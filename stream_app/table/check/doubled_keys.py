@@ -199,7 +199,7 @@ class DoubledKeySearch:
                     problem=f"{count} keys have more than one row above level 0, such as {example}"
                     "; readers show them all",
                     where=self.table.paths.bucket(*bucket),
-                    fix="merge the bucket whole: stream-app compact --full",
+                    fix="compact the bucket whole: stream-app compact --full",
                 )
 
     def _count_doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:

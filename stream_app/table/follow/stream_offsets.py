@@ -108,7 +108,7 @@ class StreamOffsets:
 
     @property
     def refresh_within_s(self) -> float | None:
-        """The seconds until an inactive consumer must call `stay`; None without a limit."""
+        """The seconds until an idle consumer must call `refresh_consumer`; None: no limit."""
         options = self.table.options
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None or not options[CONSUMER_ID]:

@@ -38,7 +38,7 @@ _MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
 class BucketState(Protocol):
     """The state from which one table's rows get their buckets.
 
-    The defaults suit a table whose buckets are a function of the row.
+    By default the table has an index to read, and rows that an older index routed still fit it.
     """
 
     @property

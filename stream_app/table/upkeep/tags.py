@@ -154,7 +154,9 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
             raise UsageError(
                 unknown_name("tag", name, existing_names),
                 where=table.location,
-                fix=f"name one of the table's tags: {', '.join(existing_names) or 'it has none'}",
+                fix=f"name one of the table's tags: {', '.join(existing_names)}"
+                if existing_names
+                else "name no tag: the table has none",
             )
     deleted_tags = [tags[name] for name in dict.fromkeys(names) if name in tags]
     staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}

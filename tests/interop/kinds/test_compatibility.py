@@ -106,14 +106,15 @@ in Python.
 * *files*: `stream-app check` looks at all files. It replays no changes, because none show how rows were merged.
 * PyPaimon and paimon-rust write inserts alone here, because their rows have no kinds. Paimon has nothing like `check`.
 * Three options of Paimon 2 have tests of their own in `tests/interop/kinds`: null keys (`test_nullable_keys.py`),
-  merge-on-read (`test_merge_on_read.py`) and the order of snapshots (`test_snapshot_ordering.py`). Java 1.4 reads the first, and compacts the second. PyPaimon and paimon-rust read
-  both. All three read the third right once it is compacted: before, they take the rows' own numbers.
-* Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/columns/test_nested_columns.py`). Java and
-  stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
+  merge-on-read (`test_merge_on_read.py`) and the order of snapshots (`test_snapshot_ordering.py`). Java 1.4 reads the
+  first, and compacts the second. PyPaimon and paimon-rust read both. All three read the third right once it is
+  compacted: before, they take the rows' own numbers.
+* Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/columns/test_nested_columns.py`). Java
+  and stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
 * So do columns of VARIANT (`test_variant_columns.py`), plain and shredded. PyPaimon and paimon-rust read
   plain ones.
-* Tables with BLOBs (`test_blob_columns.py`) are written by Java and PyPaimon alone. PyPaimon also updates and deletes their
-  rows. stream_app reads and checks all of them.
+* Tables with BLOBs (`test_blob_columns.py`) are written by Java and PyPaimon alone. PyPaimon also updates and deletes
+  their rows. stream_app reads and checks all of them.
 * Java is Paimon 1.4, PyPaimon is 2.1, Rust is paimon-rust 0.4 by its wheel pypaimon-rust. Java 2 has no published jar.
 
 """  # noqa: E501

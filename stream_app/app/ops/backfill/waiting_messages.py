@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import pyarrow as pa
 
@@ -17,12 +16,13 @@ from stream_app.app.ops.source_comparison.source_replay import (
     replay_pipeline,
     table_end,
 )
-from stream_app.app.source.topic_checks import RECREATED_FIX, source_ends
+from stream_app.app.source.kafka_reader import end_offsets, reader_without_spark
+from stream_app.app.source.topic_checks import RECREATED_FIX
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
 from stream_app.checkpoint.job_state import JobState
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
-from stream_app.errors import SourceError, WrongSourceError
+from stream_app.errors import WrongSourceError
 from stream_app.format.row_hash.key_groups import key_texts
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.kafka.next_offsets import vanished_partitions
@@ -90,8 +90,7 @@ class WaitingMessages:
         for (topic, partition), begin in begins.items():
             positions.setdefault(topic, {})[str(partition)] = begin
         with reader_of(self.source) as reader:
-            newest = source_ends(self.source, _fail)
-            assert newest is not None, "the reader refuses sources of another kind"
+            newest = end_offsets(self.source, reader_without_spark(self.source))
             ends = {
                 topic: partitions
                 for topic, partitions in newest.items()
@@ -104,11 +103,3 @@ class WaitingMessages:
                     fix=RECREATED_FIX,
                 )
             yield from reader.read(ranges_between(positions, ends))
-
-
-def _fail(reason: str) -> NoReturn:
-    raise SourceError(
-        f"the ends of the table's topics are not known: {reason}",
-        fix="see that the broker runs, and run the backfill again. It needs the ends, because it "
-        "leaves rows with waiting messages to the job",
-    )

@@ -1,7 +1,7 @@
 """Coordinates the compactions of a table without keys and buckets, which join small files.
 
 `table.stream_commit.table_state` owns it, on the driver. Several tasks may run in one partition,
-each on its own files, and writes never wait for them. `append_rounds` plans tasks beside the job;
+each on its own files, and writes never wait for them. `planner_runs` plans tasks beside the job;
 the rest belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again,
 and when.
 
@@ -258,7 +258,7 @@ def _name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """The failed tasks, until they are planned again. Implements `Failures`."""
+    """The failed tasks, until they are planned again, as `FailedCompactions` wants."""
 
     bucket_failures: CompactionFailures[BucketId]
     _again: list[Task] = field(init=False, default_factory=list)

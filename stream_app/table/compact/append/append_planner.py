@@ -1,6 +1,6 @@
 """Finds small files of a table without keys and buckets, and plans which of them are joined.
 
-`append_rounds` runs it in a thread, because a table may have a million files, and reading their
+`planner_runs` runs it in a thread, because a table may have a million files, and reading their
 manifests must not delay the job. The first round reads the newest snapshot manifest by manifest.
 Later rounds read the delta of each following snapshot.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
@@ -38,26 +39,30 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
     return MergeTreePicker(
         strategy=compact_strategy(table.options),
         rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        must_rewrite=_must_rewrite(table),
+        rewrite_check=_rewrite_check(table),
     )
 
 
-def _must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
-    """Return a check whether a file has expired rows, or rows that deletion vectors mark."""
+def _rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
+    """Return, for each pick, a check of files for expired rows, and rows that vectors mark.
+
+    A pick reads the newest snapshot at most once.
+    """
     expired = has_expired_rows(table)
     if not table.merges_by_vectors:
-        return expired
-    marked_files: dict[int, frozenset[str]] = {}
+        return lambda: expired
 
-    def check(file: DataFileMeta) -> bool:
-        latest = table.snapshots.latest()
-        if latest is None:
-            return expired(file)
-        if latest.snapshot_id not in marked_files:
-            marked_files.clear()
-            entries = table.manifests.read_index_manifest(latest.index_manifest)
-            names = (name for entry in entries for name in entry.index_file.data_file_names)
-            marked_files[latest.snapshot_id] = frozenset(names)
-        return file.file_name in marked_files[latest.snapshot_id] or expired(file)
+    def check_of_pick() -> Callable[[DataFileMeta], bool]:
+        marked_files = functools.cache(lambda: _marked_files(table))
+        return lambda file: file.file_name in marked_files() or expired(file)
 
-    return check
+    return check_of_pick
+
+
+def _marked_files(table: FileStoreTable) -> frozenset[str]:
+    """Return the names of files of which the newest snapshot's deletion vectors mark rows."""
+    latest = table.snapshots.latest()
+    if latest is None:
+        return frozenset()
+    entries = table.manifests.read_index_manifest(latest.index_manifest)
+    return frozenset(name for entry in entries for name in entry.index_file.data_file_names)
