@@ -18,7 +18,7 @@ from stream_app.checkpoint.job_state import JobState, JobStateFile
 from stream_app.errors import SourceError
 from stream_app.model.source.origin import Origin
 from stream_app.network.jdbc import parse_jdbc_url
-from tests.support.brokers.kafka_broker import new_topic, produce
+from tests.support.brokers.kafka_broker import delete_topic, new_topic, produce
 from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.judges.paimon_java import PaimonJava
@@ -143,11 +143,17 @@ def test_rows_that_differ_are_written_and_changing_ones_left_to_the_job(
         assert (code, text.splitlines()[-1]) == (0, "nothing to do")
 
 
-def test_a_topic_that_was_recreated_is_refused(
+@pytest.mark.parametrize(
+    ("is_deleted", "loss"),
+    [(False, "ends at 0, and was read up to 7"), (True, "is gone, which was read up to offset 7")],
+)
+def test_a_topic_that_was_deleted_or_recreated_is_refused(
     tmp_path: Path,
     testbed: Testbed,
     kafka_broker: EmbeddedBroker,
     capsys: pytest.CaptureFixture[str],
+    is_deleted: bool,
+    loss: str,
 ) -> None:
     topic = new_topic(kafka_broker)
     with database_of(testbed, "mend_new_pg") as (database, url):
@@ -156,8 +162,10 @@ def test_a_topic_that_was_recreated_is_refused(
         database.execute("update t set note = 'mended' where k = 3")
         words = ("--conf", conf_of(tmp_path, kafka_broker, topic), "--source", url)
         of_table = ("--source-table", "shop.t", "--wait", "0s")
+        if is_deleted:
+            delete_topic(kafka_broker, topic)
         code, text = run(capsys, "backfill", "t", *words, *of_table)
-        assert f"{topic}/0 ends at 0, and was read up to 7" in text
+        assert f"{topic}/0 {loss}" in text
         assert (code, table.table.snapshots.latest_id()) == (2, before)
 
 

@@ -74,7 +74,7 @@ class WaitingMessages:
 
         Raises:
             SourceError: the broker does not respond.
-            WrongSourceError: a topic was recreated after the job had read it.
+            WrongSourceError: a topic was deleted or recreated after the job had read it.
             UsageError: only Spark can read the topics, or no job has read them into the table.
         """
         pipeline = replay_pipeline(self.table, self.source, self.rules, self.choice)
@@ -88,18 +88,19 @@ class WaitingMessages:
         _, begins = table_end(self.table, self.source)
         positions: dict[str, dict[str, int]] = {}
         for (topic, partition), begin in begins.items():
-            positions.setdefault(topic, {})[str(partition)] = begin
+            if self._has_messages(topic):
+                positions.setdefault(topic, {})[str(partition)] = begin
         with reader_of(self.source) as reader:
             newest = end_offsets(self.source, reader_without_spark(self.source))
-            ends = {
-                topic: partitions
-                for topic, partitions in newest.items()
-                if not self.topics or topic in self.topics
-            }
-            if lost := vanished_partitions({name: positions.get(name, {}) for name in ends}, ends):
+            ends = {topic: end for topic, end in newest.items() if self._has_messages(topic)}
+            if lost := vanished_partitions(positions, ends):
                 raise WrongSourceError(
                     f"the topics lack what the table has read: {'; '.join(lost)}",
                     where=self.table.location,
                     fix=RECREATED_FIX,
                 )
             yield from reader.read(ranges_between(positions, ends))
+
+    def _has_messages(self, topic: str) -> bool:
+        """Return whether a topic may have messages of the table."""
+        return not self.topics or topic in self.topics
