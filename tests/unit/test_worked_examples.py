@@ -17,9 +17,9 @@ from stream_app.format.curve_order import hilbert_order, z_order
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
+    batches_of_whole_keys,
     key_order,
-    keys_not_after,
-    slices_of_whole_keys,
+    key_order_violations,
 )
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
 from stream_app.mergetree.merge_engines.aggregates.collected import collect_elements
@@ -60,13 +60,13 @@ def test_the_order_of_keys() -> None:
     assert order.tolist() == [3, 1, 2, 0]
     assert last.tolist() == [False, True, False, True]
     batch = rows([5, 5, 7, 6])
-    assert keys_not_after(batch, ["k"], or_same=False).tolist() == [True, False, True]
-    assert keys_not_after(batch, ["k"], or_same=True).tolist() == [False, False, True]
+    assert key_order_violations(batch, ["k"], or_same=False).tolist() == [True, False, True]
+    assert key_order_violations(batch, ["k"], or_same=True).tolist() == [False, False, True]
 
 
 def test_keys_stay_whole() -> None:
     batches = [rows([5, 6]), rows([6, 7])]
-    assert [keys_of(batch) for batch in slices_of_whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
+    assert [keys_of(batch) for batch in batches_of_whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
     pieces = cut_between_keys(rows([5, 5, 5, 7]), LAYOUT, 20)
     assert [keys_of(piece) for piece in pieces] == [[5, 5, 5], [7]]
 

@@ -28,14 +28,14 @@ class Aggregation:
     merges_in_parts: ClassVar[bool] = False
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Merge a window into one row for each key.
 
         Raises:
             MergeError: a function cannot undo a row.
         """
-        keys = key_segments(window, layout, also_alone=also_alone)
+        keys = key_segments(window, layout, merges_single_rows=merges_single_rows)
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()

@@ -203,7 +203,7 @@ def _with_first_deletes(
     begins = np.zeros(int(times.sum()), np.bool_)
     begins[starts[is_doubled]] = True
     rows, kinds = np.repeat(keys.rows, times), np.repeat(kinds, times)
-    return SegmentChanges(rows, starts, merges_alone=keys.also_alone), kinds, begins
+    return SegmentChanges(rows, starts, merges_single_rows=keys.merges_single_rows), kinds, begins
 
 
 def _removals(
@@ -272,14 +272,14 @@ class PartialUpdate:
     merges_in_parts: ClassVar[bool] = False
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Merge a window into one row for each key.
 
         Raises:
             MergeError: a row is -U or -D, for which the rules define no effect.
         """
-        keys = key_segments(window, layout, also_alone=also_alone)
+        keys = key_segments(window, layout, merges_single_rows=merges_single_rows)
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()

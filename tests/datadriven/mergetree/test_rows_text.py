@@ -149,7 +149,7 @@ def telling(
             return merging
     ignored = frozenset(case.args.get("ignored", "").split(","))
     return ChangelogRewriter(
-        merging, before, records_unchanged="changed-only" not in case.args, ignored=ignored
+        merging, before, records_unchanged="changed-only" not in case.args, ignored_columns=ignored
     )
 
 

@@ -48,7 +48,7 @@ def collect_elements(
     calls = changes.segments_with(
         changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_restart()
     )
-    is_merged = calls & (changes.merges_alone | (changes.lengths > 1))
+    is_merged = calls & (changes.merges_single_rows | (changes.lengths > 1))
     return fold_elements(column, changes, _distinct_elements, is_merged)
 
 

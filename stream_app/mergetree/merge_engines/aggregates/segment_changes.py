@@ -121,16 +121,16 @@ class SegmentChanges(Segments):
 
     Attributes:
         ops: int8 [changes]; None: all are `ChangeOp.ADD`.
-        merges_alone: whether a segment's only change is merged too; else it stays unchanged.
+        merges_single_rows: whether a segment's only change is merged too; else it stays unchanged.
     """
 
     ops: npt.NDArray[np.int8] | None = None
-    merges_alone: bool = False
+    merges_single_rows: bool = False
 
     def with_ops(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """Return the same rows with other operations: int8 [changes]."""
         changes = SegmentChanges(
-            self.rows, self.starts, ops if ops.any() else None, self.merges_alone
+            self.rows, self.starts, ops if ops.any() else None, self.merges_single_rows
         )
         # The cached facts about the segments stay valid.
         vars(changes).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
