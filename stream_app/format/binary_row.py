@@ -111,9 +111,9 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
         if value is None:
             bit = index + _HEADER_BITS
             header[bit // 8] |= 1 << bit % 8
-        slot, behind = _encode(value, data_type, tail_start + len(tail))
+        slot, tail_bytes = _encode(value, data_type, tail_start + len(tail))
         slots += slot
-        tail += behind
+        tail += tail_bytes
     return bytes(header + slots + tail)
 
 

@@ -77,17 +77,17 @@ def hilbert_order(columns: Sequence[Words]) -> list[Words]:
     """
     axes = [column.copy() for column in columns]
     for bit in reversed(range(1, _BITS)):
-        below = np.uint64((1 << bit) - 1)
+        lower_bits = np.uint64((1 << bit) - 1)
         for index in range(len(axes)):
             is_set = (axes[index] >> np.uint64(bit) & np.uint64(1)).astype(bool)
-            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & below)
-            axes[0] ^= np.where(is_set, below, swapped)
+            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & lower_bits)
+            axes[0] ^= np.where(is_set, lower_bits, swapped)
             if index:
                 axes[index] ^= swapped
     for index in range(1, len(axes)):
         axes[index] ^= axes[index - 1]
-    turn = np.zeros_like(axes[0])
+    inversion = np.zeros_like(axes[0])
     for bit in reversed(range(1, _BITS)):
         is_set = (axes[-1] >> np.uint64(bit) & np.uint64(1)).astype(bool)
-        turn ^= np.where(is_set, np.uint64((1 << bit) - 1), np.uint64(0))
-    return z_order([axis ^ turn for axis in axes])
+        inversion ^= np.where(is_set, np.uint64((1 << bit) - 1), np.uint64(0))
+    return z_order([axis ^ inversion for axis in axes])

@@ -131,9 +131,9 @@ def live_rows(
         )
     for start, batch in batches:
         is_live = vector.keep_mask(start, batch.num_rows)
-        live = batch if is_live.all() else batch.filter(pa.array(is_live))
-        if live.num_rows:
-            yield live
+        live_batch = batch if is_live.all() else batch.filter(pa.array(is_live))
+        if live_batch.num_rows:
+            yield live_batch
 
 
 def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
@@ -202,9 +202,9 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
         raise ValueError(f"no deletion vector begins with the magic number {magic.hex()}")
     is_64 = magic == MAGIC_64
     size = int.from_bytes(data[meta.offset : body_start], "big")
-    listed = meta.length - _FRAME_BYTES if is_64 else meta.length
-    if size != listed:
-        raise ValueError(f"it has {size} bytes, the index manifest says {listed}")
+    listed_size = meta.length - _FRAME_BYTES if is_64 else meta.length
+    if size != listed_size:
+        raise ValueError(f"it has {size} bytes, the index manifest says {listed_size}")
     if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
         raise ValueError(f"it does not lie within the {len(data)} bytes of its file")
     body_end = body_start + size

@@ -103,13 +103,14 @@ class JsonObject:
             if key not in known_keys and value not in (None, [], {})
         )
 
-    def _optional_value(self, key: str, kind: type[_T]) -> _T | None:
+    def _optional_value(self, key: str, python_type: type[_T]) -> _T | None:
         value = self._value.get(key)
         if value is None:
             return None
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, python_type) or isinstance(value, bool):
             raise _corrupt(
-                self._file_kind, f"{key!r} is {value!r}, which is not of type {kind.__name__}"
+                self._file_kind,
+                f"{key!r} is {value!r}, which is not of type {python_type.__name__}",
             )
         return value
 

@@ -152,10 +152,10 @@ def _data_type(value: object, *, column: str) -> DataType:
             raise _unsupported_type(value, column) from None
     if not isinstance(value, dict):
         raise _unsupported_type(value, column)
-    kind = str(value.get("type"))
+    type_text = str(value.get("type"))
     json = JsonObject(value, file_kind=_FILE_KIND)
-    nullable = "NOT NULL" not in kind
-    match kind.removesuffix(" NOT NULL"):
+    nullable = "NOT NULL" not in type_text
+    match type_text.removesuffix(" NOT NULL"):
         case "ARRAY":
             element = _data_type(json.raw("element"), column=column)
             return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
@@ -173,12 +173,12 @@ def _data_type(value: object, *, column: str) -> DataType:
             fields = tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in items)
             return DataType(root=TypeRoot.ROW, nullable=nullable, fields=fields)
         case _:
-            raise _unsupported_type(kind, column)
+            raise _unsupported_type(type_text, column)
 
 
-def _unsupported_type(kind: object, column: str) -> UnsupportedTableError:
+def _unsupported_type(type_text: object, column: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
+        f"column {column!r} has the type {type_text}, which stream_app does not read or write yet",
         fix="use scalar types, ARRAY, MAP, ROW, VECTOR and VARIANT (others as STRING, e.g. JSON)",
     )
 

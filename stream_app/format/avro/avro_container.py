@@ -180,18 +180,18 @@ class AvroContainer:
         Raises:
             ValueError, TypeError: a record does not fit the schema.
         """
-        block, count = io.BytesIO(), 0
+        records_buffer, count = io.BytesIO(), 0
         for index, record in enumerate(records):
-            fastavro.schemaless_writer(block, self._schema, record)
+            fastavro.schemaless_writer(records_buffer, self._schema, record)
             count += 1
-            if block.tell() >= _BLOCK_BYTES or index == len(records) - 1:
-                content, framed = block.getvalue(), io.BytesIO()
+            if records_buffer.tell() >= _BLOCK_BYTES or index == len(records) - 1:
+                content, block_bytes = records_buffer.getvalue(), io.BytesIO()
                 data = _COMPRESS[self._codec](content)
                 fastavro.schemaless_writer(
-                    framed, _BLOCK, {"count": count, "data": data, "sync": self._sync}
+                    block_bytes, _BLOCK, {"count": count, "data": data, "sync": self._sync}
                 )
-                yield content, framed.getvalue()
-                block, count = io.BytesIO(), 0
+                yield content, block_bytes.getvalue()
+                records_buffer, count = io.BytesIO(), 0
 
 
 def _digest_of(schema_text: bytes) -> hashlib.blake2b:

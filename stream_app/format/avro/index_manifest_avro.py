@@ -122,9 +122,9 @@ def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) 
     for entry in entries:
         check_known(entry.index_file.unknown_fields, entry.index_file.file_name)
     assert all(entry.kind is FileKind.ADD for entry in entries), "it lists what is there"
-    globals_ = [entry.index_file.global_index for entry in entries]
+    global_indexes = [entry.index_file.global_index for entry in entries]
     # Only Paimon 2 writes this field, which must not be lost.
-    has_source = any(meta is not None and meta.source_meta is not None for meta in globals_)
+    has_source = any(meta is not None and meta.source_meta is not None for meta in global_indexes)
     schema = _PARSED_WITH_SOURCE if has_source else _PARSED
     return write_records(schema, [_entry_record(entry) for entry in entries], codec=codec)
 

@@ -28,8 +28,8 @@ def timestamp_to_timestamp(values: pa.Array, stored: DataType, target: DataType)
     """Change the precision of timestamps, or add or remove their zone."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is not target.root:
-        move = instants if target.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
-        ticks = move(ticks, unit)
+        convert = instants if target.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
+        ticks = convert(ticks, unit)
     if target.precision < stored.precision:
         ticks = _truncate(ticks, unit, target.precision)
     return timestamps(ticks, unit, values, target)
@@ -39,19 +39,19 @@ def _truncate(ticks: Int64s, unit: str, precision: int) -> Int64s:
     """Truncate fractions of a second as Java does.
 
     Java keeps a fraction whose nanoseconds have at most `precision` digits, and truncates
-    milliseconds before 1970 towards zero.
+    milliseconds before 1970 toward zero.
     """
     per_second = PER_SECOND[unit]
     nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)
-    stays = nanos < (10**precision if precision else 0)
+    is_exact = nanos < (10**precision if precision else 0)
     if precision > 3:
         step = max(1, 10 ** (9 - precision) // (PER_SECOND["ns"] // per_second))
-        return np.where(stays, ticks, ticks - ticks % step)
+        return np.where(is_exact, ticks, ticks - ticks % step)
     step = 10 ** (3 - precision)
     times_ms = ticks // _PER_MILLI[unit]
-    # NumPy's division rounds down, so truncation towards zero divides the magnitude.
+    # NumPy's division rounds down, so truncation toward zero divides the magnitude.
     return np.where(
-        stays, ticks, np.sign(times_ms) * (np.abs(times_ms) // step) * step * _PER_MILLI[unit]
+        is_exact, ticks, np.sign(times_ms) * (np.abs(times_ms) // step) * step * _PER_MILLI[unit]
     )
 
 
@@ -76,11 +76,11 @@ def timestamp_to_time(values: pa.Array, stored: DataType, target: DataType) -> p
 
 
 def timestamp_to_integer(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
-    """Return seconds since 1970, truncated towards zero; an INT gets the low bits."""
+    """Return seconds since 1970, truncated toward zero; an INT gets the low bits."""
     times_ms = _times_ms(values, stored)
     seconds = np.sign(times_ms) * (np.abs(times_ms) // 1000)
-    kind = arrow_type(target)
-    return array_of_numbers(seconds.astype(kind.to_pandas_dtype()), values, kind)
+    target_type = arrow_type(target)
+    return array_of_numbers(seconds.astype(target_type.to_pandas_dtype()), values, target_type)
 
 
 def date_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:

@@ -92,8 +92,8 @@ def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
             "items": _avro_type(value.type, name, nullable=value.nullable),
         }
     elif pa.types.is_decimal(data_type):
-        measure = {"precision": data_type.precision, "scale": data_type.scale}
-        avro_type = {"type": "bytes", "logicalType": "decimal", **measure}
+        decimal_facts = {"precision": data_type.precision, "scale": data_type.scale}
+        avro_type = {"type": "bytes", "logicalType": "decimal", **decimal_facts}
     elif pa.types.is_timestamp(data_type):
         zone, unit = (
             "local-" if data_type.tz else "",

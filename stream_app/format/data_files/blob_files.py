@@ -62,8 +62,8 @@ class BlobIndex:
     @property
     def is_older(self) -> npt.NDArray[np.bool_]:
         """The rows whose value an older file has: bool [n]."""
-        older: npt.NDArray[np.bool_] = self.lengths == _OLDER
-        return older
+        is_older: npt.NDArray[np.bool_] = self.lengths == _OLDER
+        return is_older
 
     def sizes(self) -> Int64s:
         """Return the bytes that each row takes in the file: int64 [n]."""
@@ -77,15 +77,15 @@ class BlobIndex:
             UnsupportedTableError: a value is larger than Arrow's.
         """
         lengths = self.lengths[rows]
-        present = rows[lengths >= 0]
-        sizes = self.lengths[present]
+        stored_rows = rows[lengths >= 0]
+        sizes = self.lengths[stored_rows]
         if (sizes > _VALUE_BYTES_MAX).any():
             raise UnsupportedTableError(
                 f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
                 fix="leave its column out of the read, or read it with Paimon's own readers, as "
                 "descriptors (blob-as-descriptor)",
             )
-        data = self._bytes_of(source, present, sizes)
+        data = self._bytes_of(source, stored_rows, sizes)
         begins = np.cumsum(sizes) - sizes
         _check_records(data, begins, sizes)
         # Of each record three cells: its head, its value, its tail. Every second of three stays.
@@ -93,19 +93,19 @@ class BlobIndex:
         cells[:, 2] = begins + sizes - _TAIL_BYTES
         offsets = np.append(cells.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
-            pa.binary(), 3 * len(present), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+            pa.binary(), 3 * len(stored_rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
         part_numbers = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
         return parts.take(pa.array(part_numbers, mask=lengths < 0))
 
-    def _bytes_of(self, source: FileStream, present: Int64s, sizes: Int64s) -> bytes:
+    def _bytes_of(self, source: FileStream, rows: Int64s, sizes: Int64s) -> bytes:
         """Return the records of rows; adjacent records take one request."""
-        begins = self.starts[present]
+        begins = self.starts[rows]
         ends = begins + sizes
-        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(present)])
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(rows)])
         parts = []
         # A loop over gaps between records, each of which is a request.
-        for first, last in zip(firsts, [*firsts[1:] - 1, len(present) - 1], strict=False):
+        for first, last in zip(firsts, [*firsts[1:] - 1, len(rows) - 1], strict=False):
             source.seek(int(begins[first]))
             parts.append(source.read(int(ends[last] - begins[first])))
         return b"".join(parts)
@@ -115,19 +115,21 @@ def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
     """Refuse records whose magic, length or CRC differs from the file's index."""
     if len(data) != int(sizes.sum()):
         raise damaged_file_error("a file of BLOBs ends before its records")
-    raw, ends = np.frombuffer(data, np.uint8), begins + sizes
-    heads = raw[begins[:, None] + np.arange(_HEAD_BYTES)]
-    listed = raw[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
-    if (heads != _MAGIC).any() or (listed != sizes).any():
+    data_bytes, ends = np.frombuffer(data, np.uint8), begins + sizes
+    heads = data_bytes[begins[:, None] + np.arange(_HEAD_BYTES)]
+    listed_sizes = (
+        data_bytes[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
+    )
+    if (heads != _MAGIC).any() or (listed_sizes != sizes).any():
         raise damaged_file_error("a record of a file of BLOBs is not where the file's index says")
-    sums = raw[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
-    view = memoryview(data)
+    checksums = data_bytes[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
+    data_view = memoryview(data)
     # A loop over records: each is a BLOB, whose bytes take longer than the step.
     computed = [
-        zlib.crc32(view[begin : end - _CRC_BYTES])
+        zlib.crc32(data_view[begin : end - _CRC_BYTES])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    if computed != sums.tolist():
+    if computed != checksums.tolist():
         raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
 
 
@@ -172,15 +174,19 @@ def zigzag_varints(data: bytes) -> Int64s:
     Raises:
         CorruptFileError: the last number has no end, or one is too long.
     """
-    raw = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(raw < 0x80)
-    if not len(raw):
+    data_bytes = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(data_bytes < 0x80)
+    if not len(data_bytes):
         return np.empty(0, np.int64)
     begins = np.append(0, ends[:-1] + 1)
-    if not len(ends) or ends[-1] != len(raw) - 1 or (ends - begins >= _VARINT_BYTES_MAX).any():
+    if (
+        not len(ends)
+        or ends[-1] != len(data_bytes) - 1
+        or (ends - begins >= _VARINT_BYTES_MAX).any()
+    ):
         raise damaged_file_error("the index of a file of BLOBs is cut off")
-    byte_numbers = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
-    bits = (raw & 0x7F).astype(np.uint64) << (7 * byte_numbers).astype(np.uint64)
+    byte_indices = np.arange(len(data_bytes)) - np.repeat(begins, ends - begins + 1)
+    bits = (data_bytes & 0x7F).astype(np.uint64) << (7 * byte_indices).astype(np.uint64)
     packed = np.bitwise_or.reduceat(bits, begins)
     numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
     return numbers.view(np.int64)
@@ -193,9 +199,9 @@ def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
     """
     ends, begin = np.cumsum(sizes), 0
     while begin < len(sizes):
-        before = int(ends[begin]) - int(sizes[begin])
-        fitting = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
-        end = max(begin + 1, min(fitting, begin + batch_rows))
+        window_offset = int(ends[begin]) - int(sizes[begin])
+        fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))
+        end = max(begin + 1, min(fitting_end, begin + batch_rows))
         yield begin, end
         begin = end
 

@@ -103,12 +103,12 @@ class OrcFiles:
         except ARROW_ERRORS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
-            text = printable_error(error)
-            if _OUT_OF_RANGE in text:
+            problem = printable_error(error)
+            if _OUT_OF_RANGE in problem:
                 raise UnsupportedTableError(
-                    f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
+                    f"Arrow reads times of ORC from 1678 to 2261: {problem}", fix=_ANEW
                 ) from error
-            raise damaged_file_error(f"not a readable ORC file: {text}") from error
+            raise damaged_file_error(f"not a readable ORC file: {problem}") from error
         if rows_read != request.row_count:
             raise damaged_file_error(
                 f"a file of {request.row_count} rows has only {rows_read} in its stripes"
@@ -123,12 +123,12 @@ def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatc
     names = [field.name for field in request.fields]
     if missing := [name for name in names if name not in file.schema.names]:
         raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
-    padded = _padded_columns(request.columns) if file.writer == _JAVA else []
+    padded_names = _padded_columns(request.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
-        for name in padded:
-            cut = pc.utf8_rtrim(rows.column(name), " ")
-            rows = rows.set_column(names.index(name), name, cut)
+        for name in padded_names:
+            trimmed = pc.utf8_rtrim(rows.column(name), " ")
+            rows = rows.set_column(names.index(name), name, trimmed)
         yield from batch_pieces(rows, request.batch_rows)
 
 
@@ -179,9 +179,9 @@ def _check_times(values: pa.Array) -> None:
     """
     if pa.types.is_timestamp(values.type):
         nanos = values.drop_null().view(pa.int64()).to_numpy()
-        early = nanos[(nanos < 0) & (nanos % _NANOS != 0)]
-        if len(early):
-            time = pa.array(early[:1]).cast(values.type)[0]
+        fractional = nanos[(nanos < 0) & (nanos % _NANOS != 0)]
+        if len(fractional):
+            time = pa.array(fractional[:1]).cast(values.type)[0]
             raise pa.ArrowInvalid(f"{time}: a fraction of a second before 1970")
     elif pa.types.is_struct(values.type):
         for inner in values.flatten():

@@ -146,9 +146,9 @@ class PagedGroups:
             CorruptFileError: a page contradicts its index.
         """
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
-        for portion in windows(ranges, rows_max):
-            decoded = self._decode(columns, portion)
-            for index, (begin, end) in enumerate(portion):
+        for window in windows(ranges, rows_max):
+            decoded = self._decode(columns, window)
+            for index, (begin, end) in enumerate(window):
                 rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
@@ -179,11 +179,11 @@ class PagedGroups:
         table = self._file.read_row_group(group, columns=self._tested, use_threads=False)
         row_count = self._file.metadata.row_group(group).num_rows
         (batch,) = table.select(self._tested).combine_chunks().to_batches() or [None]
-        values = 0 if batch is None else batch.num_rows
+        value_count = 0 if batch is None else batch.num_rows
         # pyarrow silently skips a page whose header has another type.
-        if values != row_count:
+        if value_count != row_count:
             raise damaged_file_error(
-                f"a row group of {row_count} rows has only {values} in pages of "
+                f"a row group of {row_count} rows has only {value_count} in pages of "
                 + ", ".join(self._tested)
             )
         return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
@@ -203,17 +203,17 @@ class PagedGroups:
     def _leaves(self) -> dict[str, int] | None:
         """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
-        plain, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
+        plain_schema, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
         for leaf in range(len(schema)):
             column = schema.column(leaf)
             if column.path in self._columns and column.max_repetition_level == 0:
                 leaves[column.path] = leaf
-        fits = all(
-            name in leaves and plain.field(name).type == stored_schema.field(name).type
+        is_readable = all(
+            name in leaves and plain_schema.field(name).type == stored_schema.field(name).type
             for name in self._columns
         )
-        return leaves if fits else None
+        return leaves if is_readable else None
 
     def _paged_columns(self, group: int, names: Sequence[str]) -> PagedColumns | None:
         """Return columns with their pages; None if a column has no page index."""
@@ -223,12 +223,14 @@ class PagedGroups:
         chunks = self._footer.chunks(group)
         columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
-        readable = {name: span for name, span in spans.items() if span and columns[name].is_plain}
-        if len(readable) < len(columns):
+        readable_spans = {
+            name: span for name, span in spans.items() if span and columns[name].is_plain
+        }
+        if len(readable_spans) < len(columns):
             return None
         return {
             name: (chunk, decode_pages(data[name], row_count, chunk.span.start, chunk.span.end))
-            for data in (self._read_all(readable),)
+            for data in (self._read_all(readable_spans),)
             for name, chunk in columns.items()
         }
 
@@ -263,8 +265,8 @@ class PagedGroups:
     ) -> list[ColumnStats]:
         """Return the statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
-        means_anything = self._footer.orders_columns and has_bounds(footer, leaf, data_type)
-        if index is None or not means_anything:
+        has_bounds_of_type = self._footer.orders_columns and has_bounds(footer, leaf, data_type)
+        if index is None or not has_bounds_of_type:
             return [UNKNOWN_STATS] * len(pages.begins)
         physical_type = footer.schema.column(leaf).physical_type
         return decode_stats(index, pages, chunk_stats, physical_type, data_type)
@@ -311,9 +313,10 @@ class PagedGroups:
         data: dict[Name, bytes] = {}
         for names in group_near_spans(spans, _GAP_BYTES):
             start = spans[names[0]].start
-            read = self._read(ByteSpan(start, max(spans[name].end for name in names)))
+            span_bytes = self._read(ByteSpan(start, max(spans[name].end for name in names)))
             data |= {
-                name: read[spans[name].start - start : spans[name].end - start] for name in names
+                name: span_bytes[spans[name].start - start : spans[name].end - start]
+                for name in names
             }
         return data
 

@@ -33,9 +33,9 @@ def parquet_writer(
     sink: BinaryIO | pa.NativeFile, schema: pa.Schema, options: CoreOptions
 ) -> pq.ParquetWriter:
     """Return the writer of one data file. The caller decides on row groups and closes it."""
-    int96 = any(_is_timestamp(field.type, "ns") for field in schema)
+    has_int96 = any(_is_timestamp(field.type, "ns") for field in schema)
     codec = _CODECS[options[FILE_COMPRESSION].lower()]
-    writer_class = _Int96Writer if int96 else pq.ParquetWriter
+    writer_class = _Int96Writer if has_int96 else pq.ParquetWriter
     return writer_class(
         sink,
         schema,
@@ -51,7 +51,7 @@ def parquet_writer(
         # Java writes DECIMAL(p ≤ 18) as INT32 or INT64.
         store_decimal_as_integer=True,
         # Java reads TIMESTAMP(7..9) only as INT96.
-        use_deprecated_int96_timestamps=int96,
+        use_deprecated_int96_timestamps=has_int96,
         # The footer needs no Arrow schema, because the file's own types are complete.
         store_schema=False,
         # This is Java's default. Otherwise a flipped bit in a page may give a wrong value.
@@ -131,12 +131,12 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 def timestamp_descriptions(schema: pa.Schema) -> dict[int, bytes]:
     """Return column position → Parquet's description of coarse timestamps."""
-    indexes = [
+    indices = [
         index
         for index, field in enumerate(schema)
         if pa.types.is_timestamp(field.type) and field.type.unit != "ns"
     ]
     sink = io.BytesIO()
-    coarse = pa.schema([schema.field(index) for index in indexes])
-    pq.write_metadata(coarse, sink, version="2.6", store_schema=False)
-    return dict(zip(indexes, column_descriptions(footer_of(sink.getvalue())), strict=True))
+    coarse_schema = pa.schema([schema.field(index) for index in indices])
+    pq.write_metadata(coarse_schema, sink, version="2.6", store_schema=False)
+    return dict(zip(indices, column_descriptions(footer_of(sink.getvalue())), strict=True))

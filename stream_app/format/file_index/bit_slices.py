@@ -60,7 +60,7 @@ class BitSlices:
             else:
                 greater |= equal & self.slices[bit]
                 equal = equal - self.slices[bit]
-        answers = {
+        rows_by_comparison = {
             IndexComparison.ONE_OF: equal,
             IndexComparison.NONE_OF: less | greater,
             IndexComparison.LESS: less,
@@ -68,4 +68,4 @@ class BitSlices:
             IndexComparison.GREATER: greater,
             IndexComparison.AT_LEAST: greater | equal,
         }
-        return answers[comparison]
+        return rows_by_comparison[comparison]

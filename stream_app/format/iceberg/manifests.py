@@ -258,14 +258,18 @@ def partition_summaries(
     summaries = []
     for index, field in enumerate(partition_type):
         values = [entry.file.partition[index] for entry in entries]
-        numbers: list[Any] = [value for value in values if value is not None]
-        bounds = [value for value in numbers if value == value]  # noqa: PLR0124 - but NaN
+        non_null_values: list[Any] = [value for value in values if value is not None]
+        ordered_values = [value for value in non_null_values if value == value]  # noqa: PLR0124 - but NaN
         summaries.append(
             PartitionSummary(
-                contains_null=len(numbers) < len(values),
-                contains_nan=len(bounds) < len(numbers),
-                lower=single_value(min(bounds), field.data_type) if bounds else None,
-                upper=single_value(max(bounds), field.data_type) if bounds else None,
+                contains_null=len(non_null_values) < len(values),
+                contains_nan=len(ordered_values) < len(non_null_values),
+                lower=single_value(min(ordered_values), field.data_type)
+                if ordered_values
+                else None,
+                upper=single_value(max(ordered_values), field.data_type)
+                if ordered_values
+                else None,
             )
         )
     return tuple(summaries)

@@ -89,9 +89,9 @@ class HeldBackFooter(io.RawIOBase):
         if not end:
             return  # nothing was written because an earlier write failed
         footer = footer_of(end)
-        changed = with_descriptions(footer, columns)
+        new_footer = with_descriptions(footer, columns)
         self._sink.write(end[: len(end) - _TAIL - len(footer)])
-        self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
+        self._sink.write(new_footer + len(new_footer).to_bytes(4, "little") + _MAGIC)
 
     def writable(self) -> bool:
         """Return True."""

@@ -113,17 +113,17 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    only_nulls = booleans(fields[_NULL_PAGES])
+    are_null_pages = booleans(fields[_NULL_PAGES])
     nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
     decode = _DECODED[physical_type]
     lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
     stats = []
-    for empty, low, high, null_count, row_count in zip(
-        only_nulls, lows, highs, nulls, rows, strict=True
+    for is_null_page, low, high, null_count, row_count in zip(
+        are_null_pages, lows, highs, nulls, rows, strict=True
     ):
-        if empty != (null_count == row_count) and null_count is not None:
+        if is_null_page != (null_count == row_count) and null_count is not None:
             raise ValueError("the pages of nulls are others by their number of nulls")
-        if empty:
+        if is_null_page:
             stats.append(ColumnStats(null_count=row_count))
             continue
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
@@ -149,21 +149,23 @@ def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[Colu
 
     The first and the last page are widened to the chunk's bounds.
     """
-    widened = list(stats)
-    bounded = [page for page, page_stats in enumerate(stats) if page_stats.minimum is not None]
-    lows: list[Any] = [stats[page].minimum for page in bounded]
-    highs: list[Any] = [stats[page].maximum for page in bounded]
+    wide_stats = list(stats)
+    bounded_pages = [
+        page for page, page_stats in enumerate(stats) if page_stats.minimum is not None
+    ]
+    lows: list[Any] = [stats[page].minimum for page in bounded_pages]
+    highs: list[Any] = [stats[page].maximum for page in bounded_pages]
     if lows != sorted(lows) or highs != sorted(highs):
         raise ValueError("pages do not ascend as they say")
     ends: tuple[Any, Any] = chunk.minimum, chunk.maximum
     before = [lows[:1] if ends[0] is None else [ends[0]], highs]
     behind = [lows[1:], highs[-1:] if ends[1] is None else [ends[1]]]
     for page, low, high, last, following in zip(
-        bounded, lows, highs, chain(*before), chain(*behind), strict=False
+        bounded_pages, lows, highs, chain(*before), chain(*behind), strict=False
     ):
         bounds = min(low, last), max(high, following)
-        widened[page] = replace(stats[page], minimum=bounds[0], maximum=bounds[1])
-    return widened
+        wide_stats[page] = replace(stats[page], minimum=bounds[0], maximum=bounds[1])
+    return wide_stats
 
 
 def stats_of_parts(

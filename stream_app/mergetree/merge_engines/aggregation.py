@@ -45,12 +45,12 @@ class Aggregation:
             is_delete = kinds == RowKind.DELETE
             ops[is_delete] = ChangeOp.SET
         changes = keys.changes(ops)
-        names = self.rules.aggregates.keys() - layout.constant_names
+        aggregated_names = self.rules.aggregates.keys() - layout.constant_names
         return keys.batch_of(
             {
                 name: fold_column(window.batch.column(name), changes, self.rules.aggregates[name])
                 for name in window.batch.schema.names
-                if name in names
+                if name in aggregated_names
             },
             sequence_rows=keys.rows[changes.ends],
             is_delete=is_delete[changes.ends],

@@ -19,8 +19,8 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -83,7 +83,7 @@ class KeySegments:
 
     def batch_of(
         self,
-        values: Mapping[str, Folded],
+        values: Mapping[str, SegmentValues],
         *,
         sequence_rows: Int64s,
         is_delete: Bools,
@@ -125,7 +125,7 @@ def set_unmerged(ops: npt.NDArray[np.int8], unmerged_indices: Int64s) -> npt.NDA
     return ops
 
 
-def _take(column: pa.Array, values: Folded) -> pa.Array:
+def _take(column: pa.Array, values: SegmentValues) -> pa.Array:
     if not isinstance(values, np.ndarray):
         return values
     is_null = values < 0
