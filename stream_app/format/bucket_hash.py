@@ -135,7 +135,7 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
         texts      ["Spark", "", "kafka io", "abc"]
         order      [2, 0, 3, 1]
         lengths    [8, 5, 3, 0]
-        counts     [2, 1, 0, 0]    whole words; word 1 has only the first row in that order
+        counts     [2, 1, 0, 0]    whole words; only the first text in that order has word 1
         rest       [0, 1, 3, 0]    single bytes
         hashes     [228093765, 142593372, 1548311382, 1322437556]    in the texts' order
 

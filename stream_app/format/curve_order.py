@@ -21,7 +21,7 @@ from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataTy
 
 _BITS = 64
 _SIGN = np.uint64(1 << 63)
-_PREFIXES = np.array([0, *((1 << _BITS) - (1 << 8 * (8 - n)) for n in range(1, 9))], np.uint64)
+_PREFIX_MASKS = np.array([0, *((1 << _BITS) - (1 << 8 * (8 - n)) for n in range(1, 9))], np.uint64)
 """Keeps the first 0 to 8 bytes of a big-endian word."""
 
 
@@ -36,7 +36,7 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
         text = text_words(present)
         prefix = text.words_at[text.starts].byteswap()
-        words[valid] = prefix & _PREFIXES[np.minimum(text.lengths, 8)]
+        words[valid] = prefix & _PREFIX_MASKS[np.minimum(text.lengths, 8)]
     elif data_type.root is TypeRoot.DECIMAL:
         halves = np.frombuffer(present.buffers()[1], dtype=np.uint64).reshape(-1, 2)
         upper = int(data_type.precision > 18)

@@ -58,7 +58,7 @@ class JsonObject:
         digest = value.pop(DIGEST, None) if isinstance(value, dict) else None
         if digest is not None and digest != _digest(value):
             raise CorruptFileError(
-                f"a {file_kind} file is not what was written: its digest is another",
+                f"a {file_kind} file is not what was written: its digest differs",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "
                 f"edited on purpose, remove its key {DIGEST!r}",
             )

@@ -61,7 +61,7 @@ def _field_object(field: DataField) -> dict[str, object]:
 
 
 def type_object(data_type: DataType) -> object:
-    """Encode a type: a type with other types inside as an object, else as text."""
+    """Encode a type: as an object if it has other types inside, else as text."""
     if not data_type.is_nested or data_type.root is TypeRoot.VARIANT:
         return str(data_type)
     value: dict[str, object] = {
@@ -84,8 +84,8 @@ def decode_schema(data: bytes) -> TableSchema:
 
     Raises:
         CorruptFileError: the bytes are not JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET, or of an unknown type; or it has BLOBs of
-            `unread_blobs`.
+        UnsupportedTableError: a column is a MULTISET or of an unknown type, or has BLOBs that
+            `unread_blobs` names.
     """
     json = JsonObject.decode(data, file_kind=_FILE_KIND)
     schema = TableSchema(
@@ -110,7 +110,7 @@ def _check_blobs(schema: TableSchema) -> None:
         if where := unread_blobs(schema, column):
             raise UnsupportedTableError(
                 f"column {column.name!r} has BLOBs in {where}, which stream_app does not read",
-                fix="use Paimon's own engines; or make the column BYTES, in a new table",
+                fix="use Paimon's own engines, or make a new table in which the column is BYTES",
             )
 
 

@@ -171,7 +171,7 @@ def decode_manifest(data: bytes) -> list[ManifestEntry]:
     """Decode the entries of a manifest, which keep the names of unknown fields.
 
     Raises:
-        CorruptFileError: no such file, or records of another kind or version.
+        CorruptFileError: the bytes are not a manifest, or its records have another kind or version.
     """
     return [_entry(record) for record in _records(data)]
 
@@ -226,7 +226,7 @@ def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
     """Decode the manifests of a list, which keep the names of unknown fields.
 
     Raises:
-        CorruptFileError: no such file, or records of another kind or version.
+        CorruptFileError: the bytes are not a manifest list, or its records have another version.
     """
     return [_manifest_file_meta(record) for record in _records(data)]
 
@@ -294,17 +294,17 @@ def _partition_stats(
     maxima: list[object] = []
     null_counts = []
     for index, data_type in enumerate(partition_types):
-        partitions = [part for part, row in rows.items() if row[index] is not None]
-        null_counts.append(len(entries) - sum(counts[part] for part in partitions))
-        # Paimon 1.4 keeps no bounds of binaries, and NaN has no order.
+        present = [partition for partition, row in rows.items() if row[index] is not None]
+        null_counts.append(len(entries) - sum(counts[partition] for partition in present))
+        # Paimon 1.4 records no bounds of binary columns, and NaN has no order.
         has_bounds = data_type.root not in BINARY_ROOTS and all(
-            rows[part][index] == rows[part][index] for part in partitions
+            rows[partition][index] == rows[partition][index] for partition in present
         )
-        sorted_partitions = (
-            sorted(partitions, key=lambda part: (key_of(part)[index],)) if has_bounds else []
-        )
-        minima.append(rows[sorted_partitions[0]][index] if sorted_partitions else None)
-        maxima.append(rows[sorted_partitions[-1]][index] if sorted_partitions else None)
+        if not has_bounds:
+            present = []
+        present.sort(key=lambda partition: (key_of(partition)[index],))
+        minima.append(rows[present[0]][index] if present else None)
+        maxima.append(rows[present[-1]][index] if present else None)
     types = [data_type.as_nullable() for data_type in partition_types]
     return SimpleStats(
         min_values=serialize_row(minima, types),

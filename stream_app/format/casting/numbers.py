@@ -87,7 +87,9 @@ def float_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Arra
     large = _decimals(texts, is_large & (magnitudes < _HUGE), scale=36)
     small = _decimals(texts, ~is_large & (magnitudes >= _TINY), scale=75)
     zero = pa.scalar(Decimal(0), arrow_type(target))
-    decimals = pc.if_else(pa.array(is_large), fit_decimal(large, target), fit_decimal(small, target))
+    decimals = pc.if_else(
+        pa.array(is_large), fit_decimal(large, target), fit_decimal(small, target)
+    )
     decimals = pc.if_else(pa.array(magnitudes < _TINY), zero, decimals)
     return pc.if_else(values.is_valid(), decimals, pa.scalar(None, decimals.type))
 

@@ -1,4 +1,4 @@
-"""Reads files of BLOBs: one column, in records that may be large.
+"""Reads files of BLOBs, with one column in records that may be large.
 
 ============  ===================================================================
 of a record   bytes
@@ -9,9 +9,9 @@ length        8, of the whole record
 CRC-32        4, of all before it
 ============  ===================================================================
 
-Behind the records stand their lengths, as differences in ZigZag varints, then the bytes of these
-(4) and a version (1). Numbers are little-endian. A null has the length -1 and no record. The length
--2 stands for the value that an older file has for the row.
+After the records come their lengths, as differences in ZigZag varints, then the number of bytes of
+these (4) and a version (1). Numbers are little-endian. A null has the length -1 and no record. The
+length -2 means that an older file has the row's value.
 
 Java does not check the CRC; stream_app does, as it checks that of pages.
 
@@ -38,7 +38,7 @@ from stream_app.format.data_files.data_file_format import DataFileRead, DataFile
 from stream_app.format.data_files.file_batches import BATCH_BYTES
 from stream_app.model.options.core_options import CoreOptions
 
-_OLDER = -2
+_IN_OLDER_FILE = -2
 _MAGIC = np.frombuffer(struct.pack("<I", 1_481_511_375), np.uint8)
 _VERSION = 1
 _END_BYTES, _HEAD_BYTES, _TAIL_BYTES, _CRC_BYTES = 5, 4, 12, 4
@@ -62,7 +62,7 @@ class BlobIndex:
     @property
     def is_older(self) -> npt.NDArray[np.bool_]:
         """The rows whose value an older file has: bool [n]."""
-        is_older: npt.NDArray[np.bool_] = self.lengths == _OLDER
+        is_older: npt.NDArray[np.bool_] = self.lengths == _IN_OLDER_FILE
         return is_older
 
     def sizes(self) -> Int64s:
@@ -82,21 +82,21 @@ class BlobIndex:
         if (sizes > _VALUE_BYTES_MAX).any():
             raise UnsupportedTableError(
                 f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
-                fix="leave its column out of the read, or read it with Paimon's own readers, as "
+                fix="omit its column from the read, or read it with Paimon's own readers, as "
                 "descriptors (blob-as-descriptor)",
             )
         data = self._bytes_of(source, stored_rows, sizes)
         begins = np.cumsum(sizes) - sizes
         _check_records(data, begins, sizes)
-        # Of each record three cells: its head, its value, its tail. Every second of three stays.
-        cells = (begins[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
-        cells[:, 2] = begins + sizes - _TAIL_BYTES
-        offsets = np.append(cells.ravel(), np.int32(len(data)))
+        # Each record has three parts: its head, its value and its tail. Only the second is taken.
+        part_offsets = (begins[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
+        part_offsets[:, 2] = begins + sizes - _TAIL_BYTES
+        offsets = np.append(part_offsets.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
             pa.binary(), 3 * len(stored_rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
-        part_numbers = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
-        return parts.take(pa.array(part_numbers, mask=lengths < 0))
+        part_indices = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
+        return parts.take(pa.array(part_indices, mask=lengths < 0))
 
     def _bytes_of(self, source: FileStream, rows: Int64s, sizes: Int64s) -> bytes:
         """Return the records of rows; adjacent records take one request."""
@@ -137,7 +137,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
     """Read the records of a file of BLOBs.
 
     Raises:
-        CorruptFileError: the file is none, or has another number of rows.
+        CorruptFileError: the file is no file of BLOBs, or has another number of rows.
     """
     size = source.seek(0, io.SEEK_END)
     if size < _END_BYTES:
@@ -159,7 +159,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
             f"a data file has {len(lengths)} rows, and its manifest says {row_count}"
         )
     sizes = np.maximum(lengths, 0)
-    if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _OLDER)).any() or (
+    if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _IN_OLDER_FILE)).any() or (
         int(sizes.sum()) != begin
     ):
         raise damaged_file_error("the index of a file of BLOBs does not agree with its records")
@@ -167,12 +167,12 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
 
 
 def zigzag_varints(data: bytes) -> Int64s:
-    """Return numbers as Paimon packs them: 7 bits a byte, the least first, then the sign.
+    """Decode numbers as Paimon packs them: 7 bits a byte, the lowest first, the sign as lowest bit.
 
     The bytes ``02 03 80 01`` are the numbers ``[1, -2, 64]``.
 
     Raises:
-        CorruptFileError: the last number has no end, or one is too long.
+        CorruptFileError: the last number is cut off, or a number is too long.
     """
     data_bytes = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(data_bytes < 0x80)
@@ -193,7 +193,7 @@ def zigzag_varints(data: bytes) -> Int64s:
 
 
 def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
-    """Yield rows that are read together: begin and end of each window.
+    """Yield the begin and the end of each window of rows that are read together.
 
     A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """
@@ -207,7 +207,7 @@ def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
 
 
 class BlobFiles:
-    """Implements `DataFileFormat`; a value that an older file has is null."""
+    """Implements `DataFileFormat`; if an older file has a row's value, the value is null."""
 
     def open_sink(
         self,
@@ -218,7 +218,7 @@ class BlobFiles:
         """See `DataFileFormat.open_sink`."""
         raise UnsupportedTableError(
             "stream_app writes no files of BLOBs",
-            fix="write the table with Paimon's own engines, or make the column BYTES",
+            fix="write the table with Paimon's own engines, or change the column's type to BYTES",
         )
 
     def numbered_batches(

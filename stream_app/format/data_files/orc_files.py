@@ -2,7 +2,7 @@
 
 Arrow reads ORC's times as nanoseconds, so only of the years 1678 to 2261. So this module writes no
 other times. It also writes no fractions of seconds before 1970: Java cannot read Arrow's form, and
-stores those of the last second wrongly itself.
+itself stores a fraction of the last second before 1970 wrongly.
 
 Source: Paimon `format/orc/OrcFileFormat.java`, `OrcTypeUtil.java`.
 """
@@ -42,41 +42,43 @@ _CODECS = {
 }
 _OUT_OF_RANGE = "out of range for nanosecond resolution"
 _JAVA = "ORC_JAVA"
-_ANEW = (
+_FIX_OF_READS = (
     "with the engine that wrote the file, set 'file.format' = 'parquet' and compact the table "
     "fully with 'compaction.force-rewrite-all-files' = 'true'"
 )
-_FIX = "store such times as Parquet: stream-app alter TABLE --set file.format=parquet"
+_FIX_OF_WRITES = "store such times as Parquet: stream-app alter TABLE --set file.format=parquet"
 
 
 class OrcSink:
     """Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
-        self._to_stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
+        self._stored_schema = pa.schema(
+            [field.with_type(_stored_type(field.type)) for field in schema]
+        )
         self._stats = GatheredStats(schema)
         self._writer = orc.ORCWriter(
             sink,
             compression=_CODECS[options[FILE_COMPRESSION].lower()],
             stripe_size=_STRIPE_BYTES,
         )
-        self._is_begun = False
+        self._has_rows = False
 
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         columns = [
             _to_stored(field, column)
-            for field, column in zip(self._to_stored, rows.columns, strict=True)
+            for field, column in zip(self._stored_schema, rows.columns, strict=True)
         ]
-        table = pa.Table.from_arrays(columns, schema=self._to_stored)
+        table = pa.Table.from_arrays(columns, schema=self._stored_schema)
         self._writer.write(table)
-        self._is_begun = True
+        self._has_rows = True
         self._stats.add(rows)
 
     def close(self) -> None:
         """See `DataFileSink.close`."""
-        if not self._is_begun:  # otherwise the file would have no columns
-            self._writer.write(self._to_stored.empty_table())
+        if not self._has_rows:  # otherwise the file would have no columns
+            self._writer.write(self._stored_schema.empty_table())
         self._writer.close()
 
     def statistics(self) -> GatheredStats:
@@ -106,7 +108,7 @@ class OrcFiles:
             problem = printable_error(error)
             if _OUT_OF_RANGE in problem:
                 raise UnsupportedTableError(
-                    f"Arrow reads times of ORC from 1678 to 2261: {problem}", fix=_ANEW
+                    f"Arrow reads times of ORC from 1678 to 2261: {problem}", fix=_FIX_OF_READS
                 ) from error
             raise damaged_file_error(f"not a readable ORC file: {problem}") from error
         if rows_read != request.row_count:
@@ -141,7 +143,8 @@ def _padded_columns(columns: Sequence[DataField]) -> list[str]:
     for column in columns:
         if column.data_type.is_nested and any(map(_is_char, column.data_type.scalars())):
             raise UnsupportedTableError(
-                f"column {column.name!r} has CHAR inside, whose blanks ORC does not keep", fix=_ANEW
+                f"column {column.name!r} has CHAR inside, whose blanks ORC does not keep",
+                fix=_FIX_OF_READS,
             )
     return [column.name for column in columns if _is_char(column.data_type)]
 
@@ -163,7 +166,7 @@ def _to_stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     except pa.ArrowInvalid as error:
         raise UnsupportedTableError(
             f"ORC cannot hold a time of column {field.name!r} exactly: {printable_error(error)}",
-            fix=_FIX,
+            fix=_FIX_OF_WRITES,
         ) from error
     if not pa.types.is_nested(field.type):
         return values

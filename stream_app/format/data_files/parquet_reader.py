@@ -27,7 +27,7 @@ from stream_app.format.parquet.footer import read_end
 _READ_BUFFER_BYTES = 128 << 10
 """Bytes of the read buffer of each column of an open file."""
 _DECODED_BATCHES = 4
-"""Batches whose pages are decoded together: few pages lie in two portions."""
+"""Batches whose pages are decoded together, so that few pages are decoded twice."""
 
 
 def numbered_batches(
@@ -44,7 +44,7 @@ def numbered_batches(
 
     Args:
         batch_rows: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
-        check: receives the footer before anything is read.
+        check: receives the footer before any rows are read.
         parts: chooses row groups and pages; None: all are read.
 
     Raises:
@@ -155,7 +155,7 @@ class _OpenFile:
             self._row_bytes = batch.nbytes / max(1, batch.num_rows)
             yield self._begins[group] + row_count, batch.select(self._columns)
             row_count += batch.num_rows
-        # A page whose header says that it is something else is passed over without a word.
+        # pyarrow silently skips a page whose header has another type.
         if row_count != metadata.num_rows:
             raise damaged_file_error(
                 f"a row group of {metadata.num_rows} rows has only {row_count} in its pages"
@@ -172,13 +172,11 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     Raises:
         CorruptFileError: the number of rows differs, or a type would change the values.
     """
-    group_row_count = sum(
-        footer.row_group(group).num_rows for group in range(footer.num_row_groups)
-    )
-    if not row_count == footer.num_rows == group_row_count:
+    group_rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+    if not row_count == footer.num_rows == group_rows:
         raise damaged_file_error(
-            f"a data file has {footer.num_rows} rows, in its row groups {group_row_count}, and its manifest "
-            f"says {row_count}"
+            f"a data file has {footer.num_rows} rows, in its row groups {group_rows}, and its "
+            f"manifest says {row_count}"
         )
     stored_schema = footer.schema.to_arrow_schema()
     physical_types = {footer.schema.column(leaf).path: footer.schema.column(leaf).physical_type

@@ -63,7 +63,7 @@ def parquet_writer(
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
-    """Return the columns whose values repeat, and which so get a dictionary; else False."""
+    """Return the columns that get a dictionary, because their values repeat; False without any."""
     repeating = [f"{field.name}.{METADATA}" for field in schema if is_variant(field.type)]
     repeating += [
         field.name
@@ -97,7 +97,7 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """A writer of timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
+    """A writer that stores timestamps as Java does: fine ones as INT96, coarse ones as INT64.
 
     pyarrow writes all or no timestamps of a file as INT96. So this writer stores the coarse ones as
     plain INT64, and describes them in the footer as in a file without INT96.

@@ -100,7 +100,7 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise CorruptFileError(
             f"not Iceberg metadata that stream_app can read: {type(error).__name__}: {error}",
-            fix="delete the folder of Iceberg's metadata: the next commit makes it anew",
+            fix="delete the folder of Iceberg's metadata: the next commit writes it again",
         ) from error
 
 
