@@ -106,10 +106,10 @@ def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:
     """
     keyed_files = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
     keyed_files.sort(key=lambda item: item[:2])
-    for (_, left_max, older), (right_min, _, newer) in pairwise(keyed_files):
-        if left_max >= right_min:
+    for (_, file_max, file), (next_min, _, next_file) in pairwise(keyed_files):
+        if file_max >= next_min:
             raise CorruptFileError(
-                f"files {older.file_name} and {newer.file_name} of level {older.level} overlap",
+                f"files {file.file_name} and {next_file.file_name} of level {file.level} overlap",
                 fix="another writer broke this bucket: roll the table back to an earlier snapshot",
             )
     return SortedRun(tuple(file for _, _, file in keyed_files))

@@ -213,9 +213,9 @@ class FirstRowChangelog(BeforeRows):
             layout = self.rows_above.layout
             keys = new_rows.select(list(layout.key_names)).cast(layout.schema)
             numbers = pa.array(np.flatnonzero(is_new))
-            _, absent = self.rows_above.rows_of(keys.append_column(_NUMBER, numbers))
+            _, absent_keys = self.rows_above.rows_of(keys.append_column(_NUMBER, numbers))
             is_kept = ~is_new
-            is_kept[absent.column(_NUMBER).to_numpy()] = True
+            is_kept[absent_keys.column(_NUMBER).to_numpy()] = True
         window = level_window.select(level_window.rows_of_keys(is_kept))
         return WindowBefore(window, None, is_new[is_kept])
 

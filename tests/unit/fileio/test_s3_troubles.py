@@ -61,7 +61,7 @@ def error_of(location: str, options: dict[str, str]) -> StorageError:
         (404, "NoSuchBucket", "create the bucket, or correct its name"),
         (403, "RequestTimeTooSkewed", "clock"),
         (503, "SlowDown", "start again later"),
-        (418, "Teapot", "see that the store can be reached"),
+        (418, "Teapot", "check that the store can be reached"),
     ],
 )
 def test_an_answer_of_the_store(s3: S3Server, status: int, code: str, fix: str) -> None:
