@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.start_table_checks import (
@@ -73,7 +74,7 @@ class JobChecks:
         open_folder: opens the folder of the checkpoint.
     """
 
-    job_tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
     clock: Clock
     open_folder: Callable[[str], JobFolder]
