@@ -82,7 +82,7 @@ class DatabaseTables:
             `MESSAGE_SCHEMA`.
     """
 
-    tables: WholeDatabase
+    job_tables: WholeDatabase
     state_file: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
@@ -120,16 +120,16 @@ class DatabaseTables:
         uncreated: dict[Origin, str] = {}
         renames = renames_with(
             self.state_file.state.renames,
-            self.tables.source.facts.ddl_of,
+            self.job_tables.source.facts.ddl_of,
             messages,
             self.clock.now_ms(),
         )
         for name, parts in self._messages_by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    described = partial(described_sources, self.tables, parts)
+                    described = partial(described_sources, self.job_tables, parts)
                     table = self._create(name, described, renames)
-                    job_pipeline(self.tables, table)  # options of the format that do not fit it
+                    job_pipeline(self.job_tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
                 if holds or is_of_storage(error):
@@ -157,8 +157,10 @@ class DatabaseTables:
         try:
             table = self._open(name)
         except TableNotFoundError:
-            return database_table_schema(self.tables, name, sources, self.clock)
-        schema = next_schema(table, _missing_columns(self.tables.sync, name, table.schema.fields))
+            return database_table_schema(self.job_tables, name, sources, self.clock)
+        schema = next_schema(
+            table, _missing_columns(self.job_tables.sync, name, table.schema.fields)
+        )
         return replace(self._with_configured_options(name, table).schema, fields=schema.fields)
 
     def begin_with(
@@ -185,7 +187,7 @@ class DatabaseTables:
         """See `Newcomers.splitter`."""
         self._waiting = waiting
         assignment = Assignment(
-            rules=self.tables.rules,
+            rules=self.job_tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
             refused={**self._refused, **(uncreated or {})},
@@ -193,12 +195,12 @@ class DatabaseTables:
             waiting=waiting,
             full=self._full_reason,
         )
-        share = self.tables.share
+        share = self.job_tables.share
         return OriginSplitter(
-            self.tables.source.facts.origins,
+            self.job_tables.source.facts.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            passes_statements=self.tables.source.facts.ddl_of is not None,
+            passes_statements=self.job_tables.source.facts.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:
@@ -207,13 +209,13 @@ class DatabaseTables:
         If source tables may collide, a task must know which came first. A stored source table is
         not a ghost, whatever its name is.
         """
-        if self.tables.rules.may_collide or self._full_reason:
+        if self.job_tables.rules.may_collide or self._full_reason:
             return dict(self._taken)
         return {origin: name for origin, name in self._taken.items() if ghost_of(origin.table)}
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unreadable`."""
-        parts = of_each_origin(self.tables.source.facts.origins, messages)
+        parts = of_each_origin(self.job_tables.source.facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
         self.quarantine(epoch, messages)
@@ -221,8 +223,10 @@ class DatabaseTables:
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.tables.source.facts.origins, messages):
-            decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
+        for origin, part in of_each_origin(self.job_tables.source.facts.origins, messages):
+            decision = decide_target(
+                self.job_tables.rules, origin, {**self._taken, **_targets(new)}
+            )
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
@@ -241,7 +245,7 @@ class DatabaseTables:
 
     def _refuse_for_limit(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         names = {*self._taken.values(), *self._waiting, *new}
-        limit = TableLimit(self.tables.sync.max_tables)
+        limit = TableLimit(self.job_tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refused)):
             return False
         if not self._full_reason:
@@ -261,7 +265,7 @@ class DatabaseTables:
         self._compared.add(name)
         # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
-            described = described_sources(self.tables, parts).items()
+            described = described_sources(self.job_tables, parts).items()
             differences = shard_differences({str(origin): source for origin, source in described})
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
@@ -277,30 +281,32 @@ class DatabaseTables:
             return self._with_made_columns(name)
         except TableNotFoundError:
             sources = describe()
-        schema = database_table_schema(self.tables, name, sources, self.clock, renames)
-        table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        full_name, state = self.tables.full_name(name), self.state_file.state
+        schema = database_table_schema(self.job_tables, name, sources, self.clock, renames)
+        table = create_job_table(self.job_tables, self.job_tables.path(name), schema, self.clock)
+        full_name, state = self.job_tables.full_name(name), self.state_file.state
         others = tuple(warning for warning in state.warnings if warning.table != full_name)
         self.state_file.note(replace(state, warnings=others))  # the rest was another table's
         remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
-        full_key = self.tables.full_key
+        full_key = self.job_tables.full_key
         self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
         return table
 
     def _open(self, name: str) -> FileStoreTable:
-        return open_for_altering(open_job_table(self.tables, self.tables.path(name), self.clock))
+        return open_for_altering(
+            open_job_table(self.job_tables, self.job_tables.path(name), self.clock)
+        )
 
     def _with_made_columns(self, name: str) -> FileStoreTable:
         """Open a table, and add the made columns that it lacks."""
         table = self._open(name)
-        if added := _missing_columns(self.tables.sync, name, table.schema.fields):
+        if added := _missing_columns(self.job_tables.sync, name, table.schema.fields):
             alter_table(table, added)
             table = self._open(name)
         return self._with_configured_options(name, table)
 
     def _with_configured_options(self, name: str, table: FileStoreTable) -> FileStoreTable:
         """Return the table with the options of the configuration."""
-        rules = self.tables.sync.table_rules
+        rules = self.job_tables.sync.table_rules
         table_options = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
         # Some options belong to the table alone: the configuration sets them only for new tables.
@@ -313,7 +319,7 @@ class DatabaseTables:
         return with_configuration(table, {**for_all, **table_options})
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        for notice in changes_that_fail(self.tables.source.format, table.schema):
+        for notice in changes_that_fail(self.job_tables.source.format, table.schema):
             _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
         return self.feed_of(name, table)
 
