@@ -124,7 +124,7 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
     reasons = parts[UNREADABLE_INDEX].column("reason").to_pylist()
     assert len(reasons) == 3
-    assert all("the table orders cannot be made" in reason for reason in reasons)
+    assert all("the table orders cannot be created" in reason for reason in reasons)
 
 
 def test_a_table_that_is_there_keeps_its_keys_and_buckets(tmp_path: Path) -> None:
