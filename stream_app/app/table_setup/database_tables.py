@@ -160,8 +160,10 @@ class DatabaseTables:
         except TableNotFoundError:
             return database_table_schema(self.job_tables, name, sources, self.clock)
         missing_columns = _missing_columns(self.job_tables.sync, name, table.schema.fields)
-        schema = next_schema(table, missing_columns)
-        return replace(self._with_configured_options(name, table).schema, fields=schema.fields)
+        fields = next_schema(table, missing_columns).fields
+        return replace(
+            _with_configured_options(self.job_tables.sync, name, table).schema, fields=fields
+        )
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
@@ -221,18 +223,19 @@ class DatabaseTables:
 
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
-        messages_by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self._facts.origins, messages):
-            targets = {**self._targets, **_targets_in(messages_by_table)}
+            targets = {**self._targets, **_targets_in(by_table)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable):
-                if not self._refuse_for_limit(origin, decision.name, messages_by_table):
-                    messages_by_table[decision.name][origin] = part
-        return messages_by_table
+            elif isinstance(decision, TargetTable) and self._has_room(
+                origin, decision.name, by_table
+            ):
+                by_table[decision.name][origin] = part
+        return by_table
 
     def _leave_out(self, origin: Origin) -> None:
         self._ghosts.add(origin)
@@ -240,16 +243,17 @@ class DatabaseTables:
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _refuse_for_limit(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
+    def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
+        """Return whether the limit allows the table; warn of the first one beyond it."""
         names = {*self._targets.values(), *self._waiting_tables, *new_names}
         limit = TableLimit(self.job_tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refusal_reasons)):
-            return False
+            return True
         if not self._full_reason:
             self._full_reason = limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
             self.state_file.warn([JobWarning(problem=text + limit.problem, fix=limit.FIX)])
-        return True
+        return False
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
@@ -285,8 +289,8 @@ class DatabaseTables:
         other_warnings = tuple(warning for warning in state.warnings if warning.table != full_name)
         self.state_file.note(replace(state, warnings=other_warnings))
         remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
-        full_key = self.job_tables.full_key
-        self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
+        warnings = column_warnings(full_name, remarks, self.job_tables.full_key, is_lasting=True)
+        self.state_file.warn(warnings)
         return table
 
     def _open(self, name: str) -> FileStoreTable:
@@ -299,21 +303,7 @@ class DatabaseTables:
         if missing_columns := _missing_columns(self.job_tables.sync, name, table.schema.fields):
             alter_table(table, missing_columns)
             table = self._open(name)
-        return self._with_configured_options(name, table)
-
-    def _with_configured_options(self, name: str, table: FileStoreTable) -> FileStoreTable:
-        """Return the table with the options of the configuration."""
-        rules = self.job_tables.sync.table_rules
-        table_options = rules.tables[name].options if name in rules.tables else {}
-        shared_options = options_for(table.schema.primary_keys, rules.options)
-        options = {key: text for key, text in shared_options.items() if key not in table_options}
-        # Some options belong to the table alone: the configuration sets them only for new tables.
-        for difference in option_differences(table.schema, options):
-            _LOG.warning(
-                "the table %s keeps its value: %s, which holds for new tables", name, difference
-            )
-        options = {key: text for key, text in options.items() if not is_tables_own(key)}
-        return with_configuration(table, {**options, **table_options})
+        return _with_configured_options(self.job_tables.sync, name, table)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for notice in changes_that_fail(self.job_tables.source.format, table.schema):
@@ -336,6 +326,21 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
         for column in all_columns.fields[len(columns.fields) :]
         if column.name not in history_names
     ]
+
+
+def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable) -> FileStoreTable:
+    """Return the table with the options of the configuration."""
+    rules = sync.table_rules
+    table_options = rules.tables[name].options if name in rules.tables else {}
+    shared_options = options_for(table.schema.primary_keys, rules.options)
+    options = {key: text for key, text in shared_options.items() if key not in table_options}
+    # Some options belong to the table alone: the configuration sets them only for new tables.
+    for difference in option_differences(table.schema, options):
+        _LOG.warning(
+            "the table %s keeps its value: %s, which holds for new tables", name, difference
+        )
+    options = {key: text for key, text in options.items() if not is_tables_own(key)}
+    return with_configuration(table, {**options, **table_options})
 
 
 def _targets_in(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
