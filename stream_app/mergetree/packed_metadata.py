@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
+from typing import Any
 
 from stream_app.model.files.data_file_meta import DataFileMeta, SimpleStats
 
@@ -46,5 +47,5 @@ def unpack_metadata(packed: bytes) -> tuple[DataFileMeta, ...]:
     )
 
 
-def _stats(values: Sequence[object]) -> SimpleStats:
+def _stats(values: Sequence[Any]) -> SimpleStats:
     return SimpleStats(**dict(zip(_STATS_NAMES, values, strict=True)))
