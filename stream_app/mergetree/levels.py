@@ -104,9 +104,8 @@ class Levels:
         removed_names = {(file.level, file.file_name) for file in removed}
         added = tuple(added)
         upper = list(self._upper)
-        for level in {level for level, _ in removed_names}.union(file.level for file in added) - {
-            0
-        }:
+        levels = {level for level, _ in removed_names} | {file.level for file in added}
+        for level in levels - {0}:
             old_run = upper[level - 1]
             old_files = () if old_run is None else old_run.files
             files = [file for file in old_files if (level, file.file_name) not in removed_names]

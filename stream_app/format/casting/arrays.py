@@ -68,9 +68,9 @@ def null_where(values: pa.Array, mask: Bools) -> pa.Array:
     return pc.replace_with_mask(values, pa.array(mask), pa.scalar(None, values.type))
 
 
-def regex_group(matched: pa.StructArray, name: str) -> pa.Array:
+def regex_group(groups: pa.StructArray, name: str) -> pa.Array:
     """Return a named group of `extract_regex`; null where the text does not match."""
-    return pc.struct_field(matched, name)
+    return pc.struct_field(groups, name)
 
 
 def integers_of_digits(texts: pa.Array) -> Int64s:

@@ -62,10 +62,10 @@ def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array
         digits    ["7",    "12",    "0",   null]
                   [7,      -12,     0,     null]
     """
-    matched = pc.extract_regex(values, _INTEGER)
-    sign, whole = regex_group(matched, "sign"), regex_group(matched, "whole")
+    groups = pc.extract_regex(values, _INTEGER)
+    sign, whole = regex_group(groups, "sign"), regex_group(groups, "whole")
     is_only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
-    refuse_where(values, pc.or_(matched.is_null(), pc.fill_null(is_only_sign, False)), target)
+    refuse_where(values, pc.or_(groups.is_null(), pc.fill_null(is_only_sign, False)), target)
     digits = pc.utf8_ltrim(whole, "0")
     digits = pc.if_else(pc.equal(digits, ""), "0", digits)
     refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import arrow_type, timestamp_unit
 from stream_app.format.casting.arrays import CastError, array_of_numbers, numbers_of, ticks_of
-from stream_app.format.casting.local_zone import instants, wall_clock
+from stream_app.format.casting.local_zone import to_instants, to_local_times
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 MILLIS_OF_DAY = 86_400_000
@@ -28,7 +28,7 @@ def timestamp_to_timestamp(values: pa.Array, stored: DataType, target: DataType)
     """Change the precision of timestamps, or add or remove their zone."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is not target.root:
-        convert = instants if target.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
+        convert = to_instants if target.root is TypeRoot.TIMESTAMP_LTZ else to_local_times
         ticks = convert(ticks, unit)
     if target.precision < stored.precision:
         ticks = _truncate(ticks, unit, target.precision)
@@ -59,7 +59,7 @@ def seconds_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.
     """Convert seconds since 1970. For TIMESTAMP_LTZ Paimon takes local time as if it were UTC."""
     times_ms = numbers_of(values).astype(np.int64) * 1000
     if target.root is TypeRoot.TIMESTAMP_LTZ:
-        times_ms = wall_clock(times_ms, "ms")
+        times_ms = to_local_times(times_ms, "ms")
     return timestamps(times_ms, "ms", values, target)
 
 
@@ -87,7 +87,7 @@ def date_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Arr
     """Return the midnight at which each day begins, for TIMESTAMP_LTZ the local one."""
     times_ms = ticks_of(values) * MILLIS_OF_DAY
     if target.root is TypeRoot.TIMESTAMP_LTZ:
-        times_ms = instants(times_ms, "ms")
+        times_ms = to_instants(times_ms, "ms")
     return timestamps(times_ms, "ms", values, target)
 
 
@@ -121,4 +121,4 @@ def _times_ms(values: pa.Array, stored: DataType) -> Int64s:
 
 def _wall_times_ms(values: pa.Array, stored: DataType) -> Int64s:
     times_ms = _times_ms(values, stored)
-    return wall_clock(times_ms, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else times_ms
+    return to_local_times(times_ms, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else times_ms

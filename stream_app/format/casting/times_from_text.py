@@ -24,7 +24,7 @@ from stream_app.format.casting.arrays import (
     regex_group,
 )
 from stream_app.format.casting.from_text import text_to_integer
-from stream_app.format.casting.local_zone import instants
+from stream_app.format.casting.local_zone import to_instants
 from stream_app.format.casting.times import timestamps
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -58,10 +58,10 @@ def text_to_date(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``yyyy[-M[-d]]``; text after a blank is ignored."""
     is_numeric, days = _as_numbers(values, _INT, target)
     texts = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
-    matched = pc.extract_regex(texts, _DATE)
-    refuse_where(values, pc.and_(matched.is_null(), pc.invert(is_numeric)), target)
-    year = integers_of_digits(regex_group(matched, "year"))
-    month, day = (_digits_or_one(regex_group(matched, name)) for name in ("month", "day"))
+    groups = pc.extract_regex(texts, _DATE)
+    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target)
+    year = integers_of_digits(regex_group(groups, "year"))
+    month, day = (_digits_or_one(regex_group(groups, name)) for name in ("month", "day"))
     is_valid = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
     is_valid &= day <= _month_days(year, np.clip(month, 1, 12))
     refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target)
@@ -83,24 +83,24 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
                    [5000,   3720000, 3723457,      45900000]
     """
     is_numeric, numbers_ms = _as_numbers(values, _INT, target)
-    matched = pc.extract_regex(values, _TIME)
-    lacks_second = pc.equal(pc.coalesce(regex_group(matched, "second"), pa.scalar("")), "")
+    groups = pc.extract_regex(values, _TIME)
+    lacks_second = pc.equal(pc.coalesce(regex_group(groups, "second"), pa.scalar("")), "")
     has_lone_minute = pc.and_(
-        lacks_second, pc.greater(pc.utf8_length(regex_group(matched, "zone_minute")), 0)
+        lacks_second, pc.greater(pc.utf8_length(regex_group(groups, "zone_minute")), 0)
     )
-    is_unreadable = pc.or_(matched.is_null(), pc.fill_null(has_lone_minute, False))
+    is_unreadable = pc.or_(groups.is_null(), pc.fill_null(has_lone_minute, False))
     refuse_where(values, pc.and_(is_unreadable, pc.invert(is_numeric)), target)
     hour, minute, second = (
-        integers_of_digits(regex_group(matched, name)) for name in ("hour", "minute", "second")
+        integers_of_digits(regex_group(groups, name)) for name in ("hour", "minute", "second")
     )
-    is_minus = _bools(pc.equal(regex_group(matched, "sign"), "-"))
+    is_minus = _bools(pc.equal(regex_group(groups, "sign"), "-"))
     zone_hour, zone_minute = (
-        integers_of_digits(regex_group(matched, f"zone_{name}")) for name in ("hour", "minute")
+        integers_of_digits(regex_group(groups, f"zone_{name}")) for name in ("hour", "minute")
     )
     hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
     parsed_ms = hour * _HOUR + minute * _MINUTE + second * 1000
-    parsed_ms = parsed_ms + _rounded_ms(regex_group(matched, "fraction"))
+    parsed_ms = parsed_ms + _rounded_ms(regex_group(groups, "fraction"))
     times = np.where(_bools(is_numeric), numbers_ms, parsed_ms).astype(np.int32)
     return array_of_numbers(times, values, pa.int32()).view(arrow_type(target))
 
@@ -118,12 +118,12 @@ def text_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Arr
     is_local = target.root is TypeRoot.TIMESTAMP_LTZ
     is_numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
     is_numeric, numbers = _as_numbers(values, _BIGINT, target, is_numeric)
-    matched = pc.extract_regex(values, _TIMESTAMP)
-    refuse_where(values, pc.and_(matched.is_null(), pc.invert(is_numeric)), target)
-    seconds, nanos, is_valid = _parse_parts(matched)
+    groups = pc.extract_regex(values, _TIMESTAMP)
+    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target)
+    seconds, nanos, is_valid = _parse_parts(groups)
     refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target)
     if is_local:
-        seconds = instants(seconds, "s")
+        seconds = to_instants(seconds, "s")
     is_number = _bools(is_numeric)
     if is_number.any():
         if target.precision not in _NANOS_OF_TICK:
@@ -137,21 +137,21 @@ def text_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Arr
     return _from_seconds(seconds, nanos, values, target)
 
 
-def _parse_parts(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
+def _parse_parts(groups: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     """Return local seconds since 1970, nanoseconds, and whether the text names an existing time.
 
     A day that the month lacks becomes its last day, and 24:00:00 the next midnight.
     """
     year, month, day, hour, minute, second = (
-        integers_of_digits(pc.utf8_ltrim(regex_group(matched, name), "+"))
+        integers_of_digits(pc.utf8_ltrim(regex_group(groups, name), "+"))
         for name in ("year", "month", "day", "hour", "minute", "second")
     )
-    fraction = pc.coalesce(regex_group(matched, "fraction"), pa.scalar(""))
+    fraction = pc.coalesce(regex_group(groups, "fraction"), pa.scalar(""))
     nanos = integers_of_digits(pc.utf8_rpad(fraction, 9, "0"))
     is_valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     is_valid &= (minute < 60) & (second < 60)
     is_valid &= (hour < 24) | ((hour == 24) & (minute == 0) & (second == 0) & (nanos == 0))
-    is_text = ~_bools(matched.is_null())
+    is_text = ~_bools(groups.is_null())
     is_valid |= ~is_text
     month = np.clip(month, 1, 12)
     day = np.minimum(day, _month_days(year, month))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import timestamp_unit
 from stream_app.format.casting.arrays import integers_of_digits, numbers_of, regex_group, ticks_of
-from stream_app.format.casting.local_zone import wall_clock
+from stream_app.format.casting.local_zone import to_local_times
 from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -113,13 +113,13 @@ def _powers(shortest: pa.Array) -> pa.Array:
         mantissa    ["1.0",      "1.5",       "1.25",     null]
                     ["1.0E7",    "-1.5E-5",   "1.25E20",  null]
     """
-    matched = pc.extract_regex(shortest, _SHORTEST)
-    whole = regex_group(matched, "whole")
-    fraction = pc.coalesce(regex_group(matched, "fraction"), pa.scalar(""))
+    groups = pc.extract_regex(shortest, _SHORTEST)
+    whole = regex_group(groups, "whole")
+    fraction = pc.coalesce(regex_group(groups, "fraction"), pa.scalar(""))
     digits = pc.binary_join_element_wise(whole, fraction, "")
     leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(pc.utf8_ltrim(digits, "0")))
     power = (
-        integers_of_digits(regex_group(matched, "exponent"))
+        integers_of_digits(regex_group(groups, "exponent"))
         + numbers_of(pc.utf8_length(whole))
         - numbers_of(leading)
         - 1
@@ -129,7 +129,7 @@ def _powers(shortest: pa.Array) -> pa.Array:
     others = pc.if_else(pc.equal(others, ""), "0", others)
     mantissa = pc.binary_join_element_wise(first, others, ".")
     scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
-    return pc.binary_join_element_wise(regex_group(matched, "sign"), scaled, "")
+    return pc.binary_join_element_wise(regex_group(groups, "sign"), scaled, "")
 
 
 def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
@@ -151,7 +151,7 @@ def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
     """Print as ``yyyy-MM-dd HH:mm:ss``, with at least the precision's fractional digits."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is TypeRoot.TIMESTAMP_LTZ:
-        ticks = wall_clock(ticks, unit)
+        ticks = to_local_times(ticks, unit)
     per_second = PER_SECOND[unit]
     seconds = ticks // per_second
     nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)

@@ -268,13 +268,11 @@ class LookupChangelog(BeforeRows):
         is_merged[indices[has_older]] = True
         window = level_window.select(is_merged)
         if not has_older.all():
-            rows_without_older = rows_at(batch, order[level_window.starts[~has_older]])
+            new_rows = rows_at(batch, order[level_window.starts[~has_older]])
             if self.needs_keys_only:
                 keys = self.rows_above.layout
-                rows_without_older = rows_without_older.select(list(keys.key_names)).cast(
-                    keys.schema
-                )
-            rows_above, _ = self.rows_above.rows_of(rows_without_older)
+                new_rows = new_rows.select(list(keys.key_names)).cast(keys.schema)
+            rows_above, _ = self.rows_above.rows_of(new_rows)
             if rows_above and not self.needs_keys_only:
                 earlier_rows += rows_above
                 rows = pa.concat_batches([rows_at(batch, window.order), *rows_above])

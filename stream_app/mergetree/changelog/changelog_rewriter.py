@@ -143,9 +143,8 @@ class ChangelogRewriter:
         )
         if self.records_unchanged:
             return differences.changelog()
-        return differences.changelog(
-            ~differences.same_values(self.ignored_columns, as_numbers=True)
-        )
+        is_same = differences.same_values(self.ignored_columns, as_numbers=True)
+        return differences.changelog(~is_same)
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
         for section in sections:

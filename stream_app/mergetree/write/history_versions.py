@@ -93,14 +93,14 @@ def history_windows(
     windows: Iterator[MergeWindow],
     rule: HistoryRule,
     find: RowFinder,
-    hidden: HiddenChanges | None,
+    hidden_changes: HiddenChanges | None,
 ) -> Iterator[RestoredRows]:
     """Yield the rows that changes add to the table or change in it, in bounded windows.
 
     Args:
         windows: changes in order of key and age, in the rule's layout or a widened one.
         find: returns all versions of the given source keys, by key and start.
-        hidden: the bucket's hidden changes; None: late changes are placed without them.
+        hidden_changes: the bucket's hidden changes; None: late changes are placed without them.
     """
     batches = (rows_at(window.batch, window.order) for window in windows)
     names = rule.source_layout.key_names
@@ -109,12 +109,15 @@ def history_windows(
         start = 0
         while start < changes.num_rows:
             end = int(ends[np.searchsorted(ends, min(start + PART_ROWS, changes.num_rows))])
-            yield written_versions(changes.slice(start, end - start), rule, find, hidden)
+            yield written_versions(changes.slice(start, end - start), rule, find, hidden_changes)
             start = end
 
 
 def written_versions(
-    changes: pa.RecordBatch, rule: HistoryRule, find: RowFinder, hidden: HiddenChanges | None
+    changes: pa.RecordBatch,
+    rule: HistoryRule,
+    find: RowFinder,
+    hidden_changes: HiddenChanges | None,
 ) -> RestoredRows:
     """Return the rows that the changes of whole keys add to the table or change in it.
 
@@ -126,15 +129,15 @@ def written_versions(
 
     Args:
         changes: changes in order of key and age.
-        find, hidden: see `history_windows`; `hidden` gets the changes that become hidden.
+        find, hidden_changes: see `history_windows`; `hidden_changes` gets those that become hidden.
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
-    stored_versions, hidden_changes = _affected_rows(changes, rule, find, hidden)
+    stored_versions, older_hidden = _affected_rows(changes, rule, find, hidden_changes)
     wide_layout = widened_layout(layout, changes.schema)
     older_rows = [
         with_further_columns(part, wide_layout.schema)
-        for part in (stored_versions, _ends_of_versions(stored_versions, rule), hidden_changes)
+        for part in (stored_versions, _ends_of_versions(stored_versions, rule), older_hidden)
     ]
     rows = pa.concat_batches([*older_rows, _ends_of_versions(changes, rule), changes])
     window = sorted_window(rows, wide_layout)
@@ -144,8 +147,8 @@ def written_versions(
         restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
         rows, refused = restored.window.batch, restored.refused
     versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
-    if hidden is not None and hidden_rows.num_rows:
-        hidden.add(hidden_rows)
+    if hidden_changes is not None and hidden_rows.num_rows:
+        hidden_changes.add(hidden_rows)
     before, after = (with_sequence_number(part, newest) for part in (stored_versions, versions))
     differences = batch_differences(layout, before, after)
     written_rows = (
@@ -157,7 +160,10 @@ def written_versions(
 
 
 def _affected_rows(
-    changes: pa.RecordBatch, rule: HistoryRule, find: RowFinder, hidden: HiddenChanges | None
+    changes: pa.RecordBatch,
+    rule: HistoryRule,
+    find: RowFinder,
+    hidden_changes: HiddenChanges | None,
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the versions that changes may affect, and the hidden changes from these on.
 
@@ -178,20 +184,20 @@ def _affected_rows(
     rows = rows_at(stored_rows.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
     rows = _set_column(with_sequence_number(rows, _VERSION_NUMBER), VALUE_KIND, kinds)
-    if hidden is None:
+    if hidden_changes is None:
         return rows, rows.slice(0, 0)
-    hidden.count_late(changes.column(start))
+    hidden_changes.count_late(changes.column(start))
     # Without untracked columns an older hidden change cannot affect a later version.
     start_min = None if rule.columns.untracked else int(first_changes.min())
-    hidden_changes = hidden.find(keys, start_min)
+    changes_of_keys = hidden_changes.find(keys, start_min)
     last_before = np.flatnonzero(is_before_changes & ~is_past)
     first_starts = np.full(keys.num_rows, np.iinfo(np.int64).min)
     first_starts[stored_rows.key_indices[last_before]] = starts[last_before]
     is_near = (
-        _integers(hidden_changes.rows.column(start)) >= first_starts[hidden_changes.key_indices]
+        _integers(changes_of_keys.rows.column(start)) >= first_starts[changes_of_keys.key_indices]
     )
-    is_near &= _is_confirmed(hidden_changes, stored_rows, rule)
-    return rows, _number_by_age(rows_at(hidden_changes.rows, np.flatnonzero(is_near)))
+    is_near &= _is_confirmed(changes_of_keys, stored_rows, rule)
+    return rows, _number_by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
 
 def _is_confirmed(hidden_changes: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Bools:

@@ -54,7 +54,7 @@ class MergeTreeWriter:
         refusal_rules: the rows that no merge accepts, and which must not be committed.
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
         history: derives the versions of rows; None: a key has only one version.
-        hidden: the bucket's hidden changes; see `history_windows`.
+        hidden_changes: the bucket's hidden changes; see `history_windows`.
         old_rows: looks up omitted values, or the table's versions; None: no row needs them.
     """
 
@@ -68,7 +68,7 @@ class MergeTreeWriter:
     refusal_rules: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
     history: HistoryRule | None = None
-    hidden: HiddenChanges | None = None
+    hidden_changes: HiddenChanges | None = None
     old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
@@ -91,10 +91,9 @@ class MergeTreeWriter:
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
-        numbered_rows = rows.add_column(0, SEQUENCE_NUMBER, numbers)
-        for piece in self.buffer.cut(
-            with_further_columns(numbered_rows, self.buffer.layout.schema)
-        ):
+        rows = rows.add_column(0, SEQUENCE_NUMBER, numbers)
+        batch = with_further_columns(rows, self.buffer.layout.schema)
+        for piece in self.buffer.cut(batch):
             self.buffer.put(piece)
             if self.buffer.is_full:
                 self.flush()
@@ -132,8 +131,8 @@ class MergeTreeWriter:
             tuple(self._new_files),
             tuple(self._changelog_files),
             tuple(self._refused_batches),
-            index=() if self.hidden is None else self.hidden.finish(),
-            late_changes=0 if self.hidden is None else self.hidden.late_changes,
+            index=() if self.hidden_changes is None else self.hidden_changes.finish(),
+            late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
         return written
@@ -170,7 +169,7 @@ class MergeTreeWriter:
 
     def _restored_windows(self, find: RowFinder) -> Iterator[RestoredRows]:
         if self.history is not None:
-            yield from history_windows(self.buffer.drain(), self.history, find, self.hidden)
+            yield from history_windows(self.buffer.drain(), self.history, find, self.hidden_changes)
             return
         for window in self.buffer.drain():
             yield from restored_windows(window, self.layout, find)

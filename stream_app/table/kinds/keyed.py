@@ -79,7 +79,7 @@ def _bucket_writer(
         history=None
         if history is None
         else HistoryRule(history, layout, keeps_earlier=options.flushes_changelog),
-        hidden=HiddenChangesOfBucket.of_table(table, partition, bucket),
+        hidden_changes=HiddenChangesOfBucket.of_table(table, partition, bucket),
         old_rows=old_rows or OldRowsOfBucket(table, partition, bucket),
     )
 

@@ -55,7 +55,7 @@ def error_of(location: str, options: dict[str, str]) -> StorageError:
         (403, "InvalidAccessKeyId", "check that the keys .* are right"),
         (403, "SignatureDoesNotMatch", r"s3\.secret-key belongs to s3\.access-key"),
         (400, "ExpiredToken", r"give valid keys.*\$\{file:PATH\}"),
-        (403, "AccessDenied", "rights s3:ListBucket, s3:GetObject, s3:PutObject"),
+        (403, "AccessDenied", "permissions s3:ListBucket, s3:GetObject, s3:PutObject"),
         (301, "PermanentRedirect", r"set s3\.region"),
         (400, "AuthorizationHeaderMalformed", r"set s3\.region"),
         (404, "NoSuchBucket", "create the bucket, or correct its name"),

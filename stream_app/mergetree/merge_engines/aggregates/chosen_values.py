@@ -224,10 +224,8 @@ def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest:
         if valid is not None:
             # A null loses to any value.
             best_is_valid, row_is_valid = valid[best[segments]], valid[rows]
-            replaced, comparable = (
-                np.flatnonzero(row_is_valid > best_is_valid),
-                np.flatnonzero(row_is_valid & best_is_valid),
-            )
+            replaced = np.flatnonzero(row_is_valid > best_is_valid)
+            comparable = np.flatnonzero(row_is_valid & best_is_valid)
             best[segments[replaced]] = rows[replaced]
             segments, rows = segments[comparable], rows[comparable]
         values, best_values = column.take(pa.array(rows)), column.take(pa.array(best[segments]))

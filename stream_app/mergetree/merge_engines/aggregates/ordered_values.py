@@ -78,12 +78,10 @@ def from_ordered_integers(
     """Convert `ordered_integers`, int64 [n], back to values; null where not `has_value`."""
     if pa.types.is_boolean(data_type):
         return pa.array(values != 0, mask=None if has_value is None else ~has_value)
-    narrow_values = values.astype(f"i{data_type.bit_width // 8}", copy=False)
+    bits = values.astype(f"i{data_type.bit_width // 8}", copy=False)
     if pa.types.is_floating(data_type):
-        narrow_values = np.where(
-            narrow_values < 0, narrow_values ^ np.iinfo(narrow_values.dtype).max, narrow_values
-        )
-    return number_column(narrow_values, has_value, data_type)
+        bits = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+    return number_column(bits, has_value, data_type)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Int64s:

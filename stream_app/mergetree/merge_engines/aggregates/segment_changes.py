@@ -153,18 +153,16 @@ class SegmentChanges(Segments):
 
     def last(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's last chosen change, else -1: int64 [segments]."""
-        # A running maximum costs a third of a `reduceat`. Its result may be before the segment.
+        # A running maximum takes a third of a `reduceat`'s time. It may be before the segment.
         so_far = np.maximum.accumulate(np.where(is_chosen, self.indices, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
     def first(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's first chosen change, else the number of changes."""
-        change_count = len(self.rows)
-        next_indices = np.minimum.accumulate(np.where(is_chosen, self.indices, change_count)[::-1])[
-            ::-1
-        ]
-        first_indices = next_indices[self.starts]
-        return np.where(first_indices > self.ends, change_count, first_indices)
+        count = len(self.rows)
+        chosen_indices = np.where(is_chosen, self.indices, count)
+        first_indices = np.minimum.accumulate(chosen_indices[::-1])[::-1][self.starts]
+        return np.where(first_indices > self.ends, count, first_indices)
 
     def segments_with(self, is_chosen: Bools) -> Bools:
         """Return the mask of segments with a chosen change: bool [segments]."""
