@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import any_of, null_where, valid_of
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
+    TIME_FAMILIES,
     ColumnReading,
     Encoding,
     Family,
@@ -26,7 +27,7 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.columns.decimal_columns import within_precision
-from stream_app.cdc.columns.time_columns import Casted, cast_isolating
+from stream_app.cdc.columns.time_columns import CastResult, cast_isolating
 from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.computed import text_functions
 from stream_app.cdc.computed.date_pattern import parse_pattern
@@ -46,7 +47,7 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.variants.paths import parse_path
 
-Compute = Callable[[pa.Array], Casted]
+Compute = Callable[[pa.Array], CastResult]
 """The column that a function takes [n] → its values, and where it fails (None: nowhere).
 
 Of a function without a column, the argument holds the time of decoding, a timestamp in ms of UTC.
@@ -225,7 +226,7 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
 
 def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
     """Return the way to read texts of values of a type."""
-    is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
+    is_time = family_of(data_type) in TIME_FAMILIES
     return ColumnReading(
         name="",
         data_type=data_type,
@@ -237,7 +238,7 @@ def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
     )
 
 
-def _repeat(moments: pa.Array, constant: pa.Array) -> Casted:
+def _repeat(moments: pa.Array, constant: pa.Array) -> CastResult:
     return pa.repeat(constant[0], len(moments)), None
 
 
@@ -246,7 +247,7 @@ def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> AppliedFunc
     return AppliedFunction(_MOMENT, _as_it_is)
 
 
-def _as_it_is(moments: pa.Array) -> Casted:
+def _as_it_is(moments: pa.Array) -> CastResult:
     return moments, None
 
 
@@ -322,7 +323,7 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 
 
-def truncate_integers(values: pa.Array, width: int) -> Casted:
+def truncate_integers(values: pa.Array, width: int) -> CastResult:
     """Compute ``v - floormod(v, width)`` in the integers' type; fails where the result does not
     fit.
     """
@@ -334,7 +335,7 @@ def truncate_integers(values: pa.Array, width: int) -> Casted:
     return integers, any_of(valid_of(values) & ~valid_of(integers))
 
 
-def truncate_decimals(values: pa.Array, width: int) -> Casted:
+def truncate_decimals(values: pa.Array, width: int) -> CastResult:
     """Truncate unscaled numbers [n] as `truncate_integers` does: 12.34 by 10 gives 12.30.
 
     An unscaled number is ``high * 2^64 + low``. The width is below 2^31, so all remainders and

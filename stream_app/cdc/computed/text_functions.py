@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import bools_of, null_where
-from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.columns.time_columns import CastResult
 from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.time_functions import date_format
 
@@ -25,7 +25,7 @@ _ABOVE_LAST_SPECIAL = 0x10000
 _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 
 
-def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0) -> Casted:
+def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0) -> CastResult:
     """Return the characters from `begin` on, up to `end`; both must exist.
 
     Args:
@@ -39,19 +39,19 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
     return (null_where(parts, failed), failed) if failed.any() else (parts, None)
 
 
-def upper(values: pa.Array) -> Casted:
+def upper(values: pa.Array) -> CastResult:
     """Convert to upper case, even where a letter becomes several."""
     return _change_case(values, pc.utf8_upper, str.upper, _lengthening_letters("upper")), None
 
 
-def lower(values: pa.Array) -> Casted:
+def lower(values: pa.Array) -> CastResult:
     """Convert to lower case; a final sigma has a form of its own."""
     return _change_case(
         values, pc.utf8_lower, str.lower, _lengthening_letters("lower") | {_SIGMA}
     ), None
 
 
-def trim(values: pa.Array) -> Casted:
+def trim(values: pa.Array) -> CastResult:
     """Remove blanks and control characters from both ends."""
     return pc.utf8_trim(values, _BLANKS), None
 

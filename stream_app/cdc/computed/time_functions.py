@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, any_of, int64s_of, valid_of
 from stream_app.cdc.columns.time_columns import (
     UNIT_DIGITS,
-    Casted,
+    CastResult,
     cast_isolating,
     timestamps_from_iso,
 )
@@ -60,7 +60,7 @@ class Instants:
         return len(self.seconds)
 
 
-def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
+def time_field(values: pa.Array, field: str, precision: int | None) -> CastResult:
     """Return one field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
     numbers = _FIELDS[field](instants.seconds)
@@ -69,7 +69,7 @@ def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
 
 def date_format(
     values: pa.Array, parts: tuple[PatternPart, ...], precision: int | None = None
-) -> Casted:
+) -> CastResult:
     """Return each instant as text [n].
 
     A text that changes once a day is formatted once for each day, and so on.

@@ -24,7 +24,7 @@ from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.columns.time_columns import Casted, cut_digits
+from stream_app.cdc.columns.time_columns import CastResult, cut_digits
 from stream_app.cdc.rows.row_assembly import (
     Ops,
     RowPlan,
@@ -214,7 +214,7 @@ def _cast(
     plan: RowPlan,
     unchanged: Bools | None,
     rules: RowRules,
-) -> Casted:
+) -> CastResult:
     """Return one column, and the mask of values that do not fit: bool [m]; None if all fit.
 
     Args:

@@ -154,11 +154,11 @@ def _column(
     reading: ColumnReading, images: Sequence[Image | None], rules: RowRules
 ) -> _ImageColumn:
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_of, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
-    for kind, wires in wires_of.items():
+    for kind, wires in wires_by_kind.items():
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         cut_rows.update(_cut_rows(reading, kind, wires, rules))
