@@ -12,7 +12,7 @@ KEY_COLUMNS = "key-columns"
 TOMBSTONES = "tombstones"
 KEY_FORMAT = "key-format"
 _DELETE = "delete"
-_SAME, _TEXT = "registry", "text"
+_REGISTRY, _TEXT = "registry", "text"
 
 KEY_COLUMNS_OPTION = Option(
     KEY_COLUMNS,
@@ -32,7 +32,7 @@ KEY_FORMAT_OPTION = choice(
     KEY_FORMAT,
     "Form of the messages' keys: that of the values, or a text that is the only column of the key, "
     "as of Kafka's StringSerializer.",
-    (_SAME, _TEXT),
+    (_REGISTRY, _TEXT),
 )
 
 

@@ -1,6 +1,6 @@
 """Decodes one Protobuf message with Google's library into the JSON that the slow path reads.
 
-This module decides whether a message's bytes are valid.
+Its verdict on the validity of a message's bytes is final.
 
 Source: Protobuf's "ProtoJSON Format".
 """
@@ -24,14 +24,14 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
         number: the number of the schema, for the error.
 
     Raises:
-        UnreadableRecordError: the bytes are no message of the class.
+        UnreadableRecordError: the bytes are not a message of the class.
     """
     from google.protobuf import json_format  # noqa: PLC0415
 
     message = message_class()
     try:
         message.ParseFromString(body)
-        _check(message)
+        _check_values(message)
         _put_defaults(message)
         document: dict[str, Any] = json_format.MessageToDict(
             message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
@@ -49,7 +49,7 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
     return document
 
 
-def _check(message: Any) -> None:
+def _check_values(message: Any) -> None:
     """Check that the library keeps every value of a field; recurses into messages within.
 
     Raises:
@@ -69,7 +69,7 @@ def _check(message: Any) -> None:
         items = value.values() if is_map else value if field.is_repeated else (value,)
         for item in items:
             if isinstance(item, Message):
-                _check(item)
+                _check_values(item)
             elif field.type == field.TYPE_STRING and isinstance(item, bytes):
                 raise UnreadableRecordError(f"the text of {field.name!r} is not UTF-8")
 

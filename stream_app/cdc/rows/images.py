@@ -85,9 +85,9 @@ class Images:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         positions = np.arange(count)
-        columns, above = self.after, 0
+        columns, after_begin = self.after, 0
         if self.has_before.any():
-            above = count
+            after_begin = count
             columns = [
                 pa.concat_arrays(image_arrays)
                 for image_arrays in zip(self.before, self.after, strict=True)
@@ -95,7 +95,7 @@ class Images:
         return StackedImages(
             ops=self.ops,
             before_at=np.where(self.has_before, positions, -1),
-            after_at=np.where(self.has_after, positions + above, -1),
+            after_at=np.where(self.has_after, positions + after_begin, -1),
             json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,
@@ -144,7 +144,7 @@ class ImageRows:
     """The rows of n records.
 
     Attributes:
-        rows: m rows of `RowRules.schema`, or `with_unchanged` of such.
+        rows: m rows of `RowRules.schema`, perhaps with the column of `with_unchanged`.
         record_index: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is not a suspect.
@@ -226,8 +226,8 @@ def _cast(
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
     if reading.required and column.null_count:
-        absent = ~valid_of(column)
+        is_absent = ~valid_of(column)
         if unchanged is not None:
-            absent &= ~(unchanged[plan.record_index] & plan.is_after)
-        failed = absent if failed is None else failed | absent
+            is_absent &= ~(unchanged[plan.record_index] & plan.is_after)
+        failed = is_absent if failed is None else failed | is_absent
     return column, failed

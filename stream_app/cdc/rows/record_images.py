@@ -1,7 +1,7 @@
 """Makes rows of records that were read one by one, with a reason for each that does not fit.
 
-The slow path beside `images`, for any format: its verdict on a record is final. Values are taken
-from the exact text of each number; only the casts are shared with the fast path.
+It is the slow path beside `images`, for any format, and its verdict on a record is final. It takes
+numbers from their exact texts, and shares only the casts with the fast path.
 """
 
 from __future__ import annotations
@@ -76,7 +76,12 @@ class RecordRows:
 
 @dataclass(frozen=True, slots=True)
 class _ImageColumn:
-    """One column of one side's images, the reasons why values do not fit, and the cut ones."""
+    """One column of the images of one side.
+
+    Attributes:
+        misfits: row → the reason why its value does not fit.
+        cut_rows: the rows whose values lose digits.
+    """
 
     values: pa.Array
     misfits: dict[int, str]
@@ -187,24 +192,24 @@ def _problems(
     reading: ColumnReading,
     before: _ImageColumn,
     after: _ImageColumn,
-    rows: pa.Array,
+    column: pa.Array,
     plan: RowPlan,
     rules: RowRules,
 ) -> list[tuple[int, str]]:
     """Return the (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
-    required = reading.required and rows.null_count > 0
+    required = reading.required and column.null_count > 0
     if not (before.misfits or after.misfits or required):
         return problems
     for row, number in enumerate(plan.record_index.tolist()):
-        invented = rules.before_has_key_only and not reading.is_key
+        is_invented = rules.before_has_key_only and not reading.is_key
         if plan.is_after[row]:
             reason = after.misfits.get(number)
         else:
-            reason = None if invented else before.misfits.get(number)
+            reason = None if is_invented else before.misfits.get(number)
         if reason:
             problems.append((row, reason))
-        elif required and not rows[row].is_valid:
+        elif required and not column[row].is_valid:
             problems.append((row, ""))
     return problems
 
@@ -219,8 +224,8 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
     role = "primary key column" if reading.is_key else "NOT NULL column"
     image = record.after if plan.is_after[row] else record.before
     state = "null" if reading.name in (image or {}) else "missing"
-    where = "" if plan.is_after[row] else " in the before-image"
-    return f"{role} {reading.name!r} is {state}{where}"
+    suffix = "" if plan.is_after[row] else " in the before-image"
+    return f"{role} {reading.name!r} is {state}{suffix}"
 
 
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
