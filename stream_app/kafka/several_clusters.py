@@ -105,8 +105,8 @@ def open_client(
     Args:
         others: names of further clusters, and their settings.
     """
-    further = dict(others)
-    return ClusterClients({"": client, **further}) if further else KafkaClient(dict(client))
+    clusters = {"": client, **dict(others)}
+    return ClusterClients(clusters) if len(clusters) > 1 else KafkaClient(dict(client))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ UUID = 20
 
 INTEGER_SIZES = {INT1: 1, INT2: 2, INT4: 4, INT8: 8}
 DECIMALS = {DECIMAL4: (4, 9), DECIMAL8: (8, 18), DECIMAL16: (16, 38)}
-"""The bytes of each kind of decimal, and the most digits."""
+"""The bytes of each kind of decimal, and the most digits of its values."""
 SCALAR_SIZES = {
     **dict.fromkeys((NULL, TRUE, FALSE), 0),
     **INTEGER_SIZES,

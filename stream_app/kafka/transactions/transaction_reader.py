@@ -74,7 +74,8 @@ class TransactionReader:
     ) -> None:
         if self._reader is None:
             self._reader = RangeReader(
-                replace(self.settings, ahead=_AHEAD, fails_after_s=_FAILS_AFTER_S), self.clock
+                replace(self.settings, ranges_at_once=_AHEAD, fails_after_s=_FAILS_AFTER_S),
+                self.clock,
             )
         with closing(self._reader.read(ranges)) as batches:
             for batch in batches:

@@ -14,7 +14,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.errors import WrongSourceError
-from stream_app.kafka.client_options import READING_OPTIONS, client_options
+from stream_app.kafka.client_options import DEFAULT_OPTIONS, client_options
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions
 from stream_app.kafka.offset_ranges import (
     JobOffsets,
@@ -24,7 +24,7 @@ from stream_app.kafka.offset_ranges import (
     ranges_between,
     share_out,
 )
-from stream_app.kafka.security_options import JaasError, read_jaas
+from stream_app.kafka.security_options import JaasError, parse_jaas
 from stream_app.kafka.transactions.border import (
     LogProgress,
     NewestTransaction,
@@ -42,7 +42,7 @@ def options(case: Case) -> str:
     """Each line KEY=VALUE; argument features=A,B: of the library."""
     java = dict(line.partition("=")[::2] for line in case.input_lines)
     client = client_options("broker:9092", java, case.args.get("features", "").split(","))
-    defaults = {**READING_OPTIONS, "bootstrap.servers": "broker:9092"}
+    defaults = {**DEFAULT_OPTIONS, "bootstrap.servers": "broker:9092"}
     lines = [
         f"{key} = {value}"
         for key, value in sorted(client.options.items())
@@ -56,7 +56,7 @@ def options(case: Case) -> str:
 def jaas(case: Case) -> str:
     """The text as in ``sasl.jaas.config``."""
     try:
-        module = read_jaas(case.input)
+        module = parse_jaas(case.input)
     except JaasError as error:
         return str(error)
     pairs = [f"{key} = {value!r}" for key, value in module.options.items()]
@@ -88,7 +88,7 @@ def behind(case: Case) -> str:
         }
         for offsets in by_kind.values()
     )
-    lag = JobOffsets(begun=begun, committed=committed).behind(newest)
+    lag = JobOffsets(begun=begun, committed=committed).lag(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(lag.items()))
 
 
