@@ -47,7 +47,7 @@ class TransactionReader:
         stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
-        until = self.clock.steady_seconds() + self.settings.timeout_s
+        deadline_s = self.clock.steady_seconds() + self.settings.timeout_s
         while True:
             try:
                 self._read(pending.unread_ranges(ranges), pending, stopping)
@@ -57,7 +57,7 @@ class TransactionReader:
             except SourceError:
                 if stopping():
                     raise StoppedError("the job is stopping") from None
-                if self.clock.steady_seconds() > until:
+                if self.clock.steady_seconds() > deadline_s:
                     raise
 
     def close(self) -> None:

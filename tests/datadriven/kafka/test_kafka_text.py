@@ -145,7 +145,7 @@ def cut(case: Case) -> str:
     lines += ["no newer transaction"] * (not border.advances)
     lines += [f"open: {place}" for place in decided.open_transactions]
     lines += ["a whole one waits behind"] * decided.is_overtaken
-    lines += [f"no topic of {table}" for table in sorted(decided.untopical)]
+    lines += [f"no topic of {table}" for table in sorted(decided.tables_without_topic)]
     if border.doubt is not None:
         lines.append(f"doubt: {border.doubt.reason}{border.doubt.fix and '; '}{border.doubt.fix}")
     return "\n".join(lines)
@@ -157,7 +157,7 @@ def top(case: Case) -> str:
         name: NewestTransaction(SourcePosition(commit, 0), (int(commit), 0, 0))
         for name, commit in map(str.split, case.input_lines)
     }
-    return str(LogProgress(newest).top_of_new(case.args["topic"])[0])
+    return str(LogProgress(newest).new_top(case.args["topic"])[0])
 
 
 def _place_of(line: list[str]) -> tuple[str, str, list[str]]:
