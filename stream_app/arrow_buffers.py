@@ -98,8 +98,8 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
 
 def any_of(*masks: Bools | None) -> Bools | None:
     """Return the union of masks, or None if no mask is true anywhere."""
-    present = [mask for mask in masks if mask is not None]
-    union: Bools | None = np.logical_or.reduce(present) if present else None
+    given_masks = [mask for mask in masks if mask is not None]
+    union: Bools | None = np.logical_or.reduce(given_masks) if given_masks else None
     return union if union is not None and union.any() else None
 
 

@@ -222,9 +222,9 @@ class ClusterOffsets:
             code = library().offsets_for_times(client.handle, partition_list, _ANSWER_MS)
             if code:
                 raise _NoAnswerError(client.text(code))
-            filled = c.cast(partition_list, c.POINTER(_PartitionList)).contents
-            for index in range(filled.cnt):
-                element = filled.elems[index]
+            answer = c.cast(partition_list, c.POINTER(_PartitionList)).contents
+            for index in range(answer.cnt):
+                element = answer.elems[index]
                 name = element.topic.decode()
                 if element.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
                     raise reading_forbidden(name, client.text(element.err), f"topic {name}")

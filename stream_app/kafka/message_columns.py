@@ -105,10 +105,10 @@ def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
         return pa.nulls(len(addresses), pa.binary())
     # A null is an empty cell at the address of its neighbour, and a bit.
     nearest = np.maximum.accumulate(np.where(valid, np.arange(len(valid)), np.argmax(valid)))
-    filled = _copy_each(addresses[nearest], np.where(valid, lengths, 0))
+    cells = _copy_each(addresses[nearest], np.where(valid, lengths, 0))
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(
-        pa.binary(), len(filled), [bits, *filled.buffers()[1:]], int((~valid).sum())
+        pa.binary(), len(cells), [bits, *cells.buffers()[1:]], int((~valid).sum())
     )
 
 

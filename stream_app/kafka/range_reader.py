@@ -245,9 +245,9 @@ class RangeReader:
         """Check that skipped offsets still exist; else messages at them may be lost."""
         if int(offsets[-1]) - begin + 1 == len(offsets):
             return
-        expected = np.append(begin, offsets[:-1] + 1)
-        index = int(np.argmax(offsets != expected))
-        self._check_passed(int(expected[index]), int(offsets[index]), progress)
+        expected_offsets = np.append(begin, offsets[:-1] + 1)
+        index = int(np.argmax(offsets != expected_offsets))
+        self._check_passed(int(expected_offsets[index]), int(offsets[index]), progress)
 
     def _check_tail(self, progress: _Progress) -> None:
         if progress.next_offset < progress.target.end:

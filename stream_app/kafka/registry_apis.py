@@ -75,8 +75,8 @@ def _confluent_schema(get: Get, number: int) -> Registered:
         return _text(inner), inner.get("references")
 
     _collect_references(number, answer.get("references"), references, read)
-    kind = str(answer.get("schemaType") or SchemaKind.AVRO.value)
-    return Registered(number, kind, _text(answer), tuple(references.items()))
+    schema_type = str(answer.get("schemaType") or SchemaKind.AVRO.value)
+    return Registered(number, schema_type, _text(answer), tuple(references.items()))
 
 
 def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> Registered:

@@ -88,12 +88,12 @@ class CanalDialect(dialect.Dialect):
         self, document: dict[str, Any], _key: Any, options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
-        data, declared = document.get("data"), document.get("mysqlType")
+        data, mysql_types = document.get("data"), document.get("mysqlType")
         if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
             return None
         types = {
             name: stored_type(data_type, options, sends_text=True)
-            for name, text in (declared.items() if isinstance(declared, dict) else ())
+            for name, text in (mysql_types.items() if isinstance(mysql_types, dict) else ())
             if isinstance(text, str) and (data_type := mysql_type(text, options)) is not None
         }
         names = [*types, *(name for row in data or () for name in row)]

@@ -243,11 +243,11 @@ class _AvroSteps:
     def add_message(self, root: AvroType, images: Sequence[str]) -> None:
         """Append the steps that read a whole message."""
         image_columns: list[set[str]] = []
-        for name, declared in _fields_of(root):
+        for name, declared_type in _fields_of(root):
             if name not in images:
-                self._add_value(declared, (name,), in_image=False)
+                self._add_value(declared_type, (name,), in_image=False)
                 continue
-            null_branch, row = _split_nullable(declared)
+            null_branch, row = _split_nullable(declared_type)
             step = self._append_step(IMAGE, null_branch, images.index(name))
             for column, field_type in _fields_of(row):
                 self._add_value(field_type, (column,), in_image=True)
@@ -263,9 +263,9 @@ class _AvroSteps:
         self.steps.append([kind, null_branch, -1, column])
         return len(self.steps) - 1
 
-    def _add_value(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
+    def _add_value(self, declared_type: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
-        null_branch, data_type = _split_nullable(declared)
+        null_branch, data_type = _split_nullable(declared_type)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
         if data_type.kind == "record" and not is_column:
             step = self._append_step(RECORD, null_branch)
@@ -280,9 +280,9 @@ class _AvroSteps:
             column = list(self.columns).index(path[0])
             digits = self.columns[path[0]]
             kind = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else kind
-            other = self.columns_by_name.setdefault(path[0], (column, data_type))[1]
-            if other.kind != data_type.kind or (
-                data_type.kind == "enum" and other.symbols != data_type.symbols
+            first_type = self.columns_by_name.setdefault(path[0], (column, data_type))[1]
+            if first_type.kind != data_type.kind or (
+                data_type.kind == "enum" and first_type.symbols != data_type.symbols
             ):
                 raise _UnsupportedError  # the images declare different types
         elif not in_image and path in self.texts and data_type.kind in _TEXT_KINDS:
@@ -291,15 +291,15 @@ class _AvroSteps:
         self.steps.append([kind, null_branch, _argument(data_type), column])
 
 
-def _split_nullable(declared: AvroType) -> tuple[int, AvroType]:
+def _split_nullable(declared_type: AvroType) -> tuple[int, AvroType]:
     """Return the number of a union's null branch, or -1 for other types; and its values' type."""
-    if declared.kind != "union":
-        return -1, declared
-    kinds = [branch.kind for branch in declared.branches]
+    if declared_type.kind != "union":
+        return -1, declared_type
+    kinds = [branch.kind for branch in declared_type.branches]
     if len(kinds) != 2 or kinds.count("null") != 1:
         raise _UnsupportedError
     null_branch = kinds.index("null")
-    return null_branch, declared.branches[1 - null_branch]
+    return null_branch, declared_type.branches[1 - null_branch]
 
 
 def _fields_of(record: AvroType) -> Sequence[tuple[str, AvroType]]:

@@ -80,7 +80,7 @@ class ImageBuffers(NamedTuple):
         highs: int64 [c, s]; the upper halves of wide decimals.
         text_lengths: int32 [c, s]; the bytes of texts without escapes.
         states: uint8 [c, s]; `MISSING`, `VALUE` or `NULL`.
-        seen: int64 [c]; the last image that had the column.
+        stamps: int64 [c]; the stamp of the last image that had the column.
         name_count, column_count, width: e, c and s.
     """
 
@@ -95,7 +95,7 @@ class ImageBuffers(NamedTuple):
     highs: int
     text_lengths: int
     states: int
-    seen: int
+    stamps: int
     name_count: int
     column_count: int
     width: int

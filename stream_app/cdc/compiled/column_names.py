@@ -52,10 +52,10 @@ def parse_name(
         expect next; and the remaining searches. The number of an unknown name is
         `UNKNOWN - 1 - entry`, or `UNKNOWN` if it has no entry.
     """
-    limit, searches, expected = span
+    limit, searches, next_entry = span
     if byte_at(position) != QUOTE:
         position = blank_end(position, limit)
-    value_position, entry, searches = _find_name(position, (limit, searches), buffers, expected)
+    value_position, entry, searches = _find_name(position, (limit, searches), buffers, next_entry)
     if value_position < 0 or value_position >= limit:
         return DECLINED, UNKNOWN, 0, 0
     if byte_at(value_position) <= SPACE:
@@ -63,19 +63,19 @@ def parse_name(
     column = UNKNOWN
     if entry >= 0:
         column = number_at(buffers.columns + 8 * entry)
-        expected = entry + 1 if entry + 1 < buffers.name_count else 0
+        next_entry = entry + 1 if entry + 1 < buffers.name_count else 0
         if column == UNKNOWN:
             column = UNKNOWN - 1 - entry
     if column >= 0:
-        if number_at(buffers.seen + 8 * column) == stamp:
+        if number_at(buffers.stamps + 8 * column) == stamp:
             return DECLINED, UNKNOWN, 0, 0
-        put_number(buffers.seen, column, stamp)
-    return value_position, column, expected, searches
+        put_number(buffers.stamps, column, stamp)
+    return value_position, column, next_entry, searches
 
 
 @compiled
 def _find_name(
-    position: int, span: tuple[int, int], buffers: ImageBuffers, expected: int
+    position: int, span: tuple[int, int], buffers: ImageBuffers, first_entry: int
 ) -> tuple[int, int, int]:
     """Find a name among the expected ones, beginning with the most likely.
 
@@ -84,7 +84,7 @@ def _find_name(
         remaining searches.
     """
     limit, searches = span
-    entry, tried = expected, 1
+    entry, tried = first_entry, 1
     colon_end = _expected_name_end(position, limit, buffers, entry)
     while colon_end < 0 and tried < buffers.name_count:
         if searches == 0:

@@ -334,7 +334,7 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
     out, stamp = target
-    expected, searches = 0, end - position + 8 * buffers.name_count
+    next_entry, searches = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_BEGIN:
         return DECLINED
     byte = byte_at(position)
@@ -343,8 +343,8 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
         position = blank_end(position + 1, end)
         if byte_at(position + 1) == _DOLLAR:
             return DECLINED
-        value_position, column, expected, searches = parse_name(
-            position, (end, searches, expected), buffers, stamp
+        value_position, column, next_entry, searches = parse_name(
+            position, (end, searches, next_entry), buffers, stamp
         )
         if value_position < 0:
             return DECLINED

@@ -37,7 +37,7 @@ class ImageCells:
     highs: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
     states: Bytes
-    seen: Int64s
+    stamps: Int64s
 
     @classmethod
     def for_columns(cls, columns: int, width: int) -> ImageCells:
@@ -67,7 +67,7 @@ class ImageCells:
             highs=self.highs.ctypes.data,
             text_lengths=self.lengths.ctypes.data,
             states=self.states.ctypes.data,
-            seen=self.seen.ctypes.data,
+            stamps=self.stamps.ctypes.data,
             name_count=len(columns),
             column_count=len(kinds),
             width=self.numbers.shape[1],

@@ -214,12 +214,12 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     position, limit, searches = span
     row, stamp = image_row
     first_inner = buffers.column_count - inner.object_count - inner.list_count
-    expected, mark_sum, parsed_columns, image_mark_sum = 0, 0, 0, 0
+    next_entry, mark_sum, parsed_columns, image_mark_sum = 0, 0, 0, 0
     position = blank_end(position + 1, limit)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        search = limit, searches, expected
-        value_position, column, expected, searches = parse_name(position, search, buffers, stamp)
+        search = limit, searches, next_entry
+        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
         if value_position < 0:
             return DECLINED, 0
         parsed_columns += column >= 0
@@ -354,13 +354,13 @@ def _parse_image(
     """
     position, limit, searches = span
     row, stamp = image_row
-    expected, mark_sum, parsed_columns = 0, 0, 0
+    next_entry, mark_sum, parsed_columns = 0, 0, 0
     position = blank_end(position + 1, limit)
     if byte_at(position) == OBJECT_END:
         return position + 1, 0, _put_missing(buffers, row, stamp), searches
     while True:
-        search = limit, searches, expected
-        value_position, column, expected, searches = parse_name(position, search, buffers, stamp)
+        search = limit, searches, next_entry
+        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
         if value_position < 0:
             return DECLINED, 0, 0, 0
         if column < 0:
@@ -387,7 +387,7 @@ def _put_missing(buffers: ImageBuffers, row: int, stamp: int) -> int:
     """Set the columns that the image lacks to null; return the sum of their marks."""
     mark_sum = 0
     for column in range(buffers.column_count):
-        if number_at(buffers.seen + _WORD * column) != stamp:
+        if number_at(buffers.stamps + _WORD * column) != stamp:
             put_null(buffers, column * buffers.width + row, MISSING)
             mark_sum += mark_of(column)
     return mark_sum

@@ -84,8 +84,8 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
         elif text in _RESERVED:
             raise ValueError(f"has {text!r}, which stands in quotes only: '{text}'")
         else:
-            plain = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text
-            parts.append(PatternPart(plain))
+            plain_text = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text
+            parts.append(PatternPart(plain_text))
     if not parts:
         raise ValueError("is empty: give one such as yyyy-MM-dd")
     return tuple(parts)

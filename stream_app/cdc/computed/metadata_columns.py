@@ -44,8 +44,8 @@ def _kafka(name: str, messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
 def _timestamp(messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
     times_ms = messages.column("timestamp").cast(_MILLIS_TYPE, safe=False)
     # Kafka counts -1 where a message has no time.
-    unknown = pc.less(times_ms.view(pa.int64()), 0)
-    return pc.if_else(unknown, pa.scalar(None, _MILLIS_TYPE), times_ms)
+    is_unknown = pc.less(times_ms.view(pa.int64()), 0)
+    return pc.if_else(is_unknown, pa.scalar(None, _MILLIS_TYPE), times_ms)
 
 
 def _origin(field: str, messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:

@@ -36,9 +36,9 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
         for column in aliases.values()
         if column in setup.primary_keys
     ]
-    missing = DriftKind.MISSING.option
-    if setup.options.get(missing, "warn") not in ("warn", "ignore"):
-        problems.append(f"{COLUMN_ALIASES} needs {missing} = warn or ignore")
+    missing_option = DriftKind.MISSING.option
+    if setup.options.get(missing_option, "warn") not in ("warn", "ignore"):
+        problems.append(f"{COLUMN_ALIASES} needs {missing_option} = warn or ignore")
     if problems:
         raise UsageError(
             f"the column aliases are wrong: {'; '.join(problems)}",
@@ -99,7 +99,7 @@ class ColumnAliases:
         }
         renamed = replace(
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
-            drift={key: seen for key, seen in decoded.drift.items() if key[1] not in names},
+            drift={key: sighting for key, sighting in decoded.drift.items() if key[1] not in names},
         )
         return renamed.quarantining(messages, reasons)
 

@@ -44,12 +44,10 @@ class DescribedColumns:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         table = self._describe(messages, self._messages_with_new_columns(decoded))
-        typed = self._known_types(
-            self._describe(messages, self._messages_with_types(messages, decoded))
-        )
+        typed_table = self._describe(messages, self._messages_with_types(messages, decoded))
         bad_messages = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
-        fitting = self._known_types(self._describe(bad_messages, range(bad_messages.num_rows)))
-        for other in (typed, fitting):
+        bad_table = self._describe(bad_messages, range(bad_messages.num_rows))
+        for other in map(self._known_types, (typed_table, bad_table)):
             table = merged_source_table(table, other) if table and other else table or other
         if table is None or not differs_from_table(table, self.columns):
             if len(decoded.schemas) == 1:

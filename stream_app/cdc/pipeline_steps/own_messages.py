@@ -52,8 +52,8 @@ class SourceChoice:
     def refusal(self, name: str) -> str:
         """Return the reason why a record is not taken."""
         own_tables = ", ".join(sorted(self.own_names)) or "another"
-        other = f"is of the source's table {name}" if name else "does not name its source table"
-        return f"{other}, and the rows of this table are those of {own_tables}"
+        problem = f"is of the source's table {name}" if name else "does not name its source table"
+        return f"{problem}, and the rows of this table are those of {own_tables}"
 
 
 EVERY_SOURCE = SourceChoice()
@@ -111,9 +111,9 @@ class OwnMessages:
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decoded`."""
-        others = self._foreign_messages(messages)
-        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
-        own_messages = messages.take(pa.array(own_positions)) if others else messages
+        foreign = self._foreign_messages(messages)
+        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign))
+        own_messages = messages.take(pa.array(own_positions)) if foreign else messages
         decoded = results_in_batch(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
@@ -123,14 +123,14 @@ class OwnMessages:
             tables.setdefault(names[row], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
-        reasons = {row: self.choice.refusal(name) for row, name in others.items()}
-        first_others = {name: row for row, name in reversed(list(others.items())[:_SHOWN_MAX])}
+        reasons = {row: self.choice.refusal(name) for row, name in foreign.items()}
+        first_foreign = {name: row for row, name in reversed(list(foreign.items())[:_SHOWN_MAX])}
         return replace(
             decoded,
-            tables={**first_others, **tables},
+            tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
             records={name: counts.get(name, rows) for name in tables},
-            others=len(others),
+            others=len(foreign),
         )
 
     def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:

@@ -55,11 +55,11 @@ def check_key_columns(name: str, section: str, checked: CheckedOptions, columns:
     Raises:
         UsageError: the table lacks a column of the key.
     """
-    unknown = checked.values[KEY_COLUMNS].difference(columns.names)
-    if unknown and columns.names:  # without columns a job reads many tables
+    unknown_names = checked.values[KEY_COLUMNS].difference(columns.names)
+    if unknown_names and columns.names:  # without columns a job reads many tables
         raise UsageError(
-            f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
-            "the table does not have",
+            f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown_names))}, "
+            "which the table does not have",
             where=f"source.{section}",
             fix=f"name the table's columns: {', '.join(columns.names)}",
         )

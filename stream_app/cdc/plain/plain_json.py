@@ -142,11 +142,11 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         row = image_of(document, "record", table.columns) or {}
         cells_by_name = {**row}
-        missing = {
+        missing_columns = {
             name for name in self.key_columns if row.get(name, NULL_CELL)[0] is JsonKind.NULL
         }
-        if missing and key is not None:
-            cells = _key_image(key, frozenset(missing))
+        if missing_columns and key is not None:
+            cells = _key_image(key, frozenset(missing_columns))
             cells_by_name |= {
                 name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL
             }

@@ -59,10 +59,10 @@ def _check_values(message: Any) -> None:
     from google.protobuf import unknown_fields  # noqa: PLC0415
     from google.protobuf.message import Message  # noqa: PLC0415
 
-    declared = message.DESCRIPTOR.fields_by_number
-    for lost in unknown_fields.UnknownFieldSet(message):
-        if lost.field_number in declared:
-            name = declared[lost.field_number].name
+    declared_fields = message.DESCRIPTOR.fields_by_number
+    for lost_field in unknown_fields.UnknownFieldSet(message):
+        if lost_field.field_number in declared_fields:
+            name = declared_fields[lost_field.field_number].name
             raise UnreadableRecordError(f"the field {name!r} has a value that its type lacks")
     for field, value in message.ListFields():
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry

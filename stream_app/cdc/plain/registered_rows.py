@@ -231,15 +231,14 @@ class RegisteredRows:
 
     def _plan_of_rows(self, schema_key: SchemaKey, key_schema_key: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, schema_key, "")
-        missing = self._key_columns.difference(row.columns)
+        missing_names = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
-        if missing:
+        if missing_names:
             if key_schema_key == _NO_KEY:
-                raise UnreadableRecordError(f"has no key, from which {min(missing)!r} comes")
-            key = self._key(key_schema_key, missing)
-            parts.append(
-                _KeyOrValue(schema=key, reads_key=True, columns=missing & key.columns.keys())
-            )
+                raise UnreadableRecordError(f"has no key, from which {min(missing_names)!r} comes")
+            key = self._key(key_schema_key, missing_names)
+            columns = missing_names & key.columns.keys()
+            parts.append(_KeyOrValue(schema=key, reads_key=True, columns=columns))
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
             raise UnreadableRecordError("has no column of the table")
@@ -252,10 +251,10 @@ class RegisteredRows:
 
     def _plan_of_deletes(self, schema_key: SchemaKey) -> _Plan:
         key = self._key(schema_key, self._primary_key)
-        missing = self._primary_key.difference(key.columns)
-        if missing:
+        missing_columns = self._primary_key.difference(key.columns)
+        if missing_columns:
             raise UnreadableRecordError(
-                f"is a tombstone whose key lacks {min(missing)!r} of the primary key"
+                f"is a tombstone whose key lacks {min(missing_columns)!r} of the primary key"
             )
         return _Plan(
             op=DELETE,

@@ -102,8 +102,8 @@ def rows_of_records(
     wants_update_before: Any = rules.keep_update_before or key_changes(
         readings,
         [
-            pa.concat_arrays([old.values, new.values])
-            for old, new in zip(before, after, strict=True)
+            pa.concat_arrays([old_column.values, new_column.values])
+            for old_column, new_column in zip(before, after, strict=True)
         ],
         np.where(has_before, record_numbers, -1),
         np.where(has_after, record_numbers + len(records), -1),
@@ -113,15 +113,15 @@ def rows_of_records(
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
     unchanged = omitted_in_rows(_unchanged_masks(records), plan)
-    for reading, old, new in zip(readings, before, after, strict=True):
-        column = plan.assemble_column(old.values, new.values)
+    for reading, old_column, new_column in zip(readings, before, after, strict=True):
+        column = plan.assemble_column(old_column.values, new_column.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
-        for number in _cut_records(old, new, plan):
+        for number in _cut_records(old_column, new_column, plan):
             cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
         omitted = unchanged.get(reading.name)
-        for row, reason in _problems(reading, old, new, column, plan, rules):
+        for row, reason in _problems(reading, old_column, new_column, column, plan, rules):
             if omitted is not None and omitted[row]:
                 continue
             number = int(plan.record_index[row])

@@ -170,10 +170,10 @@ def key_changes(
     """
     has_changed: Bools = np.zeros(len(before_at), np.bool_)
     updates = np.flatnonzero((before_at >= 0) & (after_at >= 0))
-    old, new = pa.array(before_at[updates]), pa.array(after_at[updates])
+    old_indices, new_indices = pa.array(before_at[updates]), pa.array(after_at[updates])
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
-            before, after = column.take(old), column.take(new)
+            before, after = column.take(old_indices), column.take(new_indices)
             has_changed[updates] |= _differ(before, after)
             if reading.is_nullable_key:
                 has_changed[updates] |= valid_of(before) != valid_of(after)

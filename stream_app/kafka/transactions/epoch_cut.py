@@ -223,9 +223,9 @@ def _open_transactions(
 ) -> list[str]:
     """Return the first transactions that are not whole, in words."""
     words = {transaction: changes for (transaction, _), changes in missing_changes.items()}
-    present = np.unique(messages["transaction"])
+    transactions = np.unique(messages["transaction"])
     return [
         f"transaction {facts.pending.transactions.names[code].replace(SEPARATOR, ' ')} lacks "
         f"{words.get(code, 'its END marker')}"
-        for code in present[is_open[present]][:_NAMED_MAX].tolist()
+        for code in transactions[is_open[transactions]][:_NAMED_MAX].tolist()
     ]

@@ -26,7 +26,7 @@ class MemberBuffers(NamedTuple):
         order, sort_memory: the members' nodes, in the order of names; memory for sorting.
         slots: the members' nodes, object by object, in the order of names.
         firsts: the first slot of an object, by its node.
-        filled: the number of slots that an object has filled, by its node.
+        slot_counts: the number of slots that an object has filled, by its node.
         leaders: the first member of the same name, by the member's node.
         numbers: the number of a member's name, by its node.
         last_parents, last_begins, last_sizes: parents and names of the last document's members.
@@ -38,7 +38,7 @@ class MemberBuffers(NamedTuple):
     sort_memory: int
     slots: int
     firsts: int
-    filled: int
+    slot_counts: int
     leaders: int
     numbers: int
     last_parents: int
@@ -210,17 +210,17 @@ def _fill_slots(members: int, count: int, nodes: NodeBuffers, buffers: MemberBuf
     for node in range(count):
         if number_at(nodes.kinds + 8 * node) == OBJECTS:
             put_number(buffers.firsts, node, slot)
-            put_number(buffers.filled, node, 0)
+            put_number(buffers.slot_counts, node, 0)
             slot += number_at(nodes.sizes + 8 * node)
     for index in range(members):
         node = number_at(buffers.order + 8 * index)
         parent = number_at(nodes.parents + 8 * node)
-        filled = number_at(buffers.filled + 8 * parent)
-        slot = number_at(buffers.firsts + 8 * parent) + filled
-        if filled:
+        slot_count = number_at(buffers.slot_counts + 8 * parent)
+        slot = number_at(buffers.firsts + 8 * parent) + slot_count
+        if slot_count:
             previous = number_at(buffers.slots + 8 * (slot - 1))
             if number_at(buffers.leaders + 8 * previous) == number_at(buffers.leaders + 8 * node):
                 return False
         put_number(buffers.slots, slot, node)
-        put_number(buffers.filled, parent, filled + 1)
+        put_number(buffers.slot_counts, parent, slot_count + 1)
     return True
