@@ -265,8 +265,8 @@ def _partition_list(
     partition_list = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:
-            element = functions.topic_partition_list_add(partition_list, topic.encode(), partition)
-            c.cast(element, c.POINTER(_ListedPartition)).contents.offset = end
+            added = functions.topic_partition_list_add(partition_list, topic.encode(), partition)
+            c.cast(added, c.POINTER(_ListedPartition)).contents.offset = end
         yield partition_list
     finally:
         functions.topic_partition_list_destroy(partition_list)

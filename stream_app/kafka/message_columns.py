@@ -5,8 +5,8 @@ its address. Its key and value are in the buffer from the broker, mostly one aft
 collects addresses and lengths of all cells, and Arrow copies the cells. Arrow views a stretch of
 memory as an array in which cells and gaps alternate, and takes every second element.
 
-The module reads only memory of messages that are not yet released: the structs, the cells to which
-they point, and the word that `message_stamps` reads.
+The module reads only memory of messages that are not yet released. These are the structs, the cells
+to which they point, and the word that `message_stamps` reads.
 """
 
 from __future__ import annotations

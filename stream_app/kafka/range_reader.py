@@ -198,7 +198,6 @@ class RangeReader:
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
-            begin = progress.next_offset
             is_in_range = _mask_of_range(fields, progress)
             batch = None
             if is_in_range.any():
@@ -206,7 +205,7 @@ class RangeReader:
                 if not is_in_range.all():
                     range_fields = MessageFields(*(column[is_in_range] for column in fields))
                 now_s = self._clock.steady_seconds()
-                self._check_gaps(range_fields.offsets, begin, progress)
+                self._check_gaps(range_fields.offsets, progress)
                 stamps = self._stamps.timestamps(pointers[is_in_range])
                 batch = message_batch(*progress.target.kafka_partition, range_fields, stamps)
                 batch = self._heads.prepend(batch, pointers[is_in_range])
@@ -241,11 +240,11 @@ class RangeReader:
             self._check_tail(progress)
             progress.advance(target.end, now_s)
 
-    def _check_gaps(self, offsets: Int64s, begin: int, progress: _Progress) -> None:
+    def _check_gaps(self, offsets: Int64s, progress: _Progress) -> None:
         """Check that skipped offsets still exist; else messages at them may be lost."""
-        if int(offsets[-1]) - begin + 1 == len(offsets):
+        if int(offsets[-1]) - progress.next_offset + 1 == len(offsets):
             return
-        expected_offsets = np.append(begin, offsets[:-1] + 1)
+        expected_offsets = np.append(progress.next_offset, offsets[:-1] + 1)
         index = int(np.argmax(offsets != expected_offsets))
         self._check_passed(int(expected_offsets[index]), int(offsets[index]), progress)
 
@@ -311,22 +310,17 @@ class RangeReader:
         waited_s = self._clock.steady_seconds() - progress.reached_s
         fails_after_s = self._settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
-            raise SourceError(
-                f"Kafka gave nothing for {waited_s:.0f} s",
-                where=str(progress.target),
-                fix=SEE_BROKERS,
-            )
+            problem = f"Kafka gave nothing for {waited_s:.0f} s"
+            raise SourceError(problem, where=str(progress.target), fix=SEE_BROKERS)
         if waited_s > self._settings.timeout_s:
             self._give_up(progress, waited_s)
-        elif (
-            progress.is_at_end
-            and not progress.has_asked
-            and waited_s > self._settings.tail_timeout_s
-        ):
-            progress.has_asked = True
+        elif waited_s > self._settings.tail_timeout_s and progress.is_at_end:
             self._skip_beyond_end(progress)
 
     def _skip_beyond_end(self, progress: _Progress) -> None:
+        if progress.has_asked:
+            return
+        progress.has_asked = True
         target = progress.target
         watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
         if not isinstance(watermarks, int) and watermarks[1] <= progress.next_offset:

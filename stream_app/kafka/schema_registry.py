@@ -63,9 +63,9 @@ _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
 _SchemaId = int | bytes
 """The number of a schema, or its GUID."""
-_Answer = Registered | int
-_AnswerT = TypeVar("_AnswerT", Registered, int)
-_answers: dict[tuple[SchemaRegistry, _SchemaId], _Answer] = {}
+_RegistryAnswer = Registered | int
+_RegistryAnswerT = TypeVar("_RegistryAnswerT", Registered, int)
+_answers: dict[tuple[SchemaRegistry, _SchemaId], _RegistryAnswer] = {}
 _refusals: dict[tuple[SchemaRegistry, _SchemaId], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
@@ -116,9 +116,9 @@ class SchemaRegistry:
     def _cached_answer(
         self,
         schema_id: _SchemaId,
-        answer_type: type[_AnswerT],
-        ask: Callable[[str, Get], _AnswerT],
-    ) -> _AnswerT:
+        answer_type: type[_RegistryAnswerT],
+        ask: Callable[[str, Get], _RegistryAnswerT],
+    ) -> _RegistryAnswerT:
         """Return the response for a number or a GUID, for which a server is asked only once."""
         key = (self, schema_id)
         with _lock:
@@ -140,7 +140,9 @@ class SchemaRegistry:
             _answers[key] = answer
         return answer
 
-    def _fetch(self, schema_id: _SchemaId, ask: Callable[[str, Get], _AnswerT]) -> _AnswerT:
+    def _fetch(
+        self, schema_id: _SchemaId, ask: Callable[[str, Get], _RegistryAnswerT]
+    ) -> _RegistryAnswerT:
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:

@@ -216,9 +216,9 @@ def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]
         return pc.binary_join_element_wise(texts, zeros, ""), None
     digits = pc.ascii_lpad(pc.ascii_ltrim(texts, "-"), scale + 1, "0")
     sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
-    whole = pc.binary_join_element_wise(sign, pc.utf8_slice_codeunits(digits, 0, -scale), "")
-    fraction = pc.utf8_slice_codeunits(digits, -scale, None)
-    return pc.binary_join_element_wise(whole, fraction, "."), None
+    integers = pc.utf8_slice_codeunits(digits, 0, -scale)
+    fractions = pc.utf8_slice_codeunits(digits, -scale, None)
+    return pc.binary_join_element_wise(sign, integers, ".", fractions, ""), None
 
 
 def convert_by_scale(

@@ -284,20 +284,18 @@ def _parse_inner_images(
 
 
 @compiled
-def _parse_list(
-    span: Span, buffers: ImageBuffers, first_row: int
-) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, buffers: ImageBuffers, begin: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
-        first_row: the row of its first image.
+        begin: the row of its first image.
 
     Returns:
         The position after its bracket, or `DECLINED`; the row after its last image; the sums of
         the marks of unknown and of missing columns; and the remaining searches.
     """
     position, limit, searches = span
-    row, unknown, missing = first_row, 0, 0
+    row, unknown, missing = begin, 0, 0
     position = blank_end(position + 1, limit)
     if byte_at(position) == ARRAY_END:
         return position + 1, row, 0, 0, searches
@@ -306,15 +304,15 @@ def _parse_list(
             Span(position, limit, searches), buffers, ImageRow(row, position)
         )
         if position < 0 or position >= limit:
-            return DECLINED, first_row, 0, 0, 0
+            return DECLINED, begin, 0, 0, 0
         row, unknown, missing = row + 1, unknown + new_unknown, missing + new_missing
         position = blank_end(position, limit)
         if byte_at(position) == ARRAY_END:
             return position + 1, row, unknown, missing, searches
         if byte_at(position) != COMMA:
-            return DECLINED, first_row, 0, 0, 0
+            return DECLINED, begin, 0, 0, 0
         position = blank_end(position + 1, limit)
-    return DECLINED, first_row, 0, 0, 0
+    return DECLINED, begin, 0, 0, 0
 
 
 @compiled
