@@ -1,7 +1,7 @@
 """Reads timestamps of messages at their addresses, without a call for each message.
 
 librdkafka has no public field for the timestamp, only a function. The function returns one word of
-the memory behind the public struct. `stamp_word` finds the word by the function itself: it passes
+the memory after the public struct. `stamp_word` finds the word by the function itself: it passes
 memory of its own, in which no two words are the same. So no layout is assumed, and only memory that
 the function itself reads is read. Real messages verify the word: all of a reader's first batch,
 then the first and last of each batch. After a difference the reader calls the function for every

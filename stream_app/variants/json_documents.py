@@ -2,7 +2,7 @@
 
 An integer takes as few bytes as possible. A number with a fraction is a decimal, or a double if it
 has an exponent or more than 38 digits. Three inputs that Spark changes silently are refused: text
-behind the value, unpaired surrogates, and numbers beyond a double's range.
+after the value, unpaired surrogates, and numbers beyond a double's range.
 
 Source: Paimon `data/variant/GenericVariantBuilder.java`.
 """

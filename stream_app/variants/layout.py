@@ -36,7 +36,7 @@ SCALAR_SIZES = {
     **{kind: 1 + size for kind, (size, _) in DECIMALS.items()},
     **{DOUBLE: 8, DATE: 4, TIMESTAMP: 8, TIMESTAMP_NTZ: 8, FLOAT: 4, UUID: 16},
 }
-"""The bytes behind the first one; texts and bytes say their length themselves."""
+"""The bytes after the first one; texts and bytes say their length themselves."""
 
 SHORT_TEXT_MAX = 63
 SMALL_COUNT_MAX = 255

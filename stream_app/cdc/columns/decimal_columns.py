@@ -57,7 +57,7 @@ def decimals_from_bytes(
         return _convert_one_by_one(
             values, lambda value: exact_decimal(number_text(value, scale), target), target
         )
-    # These have so few digits that the zeros of the larger scale fit behind them.
+    # These have so few digits that the zeros of the larger scale fit after them.
     numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
     return (numbers if scale == target.scale else numbers.cast(target)), failed
 

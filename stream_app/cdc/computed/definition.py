@@ -54,7 +54,7 @@ def parse_definition(text: str) -> Definition:
 
 
 def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
-    """Return the computed columns, each behind the one that it refers to.
+    """Return the computed columns, each after the one to which it refers.
 
     Columns that refer to no computed one come first, as they were given. The order is that in which
     Paimon adds the columns to a new table.

@@ -68,7 +68,7 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAliases:
-    """Implements `pipeline.Step` for rows with alias columns behind the table's columns.
+    """Implements `pipeline.Step` for rows with alias columns after the table's columns.
 
     Attributes:
         schema: the schema of the rows without alias columns.

@@ -71,7 +71,7 @@ class OwnMessages:
     origins: Callable[[pa.RecordBatch], Origins]
     choice: SourceChoice
 
-    def decoded(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
+    def decode_accepted(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
@@ -110,7 +110,7 @@ class OwnMessages:
         return replace(empty_batch, tables=tables, records=records, refusal=error)
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
-        """Decode a batch with messages of several source tables; see `decoded`."""
+        """Decode a batch with messages of several source tables; see `decode_accepted`."""
         foreign = self._foreign_messages(messages)
         own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign))
         own_messages = messages.take(pa.array(own_positions)) if foreign else messages

@@ -170,10 +170,8 @@ class RegisteredRows:
             on_truncate=OnTruncate.IGNORE,
             skipped=messages.num_rows - len(value_index) - len(deleted_index),
         )
-        row_keys, deleted_keys = (
-            keys.take(pa.array(value_index)),
-            keys.take(pa.array(deleted_index)),
-        )
+        row_keys = keys.take(pa.array(value_index))
+        deleted_keys = keys.take(pa.array(deleted_index))
         rows = _Messages(values=values, keys=row_keys, message_index=value_index)
         deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_index=deleted_index)
         for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
@@ -188,11 +186,11 @@ class RegisteredRows:
         reads_keys = bool(self._key_columns) and op == CREATE
         language = self._key_language if op == DELETE else self._language
         for schema_key, rows in language.split(messages.values):
-            parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
+            key_groups: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if reads_keys:
-                parts = [*self._split_keys(messages.keys.take(pa.array(rows)))]
-            for key_schema_key, group_rows in parts:
-                plan = self._plan(op, schema_key, key_schema_key)
+                key_groups = [*self._split_keys(messages.keys.take(pa.array(rows)))]
+            for key_schema, group_rows in key_groups:
+                plan = self._plan(op, schema_key, key_schema)
                 group = rows[group_rows]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(messages.message_index[group].tolist(), plan))
@@ -213,30 +211,30 @@ class RegisteredRows:
         if not is_present.all():
             yield _NO_KEY, np.flatnonzero(~is_present)
 
-    def _plan(self, op: int, schema_key: SchemaKey, key_schema_key: SchemaKey) -> _Plan | str:
+    def _plan(self, op: int, schema_key: SchemaKey, key_schema: SchemaKey) -> _Plan | str:
         """Return the plan for messages of these schemas, or the reason why they cannot be read."""
-        plan = self._plans.get((op, schema_key, key_schema_key))
+        plan = self._plans.get((op, schema_key, key_schema))
         if plan is not None:
             return plan
         try:
             plan = (
                 self._plan_of_deletes(schema_key)
                 if op == DELETE
-                else self._plan_of_rows(schema_key, key_schema_key)
+                else self._plan_of_rows(schema_key, key_schema)
             )
         except UnreadableRecordError as problem:
             return str(problem)  # not kept: the registry may learn of the schema later
-        self._plans[op, schema_key, key_schema_key] = plan
+        self._plans[op, schema_key, key_schema] = plan
         return plan
 
-    def _plan_of_rows(self, schema_key: SchemaKey, key_schema_key: SchemaKey) -> _Plan:
+    def _plan_of_rows(self, schema_key: SchemaKey, key_schema: SchemaKey) -> _Plan:
         row = self._language.schema(self._schemas, schema_key, "")
         missing_names = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
         if missing_names:
-            if key_schema_key == _NO_KEY:
+            if key_schema == _NO_KEY:
                 raise UnreadableRecordError(f"has no key, from which {min(missing_names)!r} comes")
-            key = self._key(key_schema_key, missing_names)
+            key = self._key(key_schema, missing_names)
             columns = missing_names & key.columns.keys()
             parts.append(_KeyOrValue(schema=key, reads_key=True, columns=columns))
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}

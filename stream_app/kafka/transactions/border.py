@@ -127,7 +127,7 @@ class Border:
 
 
 def compare_positions(positions: LogPositions, position: Sequence[int]) -> Int64s:
-    """Return whether positions lie before another one (-1), equal it (0), or lie behind it (1).
+    """Return whether positions lie before another one (-1), equal it (0), or lie after it (1).
 
     Returns:
         int64 [n].

@@ -4,7 +4,7 @@ A connector that starts again repeats what it has sent, and takes a partition ba
 brings rows without an order::
 
     messages of s.a/0    1.1  2.1  1.1  2.1 │ 3.1
-    state behind each     settled  behind settled     the repeat of 2.1 is the newest change again
+    state after each      settled  behind settled     the repeat of 2.1 is the newest change again
 
 `epoch_cut` records a database snapshot only where each partition is settled.
 """
