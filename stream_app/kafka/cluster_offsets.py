@@ -191,7 +191,7 @@ class ClusterOffsets:
             for topic in topics:
                 name = topic.topic.decode()
                 if self._is_wanted(name):
-                    partitions += self._partitions(client, name, topic, accepts_gone)
+                    partitions += self._partitions(client, name, topic, accepts_gone=accepts_gone)
         return self._ends(client, partitions, end)
 
     def _is_wanted(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class ClusterOffsets:
         return name not in _INTERNAL_TOPICS and re.fullmatch(self.pattern, name) is not None
 
     def _partitions(
-        self, client: KafkaClient, name: str, topic: _Topic, accepts_gone: bool
+        self, client: KafkaClient, name: str, topic: _Topic, *, accepts_gone: bool
     ) -> Iterable[KafkaPartition]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
             raise reading_forbidden(name, client.text(topic.err), f"topic {name}")

@@ -57,7 +57,7 @@ GONE_CODES = {
 }
 """No broker knows the partition."""
 SEE_BROKERS = (
-    "see that the brokers run and that this host reaches the addresses that they advertise "
+    "check that the brokers run and that this host reaches the addresses that they advertise "
     "(advertised.listeners)"
 )
 
@@ -67,7 +67,7 @@ def login_refused(text: str, where: str, hosts: str) -> WrongSourceError:
     return WrongSourceError(
         f"Kafka's client cannot log in: {text}",
         where=where,
-        fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
+        fix="check security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
         f"and the files that they name, on the {hosts}",
     )
 
@@ -77,7 +77,7 @@ def reading_forbidden(topic: str, text: str, where: str) -> WrongSourceError:
     return WrongSourceError(
         f"the user may not read the topic {topic} ({text})",
         where=where,
-        fix="allow Read and Describe on it",
+        fix="grant the user Read and Describe on the topic",
     )
 
 

@@ -111,9 +111,7 @@ def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
         for partition, offset in sorted(partitions.items()):
             end = newest.get(topic, {}).get(partition)
             if end is None:
-                problems.append(
-                    f"{topic}/{partition} is gone, which was read up to offset {offset}"
-                )
+                problems.append(f"{topic}/{partition} was read up to offset {offset} and is gone")
             elif end < offset:
                 problems.append(f"{topic}/{partition} ends at {end}, and was read up to {offset}")
     return problems

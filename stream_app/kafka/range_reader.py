@@ -287,7 +287,7 @@ class RangeReader:
             raise WrongSourceError(
                 problem,
                 where=str(target),
-                fix="see whether the topic's retention.ms is too short, or whether the topic was "
+                fix="check whether the topic's retention.ms is too short, or whether the topic was "
                 "recreated; to continue without them, set source.fail-on-data-loss = false",
             )
         _LOG.warning("%s; going on without them", problem)
@@ -310,7 +310,7 @@ class RangeReader:
         waited_s = self._clock.steady_seconds() - progress.reached_s
         fails_after_s = self._settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
-            problem = f"Kafka gave nothing for {waited_s:.0f} s"
+            problem = f"Kafka delivered nothing for {waited_s:.0f} s"
             raise SourceError(problem, where=str(progress.target), fix=SEE_BROKERS)
         if waited_s > self._settings.timeout_s:
             self._give_up(progress, waited_s)
@@ -338,7 +338,7 @@ class RangeReader:
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
-            f"Kafka gave nothing from offset {progress.next_offset} on for {waited_s:.0f} s{cause}",
+            f"Kafka delivered nothing at offset {progress.next_offset} for {waited_s:.0f} s{cause}",
             where=str(target),
             fix=SEE_BROKERS,
         )
@@ -352,9 +352,9 @@ class RangeReader:
                 f"the broker has no partition {target.partition} of a topic {target.topic} "
                 f"({text})",
                 where=where,
-                fix="see whether the topic was deleted, and correct the names of the topics",
+                fix="check whether the topic was deleted, and correct the names of the topics",
             )
-        return SourceError(f"Kafka's client cannot read on: {text}", where=where, fix=SEE_BROKERS)
+        return SourceError(f"Kafka's client cannot continue: {text}", where=where, fix=SEE_BROKERS)
 
 
 def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:

@@ -59,7 +59,7 @@ def _tokens(text: str) -> list[str]:
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None:
-            raise JaasError("a quotation mark has no second one")
+            raise JaasError("a quotation mark is not closed")
         tokens.append(token[1])
         position = token.end()
     return tokens
@@ -245,7 +245,7 @@ def _login_options(java_options: Mapping[str, str]) -> OptionPairs:
 def _login_module(java_options: Mapping[str, str]) -> LoginModule:
     if "sasl.jaas.config" not in java_options:
         raise _ProblemError(
-            "sasl.jaas.config", "is missing: a JAAS file of the JVM is read by Java alone"
+            "sasl.jaas.config", "is missing: only Java reads a JAAS file of the JVM"
         )
     try:
         return parse_jaas(java_options["sasl.jaas.config"])
@@ -287,7 +287,7 @@ def _bearer_options(
         return
     if "sasl.oauthbearer.token.endpoint.url" not in java_options:
         raise _ProblemError(
-            "sasl.oauthbearer.token.endpoint.url", "is missing: where tokens are given"
+            "sasl.oauthbearer.token.endpoint.url", "is missing: set the URL that issues tokens"
         )
     yield "sasl.oauthbearer.method", "oidc"
     for option, librdkafka_option in (

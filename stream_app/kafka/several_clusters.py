@@ -26,7 +26,7 @@ def unknown_cluster(topic: str) -> WrongSourceError:
     return WrongSourceError(
         f"the configuration names no cluster {cluster!r}",
         where=f"topic {topic}",
-        fix=f"give [source.clusters.{cluster}] as when the topic was read",
+        fix=f"set [source.clusters.{cluster}] as when the topic was read",
     )
 
 

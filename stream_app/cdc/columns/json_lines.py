@@ -74,16 +74,15 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     is_suspect: Bools = np.zeros(len(values), np.bool_)
     data, offsets = own_bytes(values)
     # Regular expressions are slow on every byte, and marks of such a value are rare.
-    rows = np.unique(
-        np.searchsorted(offsets, _possible_misreads(data, has_decimals), side="right") - 1
-    )
+    positions = _possible_misreads(data, has_decimals=has_decimals)
+    rows = np.unique(np.searchsorted(offsets, positions, side="right") - 1)
     if len(rows):
         pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
         is_suspect[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
     return is_suspect
 
 
-def _possible_misreads(data: Bytes, has_decimals: bool) -> Int64s:
+def _possible_misreads(data: Bytes, *, has_decimals: bool) -> Int64s:
     """Return where a pattern may match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
     positions = [np.empty(0, np.int64)]
     # Blocks fit into the processor's cache, because reading memory costs the most.

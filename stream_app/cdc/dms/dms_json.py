@@ -286,7 +286,7 @@ DMS_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#aws-dms) describes "
     "how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
+    dialect=lambda options: DmsDialect(trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_metadata_schema(*_METADATA), _origin_and_time).origins,
     change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),

@@ -289,7 +289,7 @@ OGG_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#goldengate) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
+    dialect=lambda options: OggDialect(takes_nulls=options.values[_COMPRESSED] == "null"),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
