@@ -55,7 +55,7 @@ def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
         broker = EmbeddedBroker(tmp_path, port=taken.getsockname()[1])
         with pytest.raises(SourceError, match="ended at its start") as caught:
             broker.start()
-    assert "see that the port" in str(caught.value)
+    assert "check that port" in str(caught.value)
     assert broker.pid is None
 
 

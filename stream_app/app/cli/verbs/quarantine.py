@@ -58,8 +58,8 @@ examples:
 _COLUMNS = (
     Column("reason"),
     Column("topic"),
-    Column("partition", right=True),
-    Column("records", right=True),
+    Column("partition", align_right=True),
+    Column("records", align_right=True),
     Column("offsets"),
     Column("first"),
     Column("last"),

@@ -67,9 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _COLUMNS = (
     Column("partition", width_max=None),
     Column("time"),  # the local time from which its age counts
-    Column("files", right=True),
-    Column("rows", right=True),  # the rows of all files, with deletes and older versions
-    Column("bytes", right=True),
+    Column("files", align_right=True),
+    Column("rows", align_right=True),  # the rows of all files, with deletes and older versions
+    Column("bytes", align_right=True),
 )
 
 
