@@ -126,7 +126,7 @@ class LoadedDatabase:
             )
         setup = format_setup(source, rules, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {name: source.column_of(name) for name in definition.kinds}
+        targets = {name: source.column_of(name) for name in definition.source_types}
         columns = {
             name: target_types[target] for name, target in targets.items() if target in target_types
         }
@@ -135,7 +135,7 @@ class LoadedDatabase:
             database=self.url.database,
             schema=definition.schema,
             name=definition.name,
-            kinds=with_enums(self.connection, self.url, definition.kinds),
+            kinds=with_enums(self.connection, self.url, definition.source_types),
             columns=columns,
             keys=definition.table.primary_keys,
         )

@@ -14,7 +14,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.written_configuration import JobDraft, configuration_text
-from stream_app.app.source.first_messages import messages_at_both_ends, other_format
+from stream_app.app.source.first_messages import format_notice, messages_at_both_ends
 from stream_app.app.source.jdbc_table import jdbc_table
 from stream_app.app.source.topic_checks import check_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
@@ -177,7 +177,7 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
     facts = source_facts(source.format, source.format_options)
     table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
-        notice = None if messages is None else other_format(source.format, [messages])
+        notice = None if messages is None else format_notice(source.format, [messages])
         reason = "" if notice is None else f": {notice.problem}"
         raise WrongSourceError(
             f"no message shows a column{reason}",

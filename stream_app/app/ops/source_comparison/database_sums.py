@@ -113,7 +113,7 @@ class SummedDatabase:
 
     def _definition(self, relation: str) -> JdbcTable:
         read = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
-        return replace(read, kinds=with_enums(self.connection, self.url, read.kinds))
+        return replace(read, source_types=with_enums(self.connection, self.url, read.source_types))
 
 
 @contextmanager
