@@ -71,7 +71,10 @@ def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
             ),
         )
     )
-    assert {name: topic.partitions for name, topic in topics_there.items()} == {first: 3, second: 1}
+    assert {name: topic.partition_count for name, topic in topics_there.items()} == {
+        first: 3,
+        second: 1,
+    }
     assert len({topic.topic_id for topic in topics_there.values()}) == 2
     assert (
         check_topics(

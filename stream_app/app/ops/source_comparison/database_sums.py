@@ -237,7 +237,7 @@ def _column_text(
     dialect: SumDialect, relation: JdbcTable, source: SummedSource, field: DataField
 ) -> tuple[str, str | None]:
     """Return a column's type in the database, and the SQL of its text or None."""
-    for name, kind in relation.kinds.items():
+    for name, kind in relation.source_types.items():
         if source.column_of(name) == field.name:
             return kind, dialect.text_expression(name, kind, field.data_type)
     return "", None
