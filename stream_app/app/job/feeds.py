@@ -160,7 +160,8 @@ class JobFeeds:
                 newest,
                 choice=None if sources is None else sources.choice,
                 restores=True,
-                quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,
+                quarantines_non_inserts=self.stream.non_insert_records
+                is NonInsertRecords.QUARANTINE,
             ),
             sources=sources,
             quarantine=self._quarantine_writer(name),

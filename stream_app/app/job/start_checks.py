@@ -19,7 +19,7 @@ from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.source_connection import unaskable_settings
 from stream_app.app.source.topic_checks import RECREATED_FIX, check_topics, recreated_topics
-from stream_app.app.table_setup.job_folder_access import check_folders_writable, make_local
+from stream_app.app.table_setup.job_folder_access import check_folders_writable, create_local_folder
 from stream_app.app.table_setup.start_table_checks import (
     CheckedTable,
     CheckedTables,
@@ -138,7 +138,7 @@ class JobChecks:
         """Create the local folders, and check that the job can write to them."""
         warehouse = "" if self.job_tables.catalog else self.job_tables.location
         quarantine = self.stream.quarantine or ""
-        make_local(quarantine)
+        create_local_folder(quarantine)
         check_folders_writable(warehouse, self.stream.checkpoint, quarantine)
 
     def _open_state(self) -> JobStateFile:
