@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
-    """Check the arguments, then show the plan or become ``spark-submit``.
+    """Check the arguments, then show the plan, or replace this process by ``spark-submit``.
 
     Raises:
         UsageError: an argument is wrong.

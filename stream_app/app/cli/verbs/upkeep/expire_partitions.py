@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
     def drop() -> Iterator[str]:
         remaining = count
         for expired in expire.execute(expiry):
-            yield f"snapshot {expired.snapshot.snapshot_id} drops them"
+            dropped = count_text(len(expired.partitions), "partition")
+            yield f"snapshot {expired.snapshot.snapshot_id} drops {dropped}"
             remaining -= len(expired.partitions)
         if remaining:
             yield f"kept, because of writes meanwhile: {count_text(remaining, 'partition')}"
