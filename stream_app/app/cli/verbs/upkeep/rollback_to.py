@@ -56,12 +56,12 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
         f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the newest"
         + (": it has expired, and its tag restores it" if numbers.is_restored else "")
     )
-    for noun, snapshot_ids in (
+    for noun, ids in (
         ("snapshots", numbers.snapshots),
         ("long-lived changelogs", numbers.changelogs),
     ):
-        if snapshot_ids:
-            yield f"  {noun} to delete: {len(snapshot_ids)}, from {snapshot_ids[-1]} to {snapshot_ids[0]}"
+        if ids:
+            yield f"  {noun} to delete: {len(ids)}, from {ids[-1]} to {ids[0]}"
     if numbers.tags:
         yield f"  tags to delete: {', '.join(numbers.tags)}"
     if numbers.consumers:
