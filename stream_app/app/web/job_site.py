@@ -49,7 +49,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0
 _PAUSE_RATIO = 4
-_MISSING_TABLE_FIX = "start the job, which creates the table, or correct table.warehouse"
+_MISSING_TABLE_FIX = "start the job, which creates the table, or correct its warehouse or name"
 _MISSING_IN_DATABASE_FIX = (
     "start the job again: it creates the table with the next message of its source; "
     "stream-app backfill brings the earlier rows"
