@@ -118,7 +118,7 @@ def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, l
         )
     if not problems:
         try:
-            librdkafka.conf_destroy(librdkafka.configured(client.options))
+            librdkafka.conf_destroy(librdkafka.new_configuration(client.options))
         except UsageError as error:
             problems.append(error.problem)
     return tuple(sorted(client.options.items())), problems
