@@ -42,7 +42,7 @@ from stream_app.cdc.json_records.json_options import (
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
-from stream_app.cdc.json_records.origin_fields import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginFields, change_times
 from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.record_images import Image, RecordImages
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE
@@ -212,18 +212,18 @@ def _default(data_type: DataType) -> Encoding:
             return Encoding.TEXT
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     database, table, kind, is_ddl = columns
     no_row = bools_of(is_ddl) | bools_of(pc.is_in(kind, pa.array(sorted(_NO_ROWS))))
     no_row &= ~bools_of(pc.equal(kind, "TRUNCATE"))
-    return OriginAndTime(database, table, ~no_row)
+    return NamedOrigins(database, table, ~no_row)
 
 
 _ORIGINS = OriginFields(
     pa.schema(
         [*((name, pa.string()) for name in ("database", "table", "type")), ("isDdl", pa.bool_())]
     ),
-    _origin_and_time,
+    _named_origins,
 )
 
 

@@ -3,14 +3,14 @@
 The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
-Messages are grouped by their schema, and `json_records.decoder` decodes each group. A record goes
-one of three ways: `decode_fast`, by its images; `decode_whole`, of whole messages; and
-`decode_one_by_one`, for the records that both decline.
+Messages are grouped by their schema, and `json_records.decoder` decodes each group in three ways:
+`decode_fast` reads the images alone, `decode_whole` parses whole messages, and `decode_one_by_one`
+reads the records that both decline.
 
-Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
-row is not certain stops the job or is a bad record.
+Where no before-image proves the row of a change, its Kafka key must prove it (`key_proof`). A
+change whose row is not certain stops the job or is a bad record.
 
-What a message becomes: c and r give +I; u gives -U (if kept) and +U; d gives -D of the
+A message with op c or r becomes +I, u becomes -U (if kept) and +U, and d becomes -D of the
 before-image. A column that is missing in a message is null. Tombstones, heartbeats, transaction
 markers, schema changes and logical messages (op m) are skipped. Flattened messages without
 ``__op`` count as creates.
@@ -77,7 +77,7 @@ class DebeziumJson:
         """Use the setup's options, unless others are given.
 
         Args:
-            fields: the columns of messages without a schema of their own; None: unknown.
+            fields: the columns of messages without a schema of their own; None if unknown.
         """
         self._options = options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
@@ -125,7 +125,8 @@ class DebeziumJson:
         for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
-                outcome.schemas[group.fingerprint] = int(message_index[payloads.message_index[0]])
+                first = int(message_index[payloads.message_index[0]])
+                outcome.learn_schemas({group.fingerprint: first})
             decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
             decoder.decode(payloads.payloads, message_index[payloads.message_index])
 
@@ -188,11 +189,11 @@ class DebeziumJson:
         """Read values one by one, into the outcome of the batch (step 3)."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.add_result(result, placed.message_index)
-        for position, wrapped in result.wrapped:
-            readings = self._readings_for(connect_fields(wrapped.schema))
-            payload = pa.array([wrapped.payload], pa.binary())
+        for position, record in result.enveloped:
+            readings = self._readings_for(connect_fields(record.schema))
+            payload = pa.array([record.payload], pa.binary())
             inner = decode_one_by_one(payload, readings, self._settings)
-            if inner.wrapped:
+            if inner.enveloped:
                 inner.reasons[0] = "is an envelope within an envelope"
             outcome.add_result(inner, placed.message_index[position : position + 1])
 

@@ -1,8 +1,8 @@
 """Debezium records → rows by their images alone, without a parse of whole messages.
 
-The quickest way of `debezium_json`, which tries it first. Records with a known frame
-(`known_frames`) have their images parsed: by machine code, which takes flattened records too, or
-in columns. `decode_whole` and `decode_one_by_one` take the messages that it declines.
+`debezium_json` tries this way first, because it is the fastest. Of records with a known frame
+(`known_frames`), machine code or the columnar parser reads the images. Machine code reads flattened
+records too. `decode_whole` and `decode_one_by_one` take the messages that this way declines.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class FramedGroup(Group):
     """Messages of one schema, with their most recent frames.
 
     Attributes:
+        fingerprint: a hash of the schema.
+        frames: the most recent frames.
         layout_choice: the machine-code decoder, or None if machine code does not run.
     """
 
@@ -102,10 +104,10 @@ def _decode_by_frames(
     if framed is None:
         return None
     shape = group.shape_at(values, framed.positions, settings.policy)
-    misread = are_too_deep(framed.images, NESTING_MAX - 1)
-    misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
-    if misread.any():
-        framed = framed.without_images(misread)
+    may_misread = are_too_deep(framed.images, NESTING_MAX - 1)
+    may_misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
+    if may_misread.any():
+        framed = framed.without_images(may_misread)
     positions = framed.positions
     if len(positions) == 0:
         return None
@@ -150,12 +152,12 @@ def _layout_of(
     readings, json_kinds = list(shape.readings), list(shape.json_kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
-        added = flat_fields(settings)
-        if not names.isdisjoint(added):
+        added_fields = flat_fields(settings)
+        if not names.isdisjoint(added_fields):
             return None
-        readings += map(text_reading, added)
-        json_kinds += [JsonKind.STRING] * len(added)
-    shortest = min(map(len, settings.placeholder.binaries))
+        readings += map(text_reading, added_fields)
+        json_kinds += [JsonKind.STRING] * len(added_fields)
+    shortest_placeholder = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
         for images in _images_in(values.take(pa.array(positions)).to_pylist())
@@ -163,12 +165,15 @@ def _layout_of(
         for name in image
     )
     return layout_class.for_columns(
-        readings, json_kinds, list(order), reads_base64=shortest > layout_class.BASE64_MAX
+        readings,
+        json_kinds,
+        list(order),
+        reads_base64=shortest_placeholder > layout_class.BASE64_MAX,
     )
 
 
 def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
-    """Return the images of the values that are records."""
+    """Yield the images of the values that are records."""
     return filter(None, map(images_of, objects_in(values)))
 
 
@@ -182,8 +187,8 @@ def _decode_envelopes(
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
-    images = layout.parse(bytes_of(values), starts, tails.lasts)
-    if not choice.parsed_most(None if images is None else images.is_parsed):
+    images = layout.parse(bytes_of(values), starts, tails.tail_starts)
+    if not choice.check_share(None if images is None else images.is_parsed):
         return None
     assert images is not None
     if not len(images.columns[0]):
@@ -209,7 +214,7 @@ def _decode_flat(
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
     parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.parsed_most(None if parsed is None else parsed.is_parsed):
+    if not choice.check_share(None if parsed is None else parsed.is_parsed):
         return None
     assert parsed is not None
     positions = np.flatnonzero(parsed.is_parsed)

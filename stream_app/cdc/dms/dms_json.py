@@ -35,7 +35,7 @@ from stream_app.cdc.json_records.json_options import (
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
-    OriginAndTime,
+    NamedOrigins,
     OriginFields,
     change_times,
     parse_times_ms,
@@ -264,10 +264,10 @@ def _before_images(
     return fill_up(old, after, nulls), unreadable
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     kind, operation, schema, table = children_of(columns[0])
     no_row = valid_of(kind) & ~_equal(kind, "data") & ~_equal(operation, _TRUNCATE)
-    return OriginAndTime(schema, table, ~no_row)
+    return NamedOrigins(schema, table, ~no_row)
 
 
 def _texts_of_metadata(*names: str) -> pa.Schema:
@@ -288,7 +288,7 @@ DMS_JSON = DialectDeclaration(
     options=_OPTIONS,
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
+    origins=OriginFields(_texts_of_metadata(*_METADATA), _named_origins).origins,
     change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declared()

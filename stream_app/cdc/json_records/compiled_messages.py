@@ -54,7 +54,7 @@ def parse_messages(
     if layout is None or fields is None:
         return None
     parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.parsed_most(None if parsed is None else parsed.is_parsed):
+    if not choice.check_share(None if parsed is None else parsed.is_parsed):
         return None
     assert parsed is not None
     positions = np.flatnonzero(parsed.is_parsed)

@@ -37,7 +37,7 @@ from stream_app.cdc.json_records.dialect import (
     read_message,
 )
 from stream_app.cdc.json_records.dialect_description import describe, versions
-from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, records_to_search
+from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
@@ -72,13 +72,13 @@ class DialectDecoder(ValueDecoder):
         section: str,
         setup: FormatSetup,
         options: CheckedOptions,
-        default: Callable[[DataType], Encoding],
+        default_encoding: Callable[[DataType], Encoding],
         fields: Mapping[str, ConnectField] | None = None,
     ) -> None:
         """Read messages of this dialect.
 
         Args:
-            default: the encoding of a column, by its type.
+            default_encoding: returns the encoding of a column, by its type.
             fields: the columns as a schema of the messages describes them; None without a schema.
         """
         self._dialect = dialect
@@ -87,7 +87,9 @@ class DialectDecoder(ValueDecoder):
         self._policy = options.column_policy(setup.columns)
         self._table = Table(
             readings=apply_schema(
-                column_readings(setup, options.encodings, default), fields or {}, options.encodings
+                column_readings(setup, options.encodings, default_encoding),
+                fields or {},
+                options.encodings,
             ),
             columns=frozenset(setup.columns.names),
             keys=frozenset(setup.primary_keys),
@@ -101,12 +103,12 @@ class DialectDecoder(ValueDecoder):
         )
         self._group = Group(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
-        decimals_of_keys = any(
+        has_decimal_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )  # for which the parser of keys has another type
         self._compiled = (
-            None if layouts is None or decimals_of_keys else LayoutChoice(layouts.images)
+            None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
         )
 
     @property
@@ -163,14 +165,14 @@ class DialectDecoder(ValueDecoder):
         return self._records(messages, group.shape)
 
     def _records(
-        self, messages: ParsedMessages, shape: RecordShape, numbers: Int64s | None = None
+        self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
         parsed = self._dialect.parsed(messages, self._table, shape.json_kinds)
-        decoded = _by_message(rows_of(parsed.images, readings, self._rules), parsed)
+        decoded = _rows_of_messages(rows_of(parsed.images, readings, self._rules), parsed)
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed, decoded.suspects, numbers)
+            drift = self._drift(values, parsed, decoded.suspects, marks)
         return DecodedRecords(decoded, None, drift)
 
     def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
@@ -182,7 +184,7 @@ class DialectDecoder(ValueDecoder):
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read(placed.values, read, self._policy)  # step 3
+        changes = result.read_changes(placed.values, read, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.add_result(result, placed.message_index)
@@ -195,15 +197,15 @@ class DialectDecoder(ValueDecoder):
         return placed.messages.column("key").take(pa.array(placed.message_index))
 
     def _drift(
-        self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
+        self, values: pa.Array, parsed: Parsed, suspects: Bools, marks: Int64s | None
     ) -> Mapping[DriftedColumn, Sighting]:
         records = records_to_search(values, parsed, suspects)
-        search = drift_in if numbers is None else partial(drift_by_numbers, numbers=numbers)
+        search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
         sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)
         return self._policy.reported(sightings)
 
 
-def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
+def _rows_of_messages(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
     message_index = parsed.message_index
     if message_index is None:
@@ -211,7 +213,7 @@ def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
     suspects = np.zeros(0, np.bool_) if parsed.suspects is None else parsed.suspects.copy()
     suspects[message_index[image_rows.suspects]] = True
     is_good = ~suspects[message_index[image_rows.record_index]]
-    wanted = ~suspects[message_index]
+    is_wanted = ~suspects[message_index]
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
@@ -219,22 +221,22 @@ def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
         suspects=suspects,
         tables={
             name: int(message_index[number])
-            for name, number in first_records(parsed.images.tables, wanted).items()
+            for name, number in first_records(parsed.images.tables, is_wanted).items()
         },
         cut_records={
-            name: _of_messages(cut, message_index, suspects)
+            name: _mask_of_messages(cut, message_index, suspects)
             for name, cut in image_rows.cut_records.items()
         },
     )
 
 
-def _of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
-    has_one = np.zeros(len(suspects), np.bool_)
-    has_one[message_index[records]] = True
-    return has_one & ~suspects
+def _mask_of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
+    has_record = np.zeros(len(suspects), np.bool_)
+    has_record[message_index[records]] = True
+    return has_record & ~suspects
 
 
-def _fits_together(_check_options: CheckedOptions, _columns: RowType) -> None:
+def _accept_all(_options: CheckedOptions, _columns: RowType) -> None:
     """Accept all combinations, because the options of most formats are independent."""
 
 
@@ -263,7 +265,7 @@ class DialectDeclaration:
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
     telltale_fields: tuple[frozenset[str], ...] = ()
-    check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
+    check_together: Callable[[CheckedOptions, RowType], None] = _accept_all
 
     def declared(self) -> FormatDeclaration:
         """Return the format for the registry; its dialect without options surveys and describes."""

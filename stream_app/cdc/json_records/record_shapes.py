@@ -38,7 +38,7 @@ class RecordShape:
 
     Attributes:
         readings: the readings of the table's columns.
-        is_flat: the records themselves are images, as ExtractNewRecordState makes them.
+        is_flat: whether the records themselves are images, as ExtractNewRecordState makes them.
         json_kinds: the JSON kind of each column where it is not null.
     """
 
@@ -73,26 +73,28 @@ def shape_of(
     names = tuple(reading.name for reading in readings)
     signatures = [_signature(value, names, policy, images_of) for value in values]
     counts = Counter(signature for signature in signatures if signature is not None)
-    flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
-    is_flat = 2 * flat > counts.total()
+    flat_count = sum(count for (is_flat, _), count in counts.items() if is_flat)
+    is_flat = 2 * flat_count > counts.total()
     json_kinds = tuple(
         _commonest_kind(reading, index, counts, is_flat) for index, reading in enumerate(readings)
     )
-    allowed = [
+    allowed_types = [
         _allowed_types(reading, kind) for reading, kind in zip(readings, json_kinds, strict=True)
     ]
-    fitting = {
+    fitting_signatures = {
         signature
         for signature in counts
         if signature[0] == is_flat
         and all(
-            kind in types
+            value_type in types
             for image in signature[1]
-            for kind, types in zip(image, allowed, strict=True)
+            for value_type, types in zip(image, allowed_types, strict=True)
         )
     }
-    fits = np.fromiter((signature in fitting for signature in signatures), np.bool_, len(values))
-    return RecordShape(readings, is_flat, json_kinds), fits
+    has_shape = np.fromiter(
+        (signature in fitting_signatures for signature in signatures), np.bool_, len(values)
+    )
+    return RecordShape(readings, is_flat, json_kinds), has_shape
 
 
 def _signature(

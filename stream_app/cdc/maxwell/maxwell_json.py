@@ -38,7 +38,7 @@ from stream_app.cdc.json_records.json_options import (
     texts_and_numbers,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.origin_fields import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginFields, change_times
 from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
@@ -148,16 +148,16 @@ def _is_own(database: pa.Array, table: pa.Array) -> Bools:
     return bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     database, table, kind = columns
     no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | _is_own(database, table)
     for prefix in _DDL:
         no_row |= bools_of(pc.starts_with(kind, prefix))
-    return OriginAndTime(database, table, ~no_row)
+    return NamedOrigins(database, table, ~no_row)
 
 
 _ORIGINS = OriginFields(
-    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _origin_and_time
+    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _named_origins
 )
 
 

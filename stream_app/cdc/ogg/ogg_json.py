@@ -36,7 +36,7 @@ from stream_app.cdc.json_records.json_options import (
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
-    OriginAndTime,
+    NamedOrigins,
     OriginFields,
     change_times,
     parse_times_ms,
@@ -268,15 +268,15 @@ def _remove_marks(image: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     [name] = columns
     # Without a dot there is no database; the text before the last dot is a whole name.
     database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
     table = pc.replace_substring_regex(name, r"^.*\.", "")
-    return OriginAndTime(database, table, np.ones(len(name), np.bool_))
+    return NamedOrigins(database, table, np.ones(len(name), np.bool_))
 
 
-_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _origin_and_time)
+_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _named_origins)
 
 
 _TIME = pa.schema([("op_ts", pa.string())])

@@ -92,19 +92,19 @@ class _Names:
             schema = {**schema, "name": name.rpartition(".")[2], "namespace": namespace}
         else:
             schema = {**schema, "type": self.resolve(kind, namespace)}
-        inner = {key: self.resolve(schema[key], namespace) for key in _INNER & schema.keys()}
+        inner_types = {key: self.resolve(schema[key], namespace) for key in _INNER & schema.keys()}
         columns = [
             {**column, "type": self.resolve(column["type"], namespace)}
             for column in schema.get("fields", ())
         ]
-        return {**schema, **inner, **({"fields": columns} if "fields" in schema else {})}
+        return {**schema, **inner_types, **({"fields": columns} if "fields" in schema else {})}
 
     def _resolve_name(self, name: str, namespace: str) -> Any:
-        for full in (f"{namespace}.{name}" if namespace else name, name):
-            if full in self.written:
-                return full
-            if full in self.declared:
-                return self.resolve(self.declared[full], "")
+        for full_name in (f"{namespace}.{name}" if namespace else name, name):
+            if full_name in self.written:
+                return full_name
+            if full_name in self.declared:
+                return self.resolve(self.declared[full_name], "")
         return name
 
 
@@ -112,6 +112,6 @@ def _full_name(schema: Any, namespace: str) -> tuple[str, str]:
     """Return the full name of a named type, and the namespace of the names within."""
     name = schema["name"]
     if "." not in name:
-        space = schema.get("namespace", namespace) or ""
-        name = f"{space}.{name}" if space else name
+        own_namespace = schema.get("namespace", namespace) or ""
+        name = f"{own_namespace}.{name}" if own_namespace else name
     return name, name.rpartition(".")[0]

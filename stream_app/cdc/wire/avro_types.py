@@ -168,9 +168,9 @@ def _parse_type(schema: Any, namespace: str, names: dict[str, AvroType]) -> Avro
     if kind in ("record", "enum", "fixed"):
         namespace = schema.get("namespace", namespace)
         declared = AvroType(kind, schema)
-        full = _full_name(schema["name"], namespace)
-        names[full] = declared
-        inner = full.rpartition(".")[0]
+        full_name = _full_name(schema["name"], namespace)
+        names[full_name] = declared
+        inner = full_name.rpartition(".")[0]
         declared.fields = tuple(
             (_text(column["name"]), _parse_type(column["type"], inner, names))
             for column in schema.get("fields", ())
@@ -210,8 +210,8 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     if attributes.get("logicalType") == "decimal" and semantic in ("", DECIMAL):
         semantic = DECIMAL
         parameters.setdefault("scale", str(attributes.get("scale", 0)))
-        if isinstance(digits := attributes.get("precision"), int) and digits <= _DIGITS_MAX:
-            parameters.setdefault("connect.decimal.precision", str(digits))
+        if isinstance(precision := attributes.get("precision"), int) and precision <= _DIGITS_MAX:
+            parameters.setdefault("connect.decimal.precision", str(precision))
     semantic = semantic or _LOGICAL.get(str(attributes.get("logicalType")), "")
     literal = str(attributes.get("connect.type"))
     if literal not in _SMALL_INTEGERS:

@@ -75,39 +75,39 @@ class EventData(Protocol):
         ...
 
 
-def unwrap_events(messages: pa.RecordBatch, data: EventData) -> pa.RecordBatch:
+def unwrap_events(messages: pa.RecordBatch, event_data: EventData) -> pa.RecordBatch:
     """Return the messages within events; null where an event cannot be read."""
-    return _unwrap(messages, data, alone=False)[0]
+    return _unwrap(messages, event_data, one_by_one=False)[0]
 
 
 def _unwrap(
-    messages: pa.RecordBatch, data: EventData, *, alone: bool
+    messages: pa.RecordBatch, event_data: EventData, *, one_by_one: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Return the messages within events, and why events cannot be read, by position.
 
     Args:
-        alone: whether each event is read independently.
+        one_by_one: whether each event is read independently.
     """
     values, present = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
-    if not alone and len(values):
-        rows, bodies = _unwrap_together(values, data)  # step 1
+    if not one_by_one and len(values):
+        rows, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[rows] = False
         parts.append((present[rows].astype(np.int64), bodies))
     reasons: dict[int, str] = {}
     unread_rows = np.flatnonzero(is_unread)
-    texts: list[bytes] = []
-    read: list[int] = []
+    single_bodies: list[bytes] = []
+    read_positions: list[int] = []
     for row, value in zip(
         present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
     ):  # step 2
         try:
-            texts.append(data.unwrap_alone(_event(value)))
-            read.append(row)
+            single_bodies.append(event_data.unwrap_alone(_event(value)))
+            read_positions.append(row)
         except UnreadableRecordError as problem:
             reasons[row] = str(problem)
-    parts.append((np.array(read, np.int64), pa.array(texts, pa.binary())))
+    parts.append((np.array(read_positions, np.int64), pa.array(single_bodies, pa.binary())))
     body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0
     for message_rows, bodies in parts:
@@ -130,31 +130,31 @@ def _event(value: bytes) -> dict[str, Any]:
     return event
 
 
-def _unwrap_together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
+def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, pa.Array]:
     """Step 1: return the events that are read in columns, int64 [m], and their messages."""
     raw, offsets = own_bytes(values)
     positions = positions_of(raw, _DATA)
-    first: Int64s = np.full(len(values), -1, np.int64)
+    data_starts: Int64s = np.full(len(values), -1, np.int64)
     rows_of = np.searchsorted(offsets, positions, side="right") - 1
-    first[rows_of[::-1]] = positions[::-1]
-    begins = first + len(_DATA)
+    data_starts[rows_of[::-1]] = positions[::-1]
+    begins = data_starts + len(_DATA)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))
-    second = np.searchsorted(braces, offsets[:-1]) + 1
-    good = (first >= 0) & looks_like_object(values) & ~are_too_deep(values)
-    good &= (begins < ends) & (second < len(braces))
-    rows = np.flatnonzero(good)
+    second_braces = np.searchsorted(braces, offsets[:-1]) + 1
+    is_candidate = (data_starts >= 0) & looks_like_object(values) & ~are_too_deep(values)
+    is_candidate &= (begins < ends) & (second_braces < len(braces))
+    rows = np.flatnonzero(is_candidate)
     # No object stands before the data, and the data is one.
-    is_next = braces[second[rows]] == begins[rows]
+    is_next = braces[second_braces[rows]] == begins[rows]
     rows = rows[is_next & (raw[ends[rows] - 1] == ord("}"))]
-    heads = slices_of(raw, offsets[:-1][rows], first[rows] + 1)
+    heads = slices_of(raw, offsets[:-1][rows], data_starts[rows] + 1)
     bodies = slices_of(raw, begins[rows], ends[rows])
-    parsed, attributes = _attributes(heads, data.attributes)
-    bodies = bodies if len(parsed) == len(rows) else bodies.take(pa.array(parsed))
-    unwrap_events, suspects = data.unwrap_together(bodies, attributes)
+    parsed_rows, attributes = _attributes(heads, event_data.attributes)
+    bodies = bodies if len(parsed_rows) == len(rows) else bodies.take(pa.array(parsed_rows))
+    unwrapped, suspects = event_data.unwrap_together(bodies, attributes)
     if suspects.any():
-        parsed, unwrap_events = parsed[~suspects], unwrap_events.filter(pa.array(~suspects))
-    return rows[parsed], unwrap_events
+        parsed_rows, unwrapped = parsed_rows[~suspects], unwrapped.filter(pa.array(~suspects))
+    return rows[parsed_rows], unwrapped
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
@@ -164,9 +164,9 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
         heads: events up to the comma before their data.
     """
     raw, offsets = own_bytes(heads)
-    closed = raw.copy()
-    closed[offsets[1:] - 1] = ord("}")  # in place of the comma
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(closed)]
+    closed_heads = raw.copy()
+    closed_heads[offsets[1:] - 1] = ord("}")  # in place of the comma
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(closed_heads)]
     objects = pa.Array.from_buffers(pa.binary(), len(heads), buffers)
     schema = pa.schema([(name, pa.string()) for name in (_VERSION, *names)])
     parts: list[tuple[Int64s, list[pa.Array]]] = []
@@ -206,21 +206,21 @@ class EventFormat:
         Raises:
             SourceError: what the format within raises.
         """
-        decoded = self._decode_unwrapped(messages, alone=False)
+        decoded = self._decode_unwrapped(messages, one_by_one=False)
         if not decoded.bad.num_rows:
             return decoded
         rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
-        again = self.decode_alone(messages.take(pa.array(rows)))
+        single_results = self.decode_alone(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined = join_results(decoded, results_in_batch(again, rows))
+        joined = join_results(decoded, results_in_batch(single_results, rows))
         return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
 
     def decode_alone(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event independently, as step 2 does; bad records have the data's bytes."""
-        return self._decode_unwrapped(messages, alone=True)
+        return self._decode_unwrapped(messages, one_by_one=True)
 
-    def _decode_unwrapped(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
-        inner, reasons = _unwrap(messages, self.data, alone=alone)
+    def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
+        inner, reasons = _unwrap(messages, self.data, one_by_one=one_by_one)
         decoded = self.inner.decode(inner)
         if not reasons:
             return decoded
@@ -253,7 +253,7 @@ class EventSource:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner, reasons = _unwrap(messages, self.data, alone=False)
+        inner, reasons = _unwrap(messages, self.data, one_by_one=False)
         origins = self.inner.origins(inner)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 

@@ -73,22 +73,22 @@ class HeadedJson:
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
         rows = np.flatnonzero(has_value)
-        ends = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
+        tombstones = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
         reasons: dict[int, str] = {}
         parts = [*self._decode_parts(messages, values, rows, reasons, deletes=False)]
-        parts += self._decode_parts(messages, keys, ends, reasons, deletes=True)
-        none = DecodedBatch(
+        parts += self._decode_parts(messages, keys, tombstones, reasons, deletes=True)
+        skipped_batch = DecodedBatch(
             changes=no_changes(self.schema),
             bad=bad_records(messages, reasons),
-            skipped=messages.num_rows - len(rows) - len(ends),
+            skipped=messages.num_rows - len(rows) - len(tombstones),
         )
-        joined = functools.reduce(join_results, parts, none)
+        joined = functools.reduce(join_results, parts, skipped_batch)
         return replace(joined, bad=with_received_bytes(joined.bad, received))
 
     def _decode_parts(
         self,
         messages: pa.RecordBatch,
-        framed: pa.Array,
+        headed_values: pa.Array,
         chosen_rows: Int64s,
         reasons: dict[int, str],
         *,
@@ -97,10 +97,10 @@ class HeadedJson:
         """Decode by steps 1 to 3, for each schema.
 
         Args:
-            framed: binary [n] of all messages.
+            headed_values: binary [n] of all messages.
             chosen_rows: those to decode.
         """
-        numbers = schema_numbers(framed.take(pa.array(chosen_rows)))
+        numbers = schema_numbers(headed_values.take(pa.array(chosen_rows)))
         if deletes and self.text_keys:
             numbers = np.full(len(chosen_rows), NO_SCHEMA, np.int64)
         for number, rows in by_number(numbers):  # a loop over schemas
@@ -116,7 +116,7 @@ class HeadedJson:
                 if len(message_rows) == messages.num_rows
                 else messages.take(pa.array(message_rows))
             )
-            bodies = remove_heads(framed.take(pa.array(message_rows)))
+            bodies = remove_heads(headed_values.take(pa.array(message_rows)))
             if deletes and self.key_name:
                 bodies = _objects_of_values(bodies, self.key_name)
             decoded = decoder.decode(_with_value(schema_messages, bodies))

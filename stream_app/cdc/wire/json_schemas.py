@@ -95,11 +95,11 @@ class _SchemaNode:
             choices = next((schema[word] for word in _CHOICES if word in schema), None)
             if choices is None or "type" in schema or "properties" in schema:
                 return node, nullable
-            others = [choice for choice in choices if not _is_null(choice)]
-            nullable |= len(others) < len(choices)
-            if len(others) != 1:
+            non_null_choices = [choice for choice in choices if not _is_null(choice)]
+            nullable |= len(non_null_choices) < len(choices)
+            if len(non_null_choices) != 1:
                 return node.with_node({}), nullable
-            node = node.with_node(others[0])
+            node = node.with_node(non_null_choices[0])
         raise ValueError("its references have no end")
 
     def _resolve_reference(self, reference: str) -> _SchemaNode:
@@ -141,8 +141,8 @@ def _index(schema: Any) -> int:
 def _connect_field(schema: Any) -> dict[str, Any]:
     declared = schema.get("type", "object" if "properties" in schema else "")
     kinds = declared if isinstance(declared, list) else [declared]
-    others = [kind for kind in kinds if kind != "null"]
-    kind = others[0] if len(others) == 1 else ""
+    non_null_kinds = [kind for kind in kinds if kind != "null"]
+    kind = non_null_kinds[0] if len(non_null_kinds) == 1 else ""
     title = str(schema.get("title", ""))
     semantic = title if title.startswith(_SEMANTICS) else ""
     if kind == "string" and not semantic and "connect.type" not in schema:
@@ -150,7 +150,7 @@ def _connect_field(schema: Any) -> dict[str, Any]:
     literal = "struct" if kind == "object" else _TYPES.get(kind, kind)
     return {
         "type": str(schema.get("connect.type", literal)),
-        "optional": len(others) < len(kinds),
+        "optional": len(non_null_kinds) < len(kinds),
         "name": semantic,
         "parameters": dict(schema.get("connect.parameters", {})),
         "doc": str(schema.get("description", schema.get("connect.doc", ""))),

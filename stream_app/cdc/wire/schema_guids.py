@@ -49,13 +49,15 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
     numbers = _numbers(guids, schemas)[guid_index.reshape(-1)]
     rows, numbers = rows[numbers >= 0], numbers[numbers >= 0]
-    begins, out = offsets[:-1].copy(), data.copy()
+    begins, rewritten = offsets[:-1].copy(), data.copy()
     begins[rows] += _HEAD_BYTES - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
-    written = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(-1, HEAD.size - 1)
-    out[begins[rows]] = MAGIC
-    out[begins[rows][:, None] + np.arange(1, HEAD.size)] = written
-    bodies = slices_of(out, begins, offsets[1:])
+    number_bytes = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(
+        -1, HEAD.size - 1
+    )
+    rewritten[begins[rows]] = MAGIC
+    rewritten[begins[rows][:, None] + np.arange(1, HEAD.size)] = number_bytes
+    bodies = slices_of(rewritten, begins, offsets[1:])
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 

@@ -44,10 +44,10 @@ class _TextKey:
     def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
         offsets = offsets_of(messages).astype(np.int64)
-        walk = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[1:], offsets[1:])
+        cursor = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[1:], offsets[1:])
         rows = np.arange(len(messages))
         texts = AvroValues(AvroType("string"), rows, starts=offsets[:-1], lengths=np.diff(offsets))
-        return walk, {self.name: texts}
+        return cursor, {self.name: texts}
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""

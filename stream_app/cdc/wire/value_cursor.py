@@ -63,8 +63,8 @@ def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
     """Return the values of messages in the wire format: binary [n], all of one schema."""
     data, offsets = own_bytes(messages)
-    walk = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
-    return walk, walk.read(root, np.arange(len(messages)))
+    cursor = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
+    return cursor, cursor.read(root, np.arange(len(messages)))
 
 
 class ValueCursor:
@@ -117,9 +117,9 @@ class ValueCursor:
             case "int" | "long" | "enum":
                 return AvroValues(avro_type, rows, self._longs(rows))
             case "float" | "double":
-                size, kind = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
+                size, dtype = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
                 raw = np.ascontiguousarray(self._fixed_bytes(rows, size))
-                return AvroValues(avro_type, rows, raw.view(kind)[:, 0])
+                return AvroValues(avro_type, rows, raw.view(dtype)[:, 0])
             case "bytes" | "string":
                 lengths = self._longs(rows)
                 return self._bytes(avro_type, rows, lengths)
@@ -137,8 +137,8 @@ class ValueCursor:
                 values.append(self.read(branch, branch_rows))
         if len(values) == 1:
             return values[0]
-        lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
-        return AvroValues(None, np.sort(lost))
+        unread_rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
+        return AvroValues(None, np.sort(unread_rows))
 
     def _bytes(self, avro_type: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
         is_wrong = (lengths < 0) | (lengths > self._limit)
@@ -152,8 +152,8 @@ class ValueCursor:
         """Return the next bytes of each message: uint8 [m, size]."""
         positions = self.positions[rows]
         self.positions[rows] = np.minimum(positions + size, self._limit)
-        following: Bytes = self._data[positions[:, None] + np.arange(size)]
-        return following
+        next_bytes: Bytes = self._data[positions[:, None] + np.arange(size)]
+        return next_bytes
 
     def _longs(self, rows: Int64s) -> Int64s:
         """Return numbers of variable length, zigzag: int64 [m]."""
@@ -165,17 +165,19 @@ class ValueCursor:
         first = self._data[positions]
         positions = positions + 1
         numbers = (first & 0x7F).astype(np.uint64)
-        more = np.flatnonzero(first >= 0x80)
+        unfinished = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
-            if not len(more):
+            if not len(unfinished):
                 break
-            byte = self._data[np.minimum(positions[more], self._limit)]
-            numbers[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * byte_number)
-            positions[more] += 1
+            next_byte = self._data[np.minimum(positions[unfinished], self._limit)]
+            numbers[unfinished] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
+                7 * byte_number
+            )
+            positions[unfinished] += 1
             is_last = byte_number == _VARINT_BYTES_MAX - 1
-            more = more[byte > 1] if is_last else more[byte >= 0x80]
+            unfinished = unfinished[next_byte > 1] if is_last else unfinished[next_byte >= 0x80]
         self.positions[rows] = np.minimum(positions, self._limit)
-        self._mark_broken(rows[more])  # more than 64 bits
+        self._mark_broken(rows[unfinished])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
@@ -184,14 +186,14 @@ class ValueCursor:
         for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
             if not len(rows):
                 return
-            count = self._longs(rows)
-            with_size = rows[count < 0]
-            if len(with_size):
-                self._longs(with_size)
-            remaining = np.abs(count)
+            counts = self._longs(rows)
+            sized_rows = rows[counts < 0]
+            if len(sized_rows):
+                self._longs(sized_rows)
+            remaining = np.abs(counts)
             self._mark_broken(rows[remaining > _ITEMS_MAX])
-            unread = (remaining > 0) & (self.positions[rows] < self._limit)
-            rows, remaining = rows[unread], remaining[unread]
+            has_items = (remaining > 0) & (self.positions[rows] < self._limit)
+            rows, remaining = rows[has_items], remaining[has_items]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
@@ -209,14 +211,14 @@ class ValueCursor:
     def _mark_broken(self, rows: Int64s) -> None:
         self.positions[rows] = self._limit
 
-    def binary(self, values: AvroValues, intact: Bools) -> pa.Array:
+    def binary(self, values: AvroValues, is_intact: Bools) -> pa.Array:
         """Return bytes as an array, for the kept messages: binary.
 
         Args:
-            intact: bool [n]; no broken message.
+            is_intact: bool [n]; no broken message.
         """
         assert values.starts is not None
         assert values.lengths is not None
-        mask = intact[values.rows]
+        mask = is_intact[values.rows]
         starts = values.starts[mask]
         return slices_of(self._data, starts, starts + values.lengths[mask])

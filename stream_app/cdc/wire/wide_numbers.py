@@ -34,17 +34,17 @@ def narrow_numbers(cells: pa.Array) -> pa.Array:
     rows = np.flatnonzero(lengths_of(filled) >= _HEAD)
     begins = offsets[rows]
     # The magic byte moves to the position before the last four bytes of the number.
-    zeros = data[begins[:, None] + np.arange(1 + _CUT)]
-    wide = np.zeros(len(filled), np.bool_)
-    wide[rows] = (zeros == MAGIC).all(axis=1)
-    starts = np.where(wide, offsets[:-1] + _CUT, offsets[:-1])
-    bodies = slices_of(data, starts, np.where(_has_magic(filled) & ~wide, starts, offsets[1:]))
+    first_bytes = data[begins[:, None] + np.arange(1 + _CUT)]
+    is_wide = np.zeros(len(filled), np.bool_)
+    is_wide[rows] = (first_bytes == MAGIC).all(axis=1)
+    starts = np.where(is_wide, offsets[:-1] + _CUT, offsets[:-1])
+    bodies = slices_of(data, starts, np.where(_has_magic(filled) & ~is_wide, starts, offsets[1:]))
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 
 def _has_magic(cells: pa.Array) -> Any:
     offsets, data = offsets_of(cells).astype(np.int64), bytes_of(cells)
-    filled = np.flatnonzero(lengths_of(cells) > 0)
-    has = np.zeros(len(cells), np.bool_)
-    has[filled] = data[offsets[filled]] == MAGIC
-    return has
+    filled_rows = np.flatnonzero(lengths_of(cells) > 0)
+    has_magic = np.zeros(len(cells), np.bool_)
+    has_magic[filled_rows] = data[offsets[filled_rows]] == MAGIC
+    return has_magic

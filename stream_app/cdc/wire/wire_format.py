@@ -54,8 +54,8 @@ def schema_numbers(values: pa.Array) -> Int64s:
     rows = rows[data[offsets[rows]] == MAGIC]
     if len(rows):
         # At each byte the number that begins there.
-        numbered = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
-        numbers[rows] = numbered[offsets[rows] + 1]
+        number_at = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
+        numbers[rows] = number_at[offsets[rows] + 1]
     return numbers
 
 

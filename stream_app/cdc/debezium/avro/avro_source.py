@@ -73,13 +73,15 @@ class AvroSource:
                 continue
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
-                names, sure = schema.tables(part)
+                names, is_named = schema.tables(part)
                 for column, name in zip(parts, names, strict=True):
-                    column.append((message_index[slice_rows[sure]], name.filter(pa.array(sure))))
-                unsure = np.flatnonzero(~sure)
+                    column.append(
+                        (message_index[slice_rows[is_named]], name.filter(pa.array(is_named)))
+                    )
+                unnamed = np.flatnonzero(~is_named)
                 for row, message in zip(
-                    message_index[slice_rows[unsure]].tolist(),
-                    part.take(pa.array(unsure)).to_pylist(),
+                    message_index[slice_rows[unnamed]].tolist(),
+                    part.take(pa.array(unnamed)).to_pylist(),
                     strict=True,
                 ):  # step 2
                     try:
@@ -110,8 +112,12 @@ class AvroSource:
                 part = values.take(pa.array(slice_rows))
                 timed_rows, numbers, broken = schema.times(part)
                 parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
-                alone = [schema.time_of(part[row].as_py()) for row in broken.tolist()]  # step 2
-                parts.append((message_index[slice_rows[broken]], pa.array(alone, pa.int64())))
+                single_times = [
+                    schema.time_of(part[row].as_py()) for row in broken.tolist()
+                ]  # step 2
+                parts.append(
+                    (message_index[slice_rows[broken]], pa.array(single_times, pa.int64()))
+                )
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -192,16 +198,18 @@ class _Schema:
 
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
         """Return strings [n] of database, schema and table; bool [n]: which messages have them."""
-        walk, message = cursor_over(values, self.root)
-        intact = ~walk.broken()
+        cursor, message = cursor_over(values, self.root)
+        is_intact = ~cursor.broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), walk, intact) for name in field_names]
-        sure = intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
+        names = [texts_of(fields.get(name), cursor, is_intact) for name in field_names]
+        is_named = is_intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
-            sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, intact), _OPS))
-        return names, sure
+            is_named &= bools_of(
+                pc.is_in(texts_of(message.fields.get("op"), cursor, is_intact), _OPS)
+            )
+        return names, is_named
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
         """Return the times at which changes were made.
@@ -210,11 +218,11 @@ class _Schema:
             The messages with a time, and the milliseconds, both int64 [m]; and the messages to
             read alone.
         """
-        walk, message = cursor_over(values, self.root)
+        cursor, message = cursor_over(values, self.root)
         source = self._source(message)
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
-        broken = walk.broken()
-        broken_rows = np.flatnonzero(broken)
+        is_broken = cursor.broken()
+        broken_rows = np.flatnonzero(is_broken)
         if (
             time is None
             or time.avro_type is None
@@ -222,8 +230,8 @@ class _Schema:
             or time.numbers is None
         ):
             return broken_rows[:0], broken_rows[:0], broken_rows
-        intact = ~broken[time.rows]
-        return time.rows[intact], time.numbers[intact].astype(np.int64), broken_rows
+        is_intact = ~is_broken[time.rows]
+        return time.rows[is_intact], time.numbers[is_intact].astype(np.int64), broken_rows
 
     def time_of(self, message: bytes) -> int | None:
         """Return the change time of one message; step 2."""

@@ -78,10 +78,10 @@ class CompiledAvro:
             for reading in readings
             if _is_decimal(reading)
         }
-        row = next(
+        row_type = next(
             (declared.without_null() for name, declared in root.fields if name in IMAGES), root
         )
-        byte_columns = {name for name, declared in row.fields if _has_bytes(declared)}
+        byte_columns = {name for name, declared in row_type.fields if _has_bytes(declared)}
         texts = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
         layout = parser.for_schema(
             root,
@@ -102,47 +102,53 @@ class CompiledAvro:
 
     def read(self, values: pa.Array) -> AvroRead | None:
         """Read n messages, or return None if none of them can be read."""
-        read = self.layout.read(values, HEAD.size)
-        if read is None or not read.parsed.any():
+        messages = self.layout.read(values, HEAD.size)
+        if messages is None or not messages.parsed.any():
             return None
-        wires = [self._column(reading, read) for reading in self.readings]
-        has_before, has_after = read.before_at >= 0, read.after_at >= 0
-        ops = ops_of(_texts(read, _OP), OPS)
+        wires = [self._column(reading, messages) for reading in self.readings]
+        has_before, has_after = messages.before_at >= 0, messages.after_at >= 0
+        ops = ops_of(_texts(messages, _OP), OPS)
         suspects = lacks_image(ops, has_before, has_after)
         for wire in wires:
             if wire.suspects.any():
                 image_suspects = np.append(wire.suspects, False)  # -1: the last
-                suspects = suspects | image_suspects[read.before_at] | image_suspects[read.after_at]
+                suspects = (
+                    suspects
+                    | image_suspects[messages.before_at]
+                    | image_suspects[messages.after_at]
+                )
         images = StackedImages(
             ops=ops,
-            before_at=read.before_at,
-            after_at=read.after_at,
+            before_at=messages.before_at,
+            after_at=messages.after_at,
             json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=suspects,
-            tables=[_texts(read, path) for path in _TABLES] if self.reads_tables else (),
+            tables=[_texts(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
-        is_whole = bools_of(pc.is_in(_texts(read, _CONNECTOR), pa.array(WHOLE_IMAGES)))
+        is_whole = bools_of(pc.is_in(_texts(messages, _CONNECTOR), pa.array(WHOLE_IMAGES)))
         return AvroRead(
-            read.parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires]
+            messages.parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires]
         )
 
-    def _column(self, reading: ColumnReading, read: AvroMessages) -> WireColumn:
-        if reading.name not in read.columns:
+    def _column(self, reading: ColumnReading, messages: AvroMessages) -> WireColumn:
+        if reading.name not in messages.columns:
             kind = reading.usual_kind()
-            none = pa.nulls(read.images, reading.wire_type(kind))
-            return WireColumn(reading, kind, none, np.zeros(read.images, np.bool_))
-        leaf = read.columns[reading.name]
+            nulls = pa.nulls(messages.images, reading.wire_type(kind))
+            return WireColumn(reading, kind, nulls, np.zeros(messages.images, np.bool_))
+        leaf = messages.columns[reading.name]
         if reading.name in self.decimals:
             as_number = reading.with_encoding(Encoding.NUMBER)
             decimals = leaf.decimals(reading.arrow_type)
-            return WireColumn(as_number, JsonKind.NUMBER, decimals, np.zeros(read.images, np.bool_))
+            return WireColumn(
+                as_number, JsonKind.NUMBER, decimals, np.zeros(messages.images, np.bool_)
+            )
         return leaf_column(reading, leaf, leaf.present)
 
 
-def _texts(read: AvroMessages, path: tuple[str, ...]) -> pa.Array:
-    leaf = read.texts.get(path)
-    return pa.nulls(len(read.before_at), pa.string()) if leaf is None else leaf_texts(leaf)
+def _texts(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:
+    leaf = messages.texts.get(path)
+    return pa.nulls(len(messages.before_at), pa.string()) if leaf is None else leaf_texts(leaf)
 
 
 def _is_decimal(reading: ColumnReading) -> bool:

@@ -149,8 +149,8 @@ class DebeziumAvro(DebeziumJson):
         after, before = (rows[0], rows[-1]) if is_envelope else (root, root)
         fields = dict(after.fields)
         readings = self._readings_of({**dict(before.fields), **fields})
-        others = self._readings_of({**fields, **dict(before.fields)})
-        for reading, other in zip(readings, others, strict=True):
+        before_readings = self._readings_of({**fields, **dict(before.fields)})
+        for reading, other in zip(readings, before_readings, strict=True):
             if reading != other:
                 raise UnreadableRecordError(
                     f"has a schema by which {reading.name!r} is another before a change than after"
@@ -193,8 +193,8 @@ class DebeziumAvro(DebeziumJson):
                 values.filter(pa.array(is_undecoded)),
                 message_index[is_undecoded],
             )
-        walk, message = cursor_over(values, plan.root)
-        read = self._images(message, walk, ~walk.broken(), plan)
+        cursor, message = cursor_over(values, plan.root)
+        read = self._images(message, cursor, ~cursor.broken(), plan)
         is_undecoded = self._decode_images(read, message_index, plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
@@ -209,14 +209,14 @@ class DebeziumAvro(DebeziumJson):
             read.images, read.readings, self._settings, is_flat=False
         )
         has_after = read.images.images.has_after
-        columns = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, questions, columns), message_index[read.parsed])
+        drift = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
+        outcome.add_records(DecodedRecords(rows, questions, drift), message_index[read.parsed])
         is_undecoded = ~read.parsed
         is_undecoded[read.parsed] = rows.suspects
         return is_undecoded
 
     def _images(
-        self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan
+        self, message: AvroValues, cursor: ValueCursor, is_intact: Bools, plan: _SchemaPlan
     ) -> AvroRead:
         """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
@@ -231,23 +231,25 @@ class DebeziumAvro(DebeziumJson):
                     (image.get(reading.name), image_rows)
                     for image, image_rows in zip(fields, rows, strict=True)
                 ],
-                walk,
-                intact,
+                cursor,
+                is_intact,
             )
             for reading in plan.readings
         ]
-        before_at, count = _image_rows(rows[0], intact, 0)
-        after_at, _ = _image_rows(rows[1], intact, count)
+        before_at, count = _image_rows(rows[0], is_intact, 0)
+        after_at, _ = _image_rows(rows[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
+        ops = ops_of(
+            texts_of(message.fields.get("op"), cursor, is_intact).filter(pa.array(is_intact)), OPS
+        )
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
             if wire.suspects.any():
                 image_suspects = np.append(wire.suspects, False)  # -1: the last
                 suspects = suspects | image_suspects[before_at] | image_suspects[after_at]
         connector, *tables = (
-            texts_of(source_fields.get(name), walk, intact).filter(pa.array(intact))
+            texts_of(source_fields.get(name), cursor, is_intact).filter(pa.array(is_intact))
             for name in ("connector", *TABLE_FIELDS)
         )
         images = StackedImages(
@@ -260,17 +262,19 @@ class DebeziumAvro(DebeziumJson):
             tables=tables if self._settings.reads_tables else (),
         )
         is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        return AvroRead(intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+        return AvroRead(is_intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
     def _drift_sightings(
-        self, drift: Drift, has_after: Bools, rows: Bools
+        self, drift: Drift, has_after: Bools, has_row: Bools
     ) -> dict[DriftedColumn, Sighting]:
         """Return the unknown and missing columns that all records with rows share."""
         sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
-            seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
-            if len(seen):
-                sightings[column] = Sighting(len(seen), int(seen[0]))
+            record_rows = np.flatnonzero(
+                has_row & has_after if column[0] is DriftKind.MISSING else has_row
+            )
+            if len(record_rows):
+                sightings[column] = Sighting(len(record_rows), int(record_rows[0]))
         return self._settings.policy.reported(sightings)
 
     def _decode_as_json(
@@ -278,15 +282,15 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
-        read: list[int] = []
+        read_positions: list[int] = []
         for position, value in enumerate(values.to_pylist()):
             try:
                 texts.append(avro_as_json(value, plan.text))
-                read.append(position)
+                read_positions.append(position)
             except UnreadableRecordError as problem:
                 outcome.reasons[int(message_index[position])] = str(problem)
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.add_result(result, message_index[read])
+        outcome.add_result(result, message_index[read_positions])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -295,16 +299,16 @@ class DebeziumAvro(DebeziumJson):
         keys = messages.column("key").cast(pa.binary())
         if keys.null_count == len(keys):
             return messages
-        names, name_of = [b""], np.zeros(len(keys), np.int64)
+        key_objects, object_index = [b""], np.zeros(len(keys), np.int64)
         for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
             try:
                 fields = parse_schema(avro_text(self._registry, number)).fields
             except UnreadableRecordError:
                 continue  # the key proves nothing as it stands
-            name_of[rows] = len(names)
-            names.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
-        objects = pa.array(names, pa.binary()).take(pa.array(name_of))
-        keys = pc.if_else(pa.array(name_of > 0), objects, keys)
+            object_index[rows] = len(key_objects)
+            key_objects.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
+        objects = pa.array(key_objects, pa.binary()).take(pa.array(object_index))
+        keys = pc.if_else(pa.array(object_index > 0), objects, keys)
         column_index = messages.schema.get_field_index("key")
         return messages.set_column(column_index, pa.field("key", pa.binary()), keys)
 
@@ -315,12 +319,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _image_rows(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
+def _image_rows(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
     """Return the position of each intact message's image, or -1; and the next free position."""
-    image_rows: Int64s = np.full(len(intact), -1, np.int64)
-    rows = rows[intact[rows]]
-    image_rows[rows] = first + np.arange(len(rows))
-    return image_rows[intact], first + len(rows)
+    image_rows: Int64s = np.full(len(is_intact), -1, np.int64)
+    rows = rows[is_intact[rows]]
+    image_rows[rows] = first_row + np.arange(len(rows))
+    return image_rows[is_intact], first_row + len(rows)
 
 
 def _check_options(

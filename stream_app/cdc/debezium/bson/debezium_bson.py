@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.debezium_options import (
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
-from stream_app.cdc.json_records.origin_fields import FieldsRead, OriginAndTime, OriginFields
+from stream_app.cdc.json_records.origin_fields import FieldReader, NamedOrigins, OriginFields
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
@@ -122,17 +122,17 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the source tables of messages, without parsing the images of usual messages."""
-    read = FieldsRead(_ORIGINS.fields)
+    reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
-        read.read(group.payloads, group.message_index)
-    read.unreadable.clear()
-    origins = _ORIGINS.origins_of(read, messages.num_rows)
+        reader.read(group.payloads, group.message_index)
+    reader.unreadable.clear()
+    origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
     if not len(unread_rows):
         return origins
-    unread = messages.take(pa.array(unread_rows))
-    plain = plain_messages(unread)
-    plain_origins = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
+    unread_messages = messages.take(pa.array(unread_rows))
+    plain = plain_messages(unread_messages)
+    plain_origins = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread_messages))
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
     codes = np.array(
@@ -144,12 +144,12 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     return Origins(tables=tuple(tables), codes=origins.codes, unreadable=unreadable)
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     op, source = columns
     database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
     has_row = bools_of(pc.is_in(op, CHANGES)) & is_named
-    return OriginAndTime(database, table, has_row)
+    return NamedOrigins(database, table, has_row)
 
 
 _ORIGINS = OriginFields(
@@ -159,7 +159,7 @@ _ORIGINS = OriginFields(
             ("source", pa.struct([(name, pa.string()) for name in ("db", "collection")])),
         ]
     ),
-    _origin_and_time,
+    _named_origins,
 )
 
 

@@ -127,17 +127,17 @@ def _date(value: Any) -> JsonNumber:
 def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
     """Return the bytes of a ``$binary``, and the number of its subtype."""
     inner = value["$binary"]
-    data, kind = (
+    data, subtype = (
         (inner["base64"], inner["subType"]) if isinstance(inner, dict) else (inner, value["$type"])
     )
-    return base64.b64decode(_text(data), validate=True), int(_text(kind), 16)
+    return base64.b64decode(_text(data), validate=True), int(_text(subtype), 16)
 
 
 def _binary_of(value: Mapping[str, Any]) -> str:
-    raw, number = _raw_binary(value)
-    if number == _OLD_UUID:
+    raw, subtype = _raw_binary(value)
+    if subtype == _OLD_UUID:
         raise ValueError  # the order of its bytes depends on the program that made it
-    if number == _UUID:
+    if subtype == _UUID:
         return str(uuid.UUID(bytes=raw))
     return base64.b64encode(raw).decode()
 

@@ -64,32 +64,32 @@ def plain_documents(
         texts: strings [n] of extended JSON; null stays null.
         columns: the table's columns that are not STRING, by name.
     """
-    extended, alone = texts, unusual_documents(texts, columns)
+    extended, is_unusual = texts, unusual_documents(texts, columns)
     for mark, pattern in _KINDS:
         if _may_contain(texts, mark):
             texts = pc.replace_substring_regex(texts, pattern, r"\1")
     if _has_fractions(texts):
         texts = pc.replace_substring_regex(texts, _FRACTION, r'\1"\2"\3')
-    unread_rows = _with_brackets(texts) & ~alone
-    if unread_rows.any():
-        flat, is_flat = arrays_as_texts(texts.filter(pa.array(unread_rows)))
-        texts = pc.replace_with_mask(texts, pa.array(unread_rows), flat)
-        unread_rows[unread_rows] = ~is_flat
-    unread_rows |= alone
-    if not unread_rows.any():
-        return texts, unread_rows
+    is_unconverted = _with_brackets(texts) & ~is_unusual
+    if is_unconverted.any():
+        flat, is_flat = arrays_as_texts(texts.filter(pa.array(is_unconverted)))
+        texts = pc.replace_with_mask(texts, pa.array(is_unconverted), flat)
+        is_unconverted[is_unconverted] = ~is_flat
+    is_unconverted |= is_unusual
+    if not is_unconverted.any():
+        return texts, is_unconverted
     converted_texts: list[str | None] = []
     for text in extended.filter(
-        pa.array(unread_rows)
+        pa.array(is_unconverted)
     ).to_pylist():  # a loop over documents with others within
         try:
             converted_texts.append(plain_document(text, columns))
         except UnreadableRecordError:
             converted_texts.append(None)
-    plain = pa.array(converted_texts, pa.string())
-    unread = unread_rows.copy()
-    unread[unread_rows] = ~valid_of(plain)
-    return pc.replace_with_mask(texts, pa.array(unread_rows), plain), unread
+    converted_array = pa.array(converted_texts, pa.string())
+    is_unreadable = is_unconverted.copy()
+    is_unreadable[is_unconverted] = ~valid_of(converted_array)
+    return pc.replace_with_mask(texts, pa.array(is_unconverted), converted_array), is_unreadable
 
 
 def _has_fractions(texts: pa.Array) -> bool:
@@ -163,39 +163,45 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     starts, lasts = offsets[:-1], offsets[1:] - 1
     is_quote = kinds == _QUOTE
     in_string = np.logical_xor.accumulate(is_quote)
-    before = in_string[lasts[:-1]]
-    if before.any():  # each text begins outside of strings
-        in_string ^= np.repeat(np.concatenate([[False], before]), np.diff(offsets))
+    ends_in_string = in_string[lasts[:-1]]
+    if ends_in_string.any():  # each text begins outside of strings
+        in_string ^= np.repeat(np.concatenate([[False], ends_in_string]), np.diff(offsets))
     step = np.where(in_string, np.int8(0), _STEPS[data])
     depth = np.cumsum(step, dtype=np.int32)
-    above = depth[lasts[:-1]]
-    if above.any():
-        depth -= np.repeat(np.concatenate([[0], above]), np.diff(offsets)).astype(np.int32)
-    within = (depth >= 2) | ((depth == 1) & (step < 0))
-    free = within & ~in_string  # neither in a string, nor its first quote
-    strange = free & (kinds == _STRANGE)
-    strange |= (kinds == _BACKSLASH) | (depth > _DEPTH_MAX)
+    end_depths = depth[lasts[:-1]]
+    if end_depths.any():
+        depth -= np.repeat(np.concatenate([[0], end_depths]), np.diff(offsets)).astype(np.int32)
+    is_within = (depth >= 2) | ((depth == 1) & (step < 0))
+    is_outside_string = is_within & ~in_string  # neither in a string, nor its first quote
+    is_strange = is_outside_string & (kinds == _STRANGE)
+    is_strange |= (kinds == _BACKSLASH) | (depth > _DEPTH_MAX)
     is_last = np.zeros(len(data), np.bool_)
     is_last[lasts] = True
-    strange |= (depth <= 0) != is_last  # one object, and nothing around it
-    is_flat: Bools = ~np.logical_or.reduceat(strange, starts)
-    is_blank = free & (kinds == _BLANK)
+    is_strange |= (depth <= 0) != is_last  # one object, and nothing around it
+    is_flat: Bools = ~np.logical_or.reduceat(is_strange, starts)
+    is_blank = is_outside_string & (kinds == _BLANK)
     is_end = (step < 0) & (depth == 1)
     # With its blanks: without them 1 2 would be a number.
-    sure = within & np.repeat(is_flat, np.diff(offsets))
-    if not _are_json(np.where(is_blank, _SPACE, data)[sure], np.cumsum(sure)[is_end & sure]):
+    is_rewritten = is_within & np.repeat(is_flat, np.diff(offsets))
+    if not _are_json(
+        np.where(is_blank, _SPACE, data)[is_rewritten],
+        np.cumsum(is_rewritten)[is_end & is_rewritten],
+    ):
         return texts, np.zeros(len(texts), np.bool_)
-    begins = np.flatnonzero(sure & (step > 0) & (depth == 2))
-    quotes, ends = np.flatnonzero(sure & is_quote), np.flatnonzero(sure & is_end) + 1
+    begins = np.flatnonzero(is_rewritten & (step > 0) & (depth == 2))
+    quotes, ends = (
+        np.flatnonzero(is_rewritten & is_quote),
+        np.flatnonzero(is_rewritten & is_end) + 1,
+    )
     positions = np.concatenate([begins, quotes, ends])
     order = np.argsort(positions, kind="stable")
     added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
     # Of each byte, how many are left in front of it.
     kept_before = np.concatenate([[0], np.cumsum(~is_blank)])
-    written, bounds = data[~is_blank], kept_before[offsets]
+    rewritten, bounds = data[~is_blank], kept_before[offsets]
     bounds = bounds + np.searchsorted(positions[order], offsets)
-    written = np.insert(written, kept_before[positions[order]], added[order])
-    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(written)]
+    rewritten = np.insert(rewritten, kept_before[positions[order]], added[order])
+    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(rewritten)]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers), is_flat
 
 

@@ -189,11 +189,11 @@ def _rewrite_together(
         suspects |= is_odd | ~looks_like_object(documents) | are_too_deep(documents)
         images.append(plain)
     names = [_quote(name) for name in (connector, db, collection)]
-    is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
-    suspects |= is_bare & ~valid_of(keys)
-    old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
+    lacks_image = bools_of(pc.equal(op, "d")) & ~valid_of(before)
+    suspects |= lacks_image & ~valid_of(keys)
+    old_images = pc.if_else(pa.array(lacks_image), keys.cast(pa.string()), images[0])
     texts = pc.binary_join_element_wise(
-        '{"before":', pc.fill_null(old, "null"),
+        '{"before":', pc.fill_null(old_images, "null"),
         ',"after":', pc.fill_null(images[1], "null"),
         ',"source":{"connector":', names[0],
         ',"ts_ms":', pc.fill_null(time.cast(pa.string()), "null"),

@@ -149,20 +149,20 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
     Args:
         texts: strings [n] of extended JSON; null is never unusual.
     """
-    unusual: Bools = np.zeros(len(texts), np.bool_)
+    is_unusual: Bools = np.zeros(len(texts), np.bool_)
     patterns = {
-        name: "|".join(_PATTERNS[form] for form in sorted(usual_form))
+        name: "|".join(_PATTERNS[form] for form in sorted(usual_forms))
         for name, column in columns.items()
-        if (usual_form := column.usual()) is not None
+        if (usual_forms := column.usual()) is not None
     }
     if not patterns:
-        return unusual
+        return is_unusual
     for name, pattern in patterns.items():
         quoted = json.dumps(name, ensure_ascii=False)
         value = rf"[{{,]\s*{re.escape(quoted)}\s*:\s*(?:{pattern})"
         fits = bools_of(pc.match_substring_regex(texts, value))
-        unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
-    return unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))
+        is_unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
+    return is_unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))
 
 
 def typed_value(value: Any, column: TypedColumn) -> Any:
@@ -227,20 +227,20 @@ def _bytes(value: Any, column: TypedColumn) -> str:
             return base64.b64encode(raw).decode()
         case Encoding.HEX:
             return raw.hex()
-        case other:
-            raise _misfit(value, column, f"is bytes, and the column is read as {other.value}")
+        case encoding:
+            raise _misfit(value, column, f"is bytes, and the column is read as {encoding.value}")
 
 
 def _convert_nested(value: Any, column: TypedColumn) -> Any:
     """Convert a nested value as `column_reading` expects: times to ISO text, bytes to base64."""
-    kind = column.data_type
+    data_type = column.data_type
     if isinstance(value, list):
-        element = kind.element if kind.root in LIST_ROOTS else None
-        return [_inner(item, element, column.name) for item in value]
-    fields = {field.name: field.data_type for field in kind.fields}
-    values = kind.element if kind.root is TypeRoot.MAP else None
+        element_type = data_type.element if data_type.root in LIST_ROOTS else None
+        return [_inner(item, element_type, column.name) for item in value]
+    fields = {field.name: field.data_type for field in data_type.fields}
+    value_type = data_type.element if data_type.root is TypeRoot.MAP else None
     return {
-        name: _inner(inner_value, fields.get(name, values), column.name)
+        name: _inner(inner_value, fields.get(name, value_type), column.name)
         for name, inner_value in value.items()
     }
 

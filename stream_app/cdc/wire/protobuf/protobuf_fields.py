@@ -107,36 +107,36 @@ _LITERALS = {
 
 def fields_of(message: Any) -> Iterator[ProtobufField]:
     """Yield the fields of a message's descriptor."""
-    for declared in message.fields:
-        yield _field(declared)
+    for descriptor in message.fields:
+        yield _field(descriptor)
 
 
-def _field(declared: Any) -> ProtobufField:
-    name, number = declared.name, declared.number
-    is_message = declared.message_type is not None
-    choice = declared.containing_oneof.name if declared.containing_oneof else ""
-    if declared.is_repeated:
-        is_map = is_message and declared.message_type.GetOptions().map_entry
+def _field(descriptor: Any) -> ProtobufField:
+    name, number = descriptor.name, descriptor.number
+    is_message = descriptor.message_type is not None
+    choice = descriptor.containing_oneof.name if descriptor.containing_oneof else ""
+    if descriptor.is_repeated:
+        is_map = is_message and descriptor.message_type.GetOptions().map_entry
         return ProtobufField(name, number, FieldKind.OTHER, False, is_list=not is_map)
     if is_message:
-        full = declared.message_type.full_name
-        if full == _TIMESTAMP:
+        full_name = descriptor.message_type.full_name
+        if full_name == _TIMESTAMP:
             return ProtobufField(name, number, FieldKind.TIMESTAMP, True, choice=choice)
-        if full in _WRAPPERS:
-            inner = _field(declared.message_type.fields[0])
+        if full_name in _WRAPPERS:
+            inner = _field(descriptor.message_type.fields[0])
             return ProtobufField(name, number, FieldKind.WRAPPER, True, inner=inner, choice=choice)
         return ProtobufField(name, number, FieldKind.OTHER, True, choice=choice)
-    kind = _KINDS.get(declared.type, FieldKind.OTHER)
+    kind = _KINDS.get(descriptor.type, FieldKind.OTHER)
     symbols: dict[int, str] = {}
     if kind is FieldKind.ENUM:
-        for symbol in declared.enum_type.values:
+        for symbol in descriptor.enum_type.values:
             symbols.setdefault(symbol.number, symbol.name)
-    has_default = declared.has_presence and bool(declared.has_default_value)
+    has_default = descriptor.has_presence and bool(descriptor.has_default_value)
     return ProtobufField(
         name,
         number,
         kind,
-        declared.has_presence,
+        descriptor.has_presence,
         symbols=symbols,
         has_default=has_default,
         choice=choice,
@@ -145,10 +145,10 @@ def _field(declared: Any) -> ProtobufField:
 
 def connect_field(field: ProtobufField) -> ConnectField:
     """Return a field as Kafka Connect describes it; a later version of the schema may lack it."""
-    shown = field.inner or field
-    if shown.kind is FieldKind.OTHER:
-        literal = "array" if shown.is_list else "struct"
+    value_field = field.inner or field
+    if value_field.kind is FieldKind.OTHER:
+        literal = "array" if value_field.is_list else "struct"
         return ConnectField(literal, "", {})
-    literal = "int32" if shown.kind in _SMALL else _LITERALS[shown.kind.avro]
-    semantic = f"{TIME}NanoTimestamp" if shown.kind is FieldKind.TIMESTAMP else ""
+    literal = "int32" if value_field.kind in _SMALL else _LITERALS[value_field.kind.avro]
+    semantic = f"{TIME}NanoTimestamp" if value_field.kind is FieldKind.TIMESTAMP else ""
     return ConnectField(literal, semantic, {})

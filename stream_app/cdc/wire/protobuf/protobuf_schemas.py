@@ -69,16 +69,16 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
         raise UnreadableRecordError(compiled)
     from google.protobuf import message_factory  # noqa: PLC0415
 
-    kinds, declared = list(compiled.message_types_by_name.values()), None
+    message_types, message_type = list(compiled.message_types_by_name.values()), None
     for index in path:
-        if not 0 <= index < len(kinds):
+        if not 0 <= index < len(message_types):
             path_text = ", ".join(map(str, path[:8]))
             raise UnreadableRecordError(
                 f"names schema {number}, which has no message of index {path_text}"
             )
-        declared = kinds[index]
-        kinds = list(declared.nested_types)
-    return message_factory.GetMessageClass(declared)
+        message_type = message_types[index]
+        message_types = list(message_type.nested_types)
+    return message_factory.GetMessageClass(message_type)
 
 
 @lru_cache(maxsize=256)
@@ -116,11 +116,11 @@ def _run_protoc(registered: Registered) -> bytes:
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        out = Path(folder, "compiled")
+        output_file = Path(folder, "compiled")
         paths = [f"-I{folder}", f"-I{well_known_types}"]
-        code = protoc.main(
-            ["protoc", *paths, "--include_imports", f"--descriptor_set_out={out}", _ROOT]
+        exit_code = protoc.main(
+            ["protoc", *paths, "--include_imports", f"--descriptor_set_out={output_file}", _ROOT]
         )
-        if code or not out.exists():
+        if exit_code or not output_file.exists():
             raise UnreadableRecordError("has a schema that is not Protobuf's: protoc refuses it")
-        return out.read_bytes()
+        return output_file.read_bytes()
