@@ -179,12 +179,12 @@ class DialectDecoder(ValueDecoder):
         """Read values one by one, into the outcome of the batch (step 3)."""
         keys = self._keys(placed)
 
-        def read(position: int, value: bytes) -> Change | Truncate | NoRow:
+        def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
             key = None if keys is None else keys[position].as_py()
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read_changes(placed.values, read, self._policy)  # step 3
+        changes = result.read_changes(placed.values, read_value, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.add_result(result, placed.message_index)

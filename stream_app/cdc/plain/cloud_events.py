@@ -35,7 +35,7 @@ class _RowData:
         del attributes
         return data, np.zeros(len(data), np.bool_)
 
-    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""
         return json_text(event["data"]).encode()
 

@@ -1,6 +1,6 @@
 """Converts parsed Avro values to the columns that `cdc.columns` casts.
 
-The slow path reads the rest: arrays and maps, unions of several types, and kinds that the table's
+The slow path reads arrays and maps, unions of several types, and kinds of values that the table's
 column does not expect.
 """
 
@@ -21,8 +21,10 @@ from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.wire.avro_types import AvroType
 from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor
 
-_NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
-_TEXTS = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
+_NUMBER_FAMILIES = frozenset(
+    {Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP}
+)
+_TEXT_FAMILIES = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
 
 
 class AvroLeaf(Protocol):
@@ -30,7 +32,7 @@ class AvroLeaf(Protocol):
 
     @property
     def avro_type(self) -> AvroType:
-        """Their type."""
+        """The type of the values."""
         ...
 
     def numbers(self) -> pa.Array:
@@ -88,7 +90,7 @@ def wire_column(
     Args:
         sides: for each side, the values of the column, and the messages that have such an
             image.
-        is_intact: bool [n]; messages that are not broken.
+        is_intact: bool [n]; false for each broken message.
     """
     kinds = {
         values.avro_type.kind
@@ -131,8 +133,8 @@ def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> Wir
 
     Args:
         reading: one that `reads_leaf` accepts.
-        leaf: a value of each image, or null.
-        has_value: bool [s]; which images have a value.
+        leaf: the value of each image, or null.
+        has_value: bool [s]; whether each image has a value.
     """
     conversion = _conversion(reading, leaf.avro_type.kind)
     suspects: Bools = np.zeros(len(has_value), np.bool_)
@@ -163,11 +165,11 @@ def _null_type(reading: ColumnReading, json_kind: JsonKind) -> pa.DataType:
 
 
 def _conversion(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
-    """Return the conversion from an Avro type to a wire type; None: values go one by one."""
+    """Return the conversion from an Avro type to a wire type; None if values go one by one."""
     if reading.refusal:
         return None
     family = reading.family
-    if avro_kind in ("int", "long") and family in _NUMBERS:
+    if avro_kind in ("int", "long") and family in _NUMBER_FAMILIES:
         return JsonKind.NUMBER, _numbers(pa.int64()), reading, pa.int64()
     if avro_kind in ("int", "long", "float", "double") and family is Family.FLOAT:
         wire_type: Any = reading.wire_type(JsonKind.NUMBER)
@@ -190,7 +192,7 @@ def _of_text(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
             return cast_isolating(as_wire(leaf), parsed_type)
 
         return JsonKind.STRING, decimals, reading, parsed_type
-    if reading.family in _TEXTS and reading.encoding is not Encoding.BASE64:
+    if reading.family in _TEXT_FAMILIES and reading.encoding is not Encoding.BASE64:
         return JsonKind.STRING, as_wire, reading, pa.string()
     if reading.family is Family.BINARY:
         return JsonKind.STRING, as_wire, reading, pa.string()
@@ -205,7 +207,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
             binary = leaf.binary()
             return reverse_bytes(binary) if is_reversed else binary
 
-        # Not text, so nothing is to be decoded.
+        # TEXT means that no text must be decoded to bytes.
         return JsonKind.STRING, raw, reading.with_encoding(Encoding.TEXT), pa.binary()
     if reading.encoding is not Encoding.BASE64:
         return None
@@ -237,7 +239,7 @@ def _numbers(data_type: pa.DataType) -> AsWire:
 
 
 def _texts(leaf: AvroLeaf) -> pa.Array:
-    # What is not UTF-8 becomes null.
+    # Bytes that are not UTF-8 become null.
     return cast_isolating(leaf.binary(), pa.string())
 
 
@@ -248,12 +250,12 @@ def _symbols(leaf: AvroLeaf) -> pa.Array:
 
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:
-    """Return the text of each value, null where it is none: strings [m]."""
+    """Return the text of each value, strings [m]; null for bytes that are not UTF-8."""
     return (_symbols if leaf.avro_type.kind == "enum" else _texts)(leaf)
 
 
 def texts_of(values: AvroValues | None, cursor: ValueCursor, is_intact: Bools) -> pa.Array:
-    """Return a text of each message, null where it has none: strings [n]."""
+    """Return the text in each message, strings [n]; null for a message without one."""
     count = len(is_intact)
     if (
         values is None

@@ -2,11 +2,11 @@
 
 1. An event's attributes are single values, so its data begins at the first ``,"data":``. Where the
    data comes last, as from every known producer, it is cut out in columns.
-2. Other events are read one by one, and so are those whose data the format refuses; that reading
-   is final.
-3. Bad records get the bytes back with which they came.
+2. Other events are read one by one, and so are those whose data the format refuses. The result of
+   this step is final.
+3. Bad records get their received bytes back.
 
-Called by `plain.cloud_events` and `debezium.wrapped`, which say what the data is.
+`plain.cloud_events` and `debezium.wrapped` call it, and say what the data is.
 
 Source: CloudEvents' "JSON Event Format", version 1.0.
 """
@@ -39,7 +39,7 @@ from stream_app.cdc.wire.bad_records_as_received import mask_of_bad, with_receiv
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
-_DATA = b',"data":'
+_DATA_MARKER = b',"data":'
 _VERSION = "specversion"
 _NAMES = frozenset([_VERSION, "data"])
 
@@ -55,7 +55,7 @@ class EventData(Protocol):
     def unwrap_together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
-        """Return the messages of many events, and which are to be read one by one: bool [n].
+        """Return the messages of many events, and the mask of those to read one by one: bool [n].
 
         Args:
             data: JSON objects, binary [n] without nulls.
@@ -63,11 +63,11 @@ class EventData(Protocol):
         """
         ...
 
-    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """Return the message of one event.
 
         Args:
-            event: as `json_message.load_document` gives it, with data.
+            event: an event with data, as `json_message.load_document` returns it.
 
         Raises:
             UnreadableRecordError: the event has no such data.
@@ -83,7 +83,7 @@ def unwrap_events(messages: pa.RecordBatch, event_data: EventData) -> pa.RecordB
 def _unwrap(
     messages: pa.RecordBatch, event_data: EventData, *, one_by_one: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return the messages within events, and why events cannot be read, by position.
+    """Return the messages within events; and position → reason, for events that cannot be read.
 
     Args:
         one_by_one: whether each event is read independently.
@@ -103,7 +103,7 @@ def _unwrap(
         present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
     ):  # step 2
         try:
-            single_bodies.append(event_data.unwrap_alone(_event(value)))
+            single_bodies.append(event_data.unwrap_one(_event(value)))
             read_positions.append(row)
         except UnreadableRecordError as problem:
             reasons[row] = str(problem)
@@ -133,18 +133,18 @@ def _event(value: bytes) -> dict[str, Any]:
 def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, pa.Array]:
     """Step 1: return the events that are read in columns, int64 [m], and their messages."""
     raw, offsets = own_bytes(values)
-    positions = positions_of(raw, _DATA)
+    positions = positions_of(raw, _DATA_MARKER)
     data_starts: Int64s = np.full(len(values), -1, np.int64)
     rows_of = np.searchsorted(offsets, positions, side="right") - 1
     data_starts[rows_of[::-1]] = positions[::-1]
-    begins = data_starts + len(_DATA)
+    begins = data_starts + len(_DATA_MARKER)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))
     second_braces = np.searchsorted(braces, offsets[:-1]) + 1
     is_candidate = (data_starts >= 0) & looks_like_object(values) & ~are_too_deep(values)
     is_candidate &= (begins < ends) & (second_braces < len(braces))
     rows = np.flatnonzero(is_candidate)
-    # No object stands before the data, and the data is one.
+    # No attribute before the data is an object, and the data is one.
     is_next = braces[second_braces[rows]] == begins[rows]
     rows = rows[is_next & (raw[ends[rows] - 1] == ord("}"))]
     heads = slices_of(raw, offsets[:-1][rows], data_starts[rows] + 1)
@@ -158,10 +158,10 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
-    """Return the attributes of those heads that parse; and which these are: int64 [m].
+    """Return the positions of the heads that parse, int64 [m], and their attributes, strings [m].
 
     Args:
-        heads: events up to the comma before their data.
+        heads: binary [n]; events up to the comma before their data.
     """
     raw, offsets = own_bytes(heads)
     closed_heads = raw.copy()
@@ -182,10 +182,8 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
     ]
     has_version = np.asarray(columns[0].is_valid())
     if not has_version.all():
-        rows, columns = (
-            rows[has_version],
-            [column.filter(pa.array(has_version)) for column in columns],
-        )
+        rows = rows[has_version]
+        columns = [column.filter(pa.array(has_version)) for column in columns]
     return rows, dict(zip(names, columns[1:], strict=True))
 
 
@@ -198,7 +196,7 @@ class EventFormat:
     """
 
     inner: MessageFormat
-    data: EventData
+    event_data: EventData
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -210,21 +208,21 @@ class EventFormat:
         if not decoded.bad.num_rows:
             return decoded
         rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
-        single_results = self.decode_alone(messages.take(pa.array(rows)))
+        single_results = self.decode_one_by_one(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
         joined = join_results(decoded, results_in_batch(single_results, rows))
         return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
 
-    def decode_alone(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode each event independently, as step 2 does; bad records have the data's bytes."""
+    def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each event by step 2; bad records have the bytes of the data."""
         return self._decode_unwrapped(messages, one_by_one=True)
 
     def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
-        inner, reasons = _unwrap(messages, self.data, one_by_one=one_by_one)
+        inner, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
         decoded = self.inner.decode(inner)
         if not reasons:
             return decoded
-        # The format has skipped them like tombstones.
+        # The format has skipped the unreadable events like tombstones.
         decoded = replace(decoded, skipped=decoded.skipped - len(reasons))
         return replace(
             decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
@@ -240,7 +238,7 @@ class EventSource:
     """
 
     inner: SourceFacts
-    data: EventData
+    event_data: EventData
 
     def facts(self) -> SourceFacts:
         """Return the facts of events."""
@@ -253,22 +251,22 @@ class EventSource:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner, reasons = _unwrap(messages, self.data, one_by_one=False)
+        inner, reasons = _unwrap(messages, self.event_data, one_by_one=False)
         origins = self.inner.origins(inner)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(unwrap_events(messages, self.data), options)
+        return self.inner.describe(unwrap_events(messages, self.event_data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
         assert self.inner.versions is not None
-        return self.inner.versions(unwrap_events(messages, self.data), options)
+        return self.inner.versions(unwrap_events(messages, self.event_data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
         assert self.inner.change_times is not None
-        return self.inner.change_times(unwrap_events(messages, self.data))
+        return self.inner.change_times(unwrap_events(messages, self.event_data))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +32,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
     """Return the schema of a number in Connect's form; fields of fields only in Debezium's images.
 
     Args:
-        number: -1: the message is not in the wire format.
+        number: -1 stands for messages that are not in the wire format.
 
     Raises:
         UnreadableRecordError: the registry has no schema of this number.
@@ -49,8 +49,8 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
 @lru_cache(maxsize=256)
 def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
     try:
-        texts = {name: json.loads(text) for name, text in registered.references}
-        root = _SchemaNode(json.loads(registered.text), texts)
+        documents = {name: json.loads(text) for name, text in registered.references}
+        root = _SchemaNode(json.loads(registered.text), documents)
         return {"type": "struct", "fields": [*_fields(root, 1)]}
     except RecursionError:
         problem = "it nests too deeply"
@@ -64,23 +64,23 @@ class _SchemaNode:
     """A schema within a document.
 
     Attributes:
-        document: in which local references are searched.
-        texts: the documents to which it may refer, by name.
-        node: the schema itself.
+        document: the document in which local references are searched.
+        documents: the documents to which it may refer, by name.
+        node: the schema itself; None for the whole document.
     """
 
     document: Any
-    texts: Mapping[str, Any]
-    node: Any = field(default=None)
+    documents: Mapping[str, Any]
+    node: Any = None
 
     @property
     def schema(self) -> Any:
-        """The schema here: by default the document."""
+        """The schema at this place."""
         return self.document if self.node is None else self.node
 
     def with_node(self, node: Any) -> _SchemaNode:
         """Return a schema in the same document."""
-        return _SchemaNode(self.document, self.texts, node)
+        return _SchemaNode(self.document, self.documents, node)
 
     def resolve(self) -> tuple[_SchemaNode, bool]:
         """Return the schema behind references, and whether a choice allows null."""
@@ -104,11 +104,11 @@ class _SchemaNode:
 
     def _resolve_reference(self, reference: str) -> _SchemaNode:
         name, _, pointer = reference.partition("#")
-        document = self.texts[name] if name else self.document
+        document = self.documents[name] if name else self.document
         node = document
         for step in filter(None, pointer.split("/")):
             node = node[step.replace("~1", "/").replace("~0", "~")]
-        return _SchemaNode(document, self.texts, node)
+        return _SchemaNode(document, self.documents, node)
 
 
 def _is_null(schema: Any) -> bool:

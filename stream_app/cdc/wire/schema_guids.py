@@ -1,4 +1,4 @@
-"""Gives messages that name their schema by a GUID to a format that reads numbers.
+"""Rewrites messages that name their schema by a GUID for a format that reads numbers.
 
 Confluent's `HeaderSchemaIdSerializer` writes a byte 1 and the GUID into a header, which the reader
 puts before the message. For Protobuf the indexes of the message's type follow in the header, as
@@ -31,7 +31,7 @@ _HEAD_BYTES = 1 + _GUID_BYTES
 
 
 def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
-    """Return the messages with numbers in place of GUIDs; one whose GUID is unknown stays.
+    """Return the messages with numbers in place of GUIDs; an unknown GUID stays.
 
     Args:
         cells: binary [n].
@@ -62,7 +62,7 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
 
 
 def _numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
-    """Return the number of each GUID, int64 [m]; -1: the registry has none."""
+    """Return the number of each GUID, int64 [m]; -1 for a GUID that the registry does not have."""
     numbers = np.full(len(guids), -1, np.int64)
     for index, guid in enumerate(guids):  # a loop over schemas
         try:

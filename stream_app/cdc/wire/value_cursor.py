@@ -1,11 +1,11 @@
 """Reads many Avro values of one schema together, by a cursor in each of n messages.
 
-Avro has no names and no lengths of records in its bytes, so a field begins where the one before it
-ends. The walk takes field after field, and each for all messages at once. So its loops are over
+Avro's bytes have neither names nor lengths of records, so a field begins where the one before it
+ends. The cursor reads field after field, and each of all messages at once. So its loops are over
 fields, never over messages.
 
-A broken message never affects others. Its cursor stays at the end of the buffer, where no message
-ends, so the walk recognises it by its cursor.
+A broken message never affects others. Its position stays at the end of the buffer, where no message
+ends.
 
 Source: Apache Avro's specification, "Binary encoding".
 """
@@ -25,10 +25,10 @@ from stream_app.cdc.wire.wire_format import HEAD
 _PADDING = 16
 _VARINT_BYTES_MAX = 10
 _ITEMS_MAX = 256
-"""A message with a longer block is left to the reader of single messages."""
+"""The reader of single messages reads a message with a longer block."""
 _STEPS_MAX = 20_000
-"""The most items of all arrays and maps that are read together. The rest is left to the slow path:
-a step for one message costs as much as one for thousands."""
+"""The most steps over items of arrays and maps; the reader of single messages reads the rest. A
+step for one message costs as much as one for thousands."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class AvroValues:
             are not read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
-        starts, lengths: of bytes and texts: int64 [m], positions in the buffer of the walk.
+        starts, lengths: int64 [m]; the places of bytes and texts in the cursor's buffer.
         fields: the fields of a record, by name.
     """
 
@@ -61,7 +61,9 @@ def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
 
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
-    """Return the values of messages in the wire format: binary [n], all of one schema."""
+    """Return a cursor over messages in the wire format, binary [n], all of one schema, and their
+    values.
+    """
     data, offsets = own_bytes(messages)
     cursor = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
     return cursor, cursor.read(root, np.arange(len(messages)))
@@ -80,17 +82,19 @@ class ValueCursor:
         """Begin at the starts.
 
         Args:
+            data: the bytes of all messages.
+            starts, ends: int64 [n]; the bounds of each message in the data.
             is_padded: whether the data is that of another cursor.
         """
         self._data = data if is_padded else np.concatenate([data, np.zeros(_PADDING, np.uint8)])
         self._ends = ends
         self._limit = len(self._data) - _PADDING + 1
-        """No message ends here: a broken one stays here."""
+        """The position of broken messages; no message ends there."""
         self.positions = starts.copy()
         self._steps = 0
 
     def broken(self) -> Bools:
-        """Return whether each message ends elsewhere than its last value: bool [n]."""
+        """Return the mask of messages whose last value does not end where they end: bool [n]."""
         is_broken: Bools = self.positions != self._ends
         return is_broken
 
@@ -212,10 +216,10 @@ class ValueCursor:
         self.positions[rows] = self._limit
 
     def binary(self, values: AvroValues, is_intact: Bools) -> pa.Array:
-        """Return bytes as an array, for the kept messages: binary.
+        """Return the bytes of values in intact messages: binary [m].
 
         Args:
-            is_intact: bool [n]; no broken message.
+            is_intact: bool [n]; false for each broken message.
         """
         assert values.starts is not None
         assert values.lengths is not None

@@ -4,9 +4,9 @@ A message is Confluent's wire format: a zero, the number of its schema, and the 
 
 1. Messages are grouped by the number of their schema, which the registry gives.
 2. Whole messages are read in columns, all of a group together (`value_cursor`).
-3. Other messages are read one by one: each becomes the JSON that Kafka Connect would have written,
-   which `debezium_json` decodes. So do flattened messages.
-4. Keys in Avro have their columns in their schema.
+3. Flattened and all other messages are read one by one: each becomes the JSON that Kafka Connect
+   would have written, which `debezium_json` decodes.
+4. Keys in Avro become JSON objects with the columns of their schema.
 
 Source: Confluent's "Wire format"; Paimon `format/debezium/DebeziumAvroRecordParser.java`.
 """
@@ -22,14 +22,20 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.compiled_avro import IMAGES, AvroRead, CompiledAvro
+from stream_app.cdc.debezium.avro.compiled_avro import (
+    IMAGES,
+    AvroImages,
+    CompiledAvro,
+    MessageTexts,
+    avro_images,
+)
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.debezium_options import (
     JSON_OPTIONS,
@@ -40,15 +46,11 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
-from stream_app.cdc.json_records.changed_columns import ops_of
+from stream_app.cdc.debezium.parsed_images import decode_images
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.rows.images import StackedImages
-from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.avro_columns import texts_of, wire_column
 from stream_app.cdc.wire.avro_references import avro_text
@@ -72,10 +74,10 @@ class _SchemaPlan:
     """The plan by which the messages of one schema are read.
 
     Attributes:
-        text: the schema's own.
+        text: the text of the schema.
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
-        is_envelope: whether it is that of whole messages.
+        is_envelope: whether the messages are envelopes, not flattened.
         compiled: the machine-code reader, or None if machine code cannot read these messages.
     """
 
@@ -110,17 +112,15 @@ class DebeziumAvro(DebeziumJson):
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
-                outcome.schemas[str(number)] = int(present[rows[0]])
+                outcome.learn_schemas({str(number): int(present[rows[0]])})
             schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
             for begin in range(0, len(rows), SLICE_ROWS):
-                slice_rows, part = (
-                    rows[begin : begin + SLICE_ROWS],
-                    schema_values.slice(begin, SLICE_ROWS),
-                )
+                part = schema_values.slice(begin, SLICE_ROWS)
+                message_index = present[rows[begin : begin + SLICE_ROWS]]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(present[slice_rows].tolist(), plan))
+                    outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
                 else:
-                    self._decode_slice(part, present[slice_rows], plan, outcome)
+                    self._decode_slice(part, message_index, plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
@@ -130,7 +130,7 @@ class DebeziumAvro(DebeziumJson):
             try:
                 text = avro_text(self._registry, number)
             except UnreadableRecordError as problem:
-                return str(problem)  # for now: the registry may learn of it
+                return str(problem)  # not stored: the registry may learn of the schema
             try:
                 self._plans[number] = self._make_plan(text)
             except UnreadableRecordError as problem:
@@ -184,40 +184,38 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._decode_as_json(values, message_index, plan, outcome)
             return
-        read = None if plan.compiled is None else plan.compiled.read(values)
-        if read is not None:
-            is_undecoded = self._decode_images(read, message_index, plan, outcome)
+        images = None if plan.compiled is None else plan.compiled.read(values)
+        if images is not None:
+            is_undecoded = self._decode_images(images, message_index, plan, outcome)
             if not is_undecoded.any():
                 return
-            values, message_index = (
-                values.filter(pa.array(is_undecoded)),
-                message_index[is_undecoded],
-            )
+            values = values.filter(pa.array(is_undecoded))
+            message_index = message_index[is_undecoded]
         cursor, message = cursor_over(values, plan.root)
-        read = self._images(message, cursor, ~cursor.broken(), plan)
-        is_undecoded = self._decode_images(read, message_index, plan, outcome)
+        images = self._images(message, cursor, ~cursor.broken(), plan)
+        is_undecoded = self._decode_images(images, message_index, plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
                 values.filter(pa.array(is_undecoded)), message_index[is_undecoded], plan, outcome
             )
 
     def _decode_images(
-        self, read: AvroRead, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self, parsed: AvroImages, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> Bools:
-        """Decode the messages that were read, and return the mask of the remaining ones."""
-        _, rows, questions = decode_images(
-            read.images, read.readings, self._settings, is_flat=False
+        """Decode the parsed messages, and return the mask of the remaining ones."""
+        images, rows, questions = decode_images(
+            parsed.images, parsed.readings, self._settings, is_flat=False
         )
-        has_after = read.images.images.has_after
-        drift = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, questions, drift), message_index[read.parsed])
-        is_undecoded = ~read.parsed
-        is_undecoded[read.parsed] = rows.suspects
+        drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
+        records = DecodedRecords(rows, questions, drift)
+        outcome.add_records(records, message_index[parsed.is_parsed])
+        is_undecoded = ~parsed.is_parsed
+        is_undecoded[parsed.is_parsed] = rows.suspects
         return is_undecoded
 
     def _images(
         self, message: AvroValues, cursor: ValueCursor, is_intact: Bools, plan: _SchemaPlan
-    ) -> AvroRead:
+    ) -> AvroImages:
         """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
@@ -240,29 +238,16 @@ class DebeziumAvro(DebeziumJson):
         after_at, _ = _image_rows(rows[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = ops_of(
-            texts_of(message.fields.get("op"), cursor, is_intact).filter(pa.array(is_intact)), OPS
+        op, connector, *tables = (
+            texts_of(values, cursor, is_intact).filter(pa.array(is_intact))
+            for values in (
+                message.fields.get("op"),
+                *(source_fields.get(name) for name in ("connector", *TABLE_FIELDS)),
+            )
         )
-        suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
-        for wire in wires:
-            if wire.suspects.any():
-                image_suspects = np.append(wire.suspects, False)  # -1: the last
-                suspects = suspects | image_suspects[before_at] | image_suspects[after_at]
-        connector, *tables = (
-            texts_of(source_fields.get(name), cursor, is_intact).filter(pa.array(is_intact))
-            for name in ("connector", *TABLE_FIELDS)
-        )
-        images = StackedImages(
-            ops=ops,
-            before_at=before_at,
-            after_at=after_at,
-            json_kinds=[wire.json_kind for wire in wires],
-            columns=[wire.values for wire in wires],
-            suspects=suspects,
-            tables=tables if self._settings.reads_tables else (),
-        )
-        is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        return AvroRead(is_intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+        tables = tables if self._settings.reads_tables else []
+        texts = MessageTexts(op=op, connector=connector, tables=tables)
+        return avro_images(is_intact, texts, (before_at, after_at), wires)
 
     def _drift_sightings(
         self, drift: Drift, has_after: Bools, has_row: Bools
@@ -288,7 +273,7 @@ class DebeziumAvro(DebeziumJson):
                 texts.append(avro_as_json(value, plan.text))
                 read_positions.append(position)
             except UnreadableRecordError as problem:
-                outcome.reasons[int(message_index[position])] = str(problem)
+                outcome.refuse({int(message_index[position]): str(problem)})
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
         outcome.add_result(result, message_index[read_positions])
 
@@ -304,7 +289,7 @@ class DebeziumAvro(DebeziumJson):
             try:
                 fields = parse_schema(avro_text(self._registry, number)).fields
             except UnreadableRecordError:
-                continue  # the key proves nothing as it stands
+                continue  # a key that stays Avro proves nothing
             object_index[rows] = len(key_objects)
             key_objects.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
         objects = pa.array(key_objects, pa.binary()).take(pa.array(object_index))
@@ -314,7 +299,7 @@ class DebeziumAvro(DebeziumJson):
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
-    """Return the types of the images after and before a change, as far as they are records."""
+    """Return the types of the images after and before a change; omit types that are no records."""
     declared = filter(None, map(root.field, ("after", "before")))
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 

@@ -45,8 +45,6 @@ from stream_app.model.source.mapping_options import JsonColumns, MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
 _NAME = "debezium-bson"
-
-
 _OPTIONS = tuple(
     option for option in JSON_OPTIONS if option.key not in (DECIMAL_MODE, REPLACES_NULLS)
 )
@@ -172,9 +170,9 @@ def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable 
 
 
 def _facts(_options: Mapping[str, str]) -> SourceFacts:
-    # The time of a change stands in its place of other messages of Debezium.
-    times = DEBEZIUM_JSON.facts({}).change_times
-    return SourceFacts(origins=_origins, describe=_describe, change_times=times)
+    # Messages of MongoDB have the time of a change in the same field as other messages.
+    change_times = DEBEZIUM_JSON.facts({}).change_times
+    return SourceFacts(origins=_origins, describe=_describe, change_times=change_times)
 
 
 DEBEZIUM_BSON = FormatDeclaration(

@@ -73,7 +73,7 @@ class _ChangeData:
             *parts, b"", null_handling="replace", null_replacement=b"0"
         ), suspects
 
-    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""
         op, data = event.get(_OP), event["data"]
         if not isinstance(op, str):

@@ -4,8 +4,9 @@ A field begins with its number, so each message names the next one. A step reads
 every message that has more; messages of a type mostly have the same fields in the same order. So
 the loops are over fields, never over messages.
 
-A broken message never affects others (`value_cursor`). One with more fields than `_STEPS_MAX` is
-left to the reader of single messages, and so is one whose value has no exact form here.
+A broken message never affects others (`value_cursor`). The cursor leaves a message with more fields
+than `_STEPS_MAX` to the reader of single messages, and so one with a value that it cannot hold
+exactly.
 
 Source: Protobuf's "Encoding".
 """
@@ -35,9 +36,9 @@ from stream_app.cdc.wire.wire_format import HEAD
 _STEPS_MAX = 400
 _NANOS = 10**9
 _SECONDS_MAX = 9_000_000_000
-"""Moments beyond have no nanoseconds in 64 bits; single messages are refused with the reason."""
+"""Later moments have no nanoseconds in 64 bits; the reader of single messages refuses them."""
 PATH_MAX = 8
-"""The deepest type within a type that is read."""
+"""The most indexes of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
 
 
@@ -69,8 +70,8 @@ class ProtobufCursor(ValueCursor):
         return paths
 
     def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
-        """Read all messages to their ends; the values of these fields, by name."""
-        values_by_number = {field.number: _Read(field, self.positions) for field in fields}
+        """Read all messages to their ends, and return the values of these fields, by name."""
+        values_by_number = {field.number: _FieldValues(field, self.positions) for field in fields}
         rows = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
@@ -83,8 +84,10 @@ class ProtobufCursor(ValueCursor):
         self._leave_choices(values_by_number.values())
         return {read.field.name: read.values() for read in values_by_number.values()}
 
-    def _leave_choices(self, fields: Iterable[_Read]) -> None:
-        """Leave messages with a default, or with several members of a oneof, to Google."""
+    def _leave_choices(self, fields: Iterable[_FieldValues]) -> None:
+        """Leave messages that need a default, or have several members of a oneof, to Google's
+        parser.
+        """
         has_choice: dict[str, Bools] = {}
         for field_values in fields:
             if field_values.field.has_default:
@@ -94,7 +97,7 @@ class ProtobufCursor(ValueCursor):
                 self._mark_broken(np.flatnonzero(has_member & field_values.is_present))
                 has_choice[choice] = has_member | field_values.is_present
 
-    def _field(self, tag: int, rows: Int64s, values_by_number: Mapping[int, _Read]) -> None:
+    def _field(self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]) -> None:
         number, wire_type = tag >> 3, tag & 7
         field_values = values_by_number.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
@@ -128,7 +131,7 @@ class ProtobufCursor(ValueCursor):
         self._mark_broken(rows[self.positions[rows] > self._ends[rows]])
         return values.starts, values.lengths
 
-    def _number_field(self, field_values: _Read, rows: Int64s) -> None:
+    def _number_field(self, field_values: _FieldValues, rows: Int64s) -> None:
         kind = field_values.field.kind
         if kind.wire_type == WIRE_VARINT:
             numbers = _varint_numbers(kind, self._varints(rows))
@@ -136,12 +139,11 @@ class ProtobufCursor(ValueCursor):
             size = 8 if kind.wire_type == WIRE_64 else 4
             numbers = np.ascontiguousarray(self._fixed_bytes(rows, size)).view(_FIXED[kind])[:, 0]
         if kind in (FieldKind.UINT64, FieldKind.FIXED64):
-            self._mark_broken(
-                rows[numbers.view(np.int64) < 0]
-            )  # beyond what 64 bits hold with a sign
+            # A signed number of 64 bits cannot hold these.
+            self._mark_broken(rows[numbers.view(np.int64) < 0])
         field_values.put(rows, numbers)
 
-    def _bytes_field(self, field_values: _Read, rows: Int64s) -> None:
+    def _bytes_field(self, field_values: _FieldValues, rows: Int64s) -> None:
         starts, lengths = self._lengths(rows)
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(rows, starts, lengths)
@@ -201,11 +203,11 @@ _SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
 _NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
-class _Read:
+class _FieldValues:
     """The values of a field in n messages so far; the last one of a message counts.
 
     Attributes:
-        is_present: bool [n]; messages that have the field.
+        is_present: bool [n]; whether each message has the field.
     """
 
     def __init__(self, field: ProtobufField, begins: Int64s) -> None:
@@ -213,7 +215,7 @@ class _Read:
         self.field = field
         self.is_present: Bools = np.zeros(count, np.bool_)
         value_field = field.inner or field
-        self._shown = value_field
+        self._value_field = value_field
         self._numbers: npt.NDArray[Any] = np.zeros(
             count, _DTYPES.get(value_field.kind.avro, np.int64)
         )
@@ -239,21 +241,20 @@ class _Read:
 
     def values(self) -> AvroValues:
         """Return the values of those messages that have one."""
-        if (
-            self.field.kind is FieldKind.OTHER
-        ):  # also where it is missing, which may be an empty list
+        if self.field.kind is FieldKind.OTHER:
+            # A message without the field may have an empty list.
             return AvroValues(None, np.arange(len(self.is_present)))
         rows = (
             np.flatnonzero(self.is_present)
             if self.field.has_presence
             else np.arange(len(self.is_present))
         )
-        declared = self._shown.avro_type
+        declared = self._value_field.avro_type
         if declared.kind in ("string", "bytes"):
             return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]
-        if self._shown.kind is FieldKind.ENUM:
-            symbols = np.array([*self._shown.symbols], np.int64)
+        if self._value_field.kind is FieldKind.ENUM:
+            symbols = np.array([*self._value_field.symbols], np.int64)
             order = np.argsort(symbols)
             indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
             numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)

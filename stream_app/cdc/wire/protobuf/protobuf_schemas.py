@@ -24,8 +24,8 @@ from stream_app.version import install_command
 
 _ROOT = "stream_app_registered.proto"
 _IMPORTED = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
-_OWN = "google/protobuf/"
-"""The files that protoc brings."""
+_WELL_KNOWN_TYPES = "google/protobuf/"
+"""The folder of the files that protoc brings."""
 _SHOWN_MAX = 160
 
 
@@ -50,11 +50,11 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
     """Return the class of messages of a schema.
 
     Args:
-        number: -1: the message is not in the wire format.
+        number: -1 stands for messages that are not in the wire format.
         path: the index of the message's type, and of types within.
 
     Raises:
-        UnreadableRecordError: there is none.
+        UnreadableRecordError: the schema has no such message.
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)
@@ -83,7 +83,7 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
 
 @lru_cache(maxsize=256)
 def _compile(registered: Registered) -> Any:
-    """Return the descriptor of the schema's file, or why there is none."""
+    """Return the descriptor of the schema's file, or the reason of bad records without one."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
     try:
@@ -94,7 +94,7 @@ def _compile(registered: Registered) -> Any:
         return pool.FindFileByName(_ROOT)
     except UnreadableRecordError as problem:
         return str(problem)
-    except Exception as error:  # whatever its parser stumbles over
+    except Exception as error:  # protoc and the pool raise many kinds of errors
         error_text = f"{type(error).__name__}: {error}"
         return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
 
@@ -107,7 +107,7 @@ def _run_protoc(registered: Registered) -> bytes:
     well_known_types = Path(grpc_tools.__file__).with_name("_proto")
     with scratch_folder("protobuf") as folder:
         for name, text in ((_ROOT, registered.text), *registered.references):
-            if name.startswith(_OWN):
+            if name.startswith(_WELL_KNOWN_TYPES):
                 continue
             if not _IMPORTED.fullmatch(name):
                 raise UnreadableRecordError(
