@@ -52,16 +52,16 @@ from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.schema_registry_port import Registries, Schemas
-from stream_app.cdc.wire.avro_columns import texts_of, wire_column
-from stream_app.cdc.wire.avro_references import avro_text
-from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro.avro_references import avro_text
+from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,
     schemas_of,
     without_registry,
 )
-from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
 from stream_app.model.schema.data_type import RowType
 
