@@ -73,9 +73,8 @@ def in_their_clusters(
     first_named = int(np.searchsorted(distinct_pairs, 0))  # pairs of `NO_TABLE` are negative
     tables: dict[Origin, int] = {}
     codes = np.full(len(distinct_pairs), NO_TABLE, np.int32)
-    for index, pair in enumerate(
-        distinct_pairs[first_named:].tolist(), start=first_named
-    ):  # a loop over topics
+    # A loop over topics.
+    for index, pair in enumerate(distinct_pairs[first_named:].tolist(), start=first_named):
         code, topic = divmod(pair, len(clusters))
         origin = _in_cluster(origins.tables[code], clusters[topic])
         codes[index] = tables.setdefault(origin, len(tables))

@@ -181,7 +181,7 @@ class DebeziumJson:
         return decode_framed_group(placed.values, group, self._settings)
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
+        """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         return decode_whole(placed.values, group.shape, self._settings)
 

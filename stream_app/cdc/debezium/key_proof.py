@@ -121,7 +121,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
     if fields is None:
         return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
-        # The source has no key, so its before-images are not made of one: they are whole.
+        # The source has no key, so its before-images are whole.
         is_whole = (
             question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
         )
@@ -191,7 +191,7 @@ class KeyCheck:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether keys are read; they are not if an option names the source's key."""
+        """Whether the check reads keys, because no option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain_reasons(

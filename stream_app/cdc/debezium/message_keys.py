@@ -1,9 +1,8 @@
 """Reads the column names in the Kafka keys of messages, but not the values.
 
-Called by `key_proof` for changes without a before-image that proves the row. The keys of a table
-have the same shape. So the reader learns the shape from one key, and compares the other keys with
-it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed by
-itself.
+`key_proof` calls it for changes without a before-image that proves the row. The keys of a table
+mostly have one shape. So the reader learns the shape from one key, and compares the other keys with
+it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed alone.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """

@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-Called by `parsed_images` and `decode_one_by_one`. The placeholder is never written.
+`parsed_images` and `decode_one_by_one` call it. No placeholder reaches the table.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.

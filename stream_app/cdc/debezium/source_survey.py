@@ -1,7 +1,7 @@
 """Examines the keys and tables of a topic in a few messages, before the job reads it.
 
-Called at start with messages from both ends of a topic. It only reports; `debezium_json` decides
-how each record is treated.
+A job calls it at its start, with messages from both ends of a topic. It only reports;
+`debezium_json` decides how each record is treated.
 """
 
 from __future__ import annotations

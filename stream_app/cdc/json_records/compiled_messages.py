@@ -1,7 +1,7 @@
 """Parses a dialect's messages into columns by machine code, with the result of
 `json_lines.parse_objects`.
 
-Called by `dialect_format` first. The slower ways read the messages that machine code declines.
+`dialect_format` calls it first. Slower ways read the messages that machine code declines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The port of a JSON format's own rules for its messages; `dialect_format` does the rest.
+"""The port of a JSON format's own rules for its messages; `dialect_format` builds the format.
 
 A dialect reads messages in two ways, which must agree. `parsed` takes the `fields` of many messages
 of the same shape, and may leave any of them to `read` as a suspect. `read` takes one message, and

@@ -103,10 +103,11 @@ class DialectDecoder(ValueDecoder):
         )
         self._group = Group(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
+        # The parser of keys has another type for decimals than machine code.
         has_decimal_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
-        )  # for which the parser of keys has another type
+        )
         self._compiled = (
             None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
         )
@@ -155,7 +156,7 @@ class DialectDecoder(ValueDecoder):
         return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
+        """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
         columns = None if fields is None else parse_objects(placed.values, fields.schema())
@@ -173,7 +174,7 @@ class DialectDecoder(ValueDecoder):
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
             drift = self._drift(values, parsed, decoded.suspects, marks)
-        return DecodedRecords(decoded, None, drift)
+        return DecodedRecords(decoded, questions=None, drift=drift)
 
     def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""

@@ -1,7 +1,7 @@
 """Finds records with unknown or missing columns by a scan of their bytes.
 
-Called by the formats for records that were parsed in columns; the parser does not report which
-fields it left out. It reads a few records in full, and compares the other records with them:
+The formats call it for records that were parsed in columns, because the parser does not report the
+fields that it left out. It reads a few records in full, and compares the other records with them:
 
 1. Records are grouped by op and images. One pass over the bytes counts all fields. If every record
    has as many as the first one of its group, the count is the one that the first ones predict.

@@ -1,7 +1,7 @@
 """Learns each column's JSON kind from a batch's records, to parse them in columns.
 
-Called by the formats for the first records of a task, and again when the column parser has
-refused a batch. It reads only kinds, never values.
+The formats call it for the first records of a task, and again when the columnar parser has refused
+a batch. It looks at kinds, never at values.
 """
 
 from __future__ import annotations

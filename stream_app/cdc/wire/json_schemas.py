@@ -1,7 +1,7 @@
 """Describes the columns of a JSON Schema as Kafka Connect would, and follows its references.
 
 Connect's own converter writes its types into a schema (``connect.type``, ``title``). Other schemas
-have JSON's types, and formats of texts. Called once for each schema.
+have JSON's types, and formats of texts. Each process describes a schema once.
 
 Source: Confluent's `JsonSchemaData.java`; JSON Schema, drafts 4 to 2020-12.
 """

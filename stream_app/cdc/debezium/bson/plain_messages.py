@@ -1,6 +1,6 @@
 """Rewrites Debezium's messages of MongoDB as messages of a relational table.
 
-So `debezium_json` can read them. Both images are texts of extended JSON, and become objects.
+Then `debezium_json` can read them. Both images are texts of extended JSON, and become objects.
 ``source.collection`` becomes ``source.table``, and the key's ``id`` becomes ``_id``. A delete
 without a before-image gets one that is made of its key.
 

@@ -1,7 +1,7 @@
 """Reads many Protobuf messages of one type together, by a cursor in each of n messages.
 
-A field begins with its number, so each message names the next one. A step reads one field of
-every message that has more; messages of a type mostly have the same fields in the same order. So
+A field begins with its number, so each message names its next field. A step reads one field of
+every message that has more. Messages of a type mostly have the same fields in the same order, so
 the loops are over fields, never over messages.
 
 A broken message never affects others (`value_cursor`). The cursor leaves a message with more fields
@@ -123,7 +123,7 @@ class ProtobufCursor(ValueCursor):
             self._fixed_bytes(rows, 8 if wire_type == WIRE_64 else 4)
 
     def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return starts and lengths of values; the cursors stand behind them."""
+        """Return the starts and lengths of values, and move the cursor to their ends."""
         lengths = self._varints(rows).view(np.int64)
         values = self._bytes(AvroType("bytes"), rows, lengths)
         assert values.starts is not None

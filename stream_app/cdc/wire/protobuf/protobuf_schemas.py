@@ -1,7 +1,7 @@
 """Compiles the text of a Protobuf schema, and describes its messages' fields.
 
-protoc itself compiles it, as the extra ``protobuf`` brings it (ADR 38); the result is kept for the
-process. Called once for each schema.
+protoc itself compiles it, which the extra ``protobuf`` installs (ADR 38). Each process compiles a
+schema once.
 
 Source: Protobuf's "Language guide", field presence; Confluent's "Wire format" for message indexes.
 """
