@@ -151,7 +151,9 @@ class DecodedBatch:
     others: int = 0
     refusal: WrongSourceError | None = None
 
-    def quarantining(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
+    def with_bad_records(
+        self, messages: pa.RecordBatch, reasons: Mapping[int, str]
+    ) -> DecodedBatch:
         """Return the same batch, with some of its messages as bad records instead of rows.
 
         Args:

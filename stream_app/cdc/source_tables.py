@@ -59,7 +59,7 @@ def origins_of(
     return Origins(tables=tables, codes=codes, unreadable=unreadable)
 
 
-def in_their_clusters(
+def origins_with_clusters(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
 ) -> Origins:
     """Return the origins of messages with the cluster of their topics."""
@@ -87,7 +87,7 @@ def _in_cluster(origin: Origin, cluster: str) -> Origin:
     return replace(origin, table=name, cluster=cluster)
 
 
-def of_each_origin(
+def messages_by_origin(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
 ) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """Yield the messages of each source table, in the order of the tables' names."""

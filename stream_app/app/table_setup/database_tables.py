@@ -33,7 +33,7 @@ from stream_app.app.table_setup.single_table_setup import changes_that_fail, col
 from stream_app.app.table_setup.source_statements import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.source_tables import of_each_origin
+from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
@@ -213,7 +213,7 @@ class DatabaseTables:
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unreadable`."""
-        parts = of_each_origin(self.tables.source.facts.origins, messages)
+        parts = messages_by_origin(self.tables.source.facts.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
         self.quarantine(epoch, messages)
@@ -221,7 +221,7 @@ class DatabaseTables:
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.tables.source.facts.origins, messages):
+        for origin, part in messages_by_origin(self.tables.source.facts.origins, messages):
             decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")

@@ -25,7 +25,7 @@ from stream_app.cdc.debezium.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.message_format import FormatSetup, Notice
 
@@ -38,7 +38,7 @@ class SeenRecord:
     """A record with a row, the names of its key's columns, and the place of its message."""
 
     record: RowRecord
-    fields: Fields
+    fields: KeyFields
     place: str
 
 

@@ -92,7 +92,7 @@ def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
 
 
-def sent_nulls(
+def explicit_nulls(
     values: pa.Array,
     rows: Int64s,
     names: Sequence[str],

@@ -30,8 +30,8 @@ from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
     NoRow,
-    Parsed,
     ParsedMessages,
+    ParsedRecords,
     Table,
     Truncate,
     read_message,
@@ -169,7 +169,7 @@ class DialectDecoder(ValueDecoder):
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
-        parsed = self._dialect.parsed(messages, self._table, shape.json_kinds)
+        parsed = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
         decoded = _rows_of_messages(rows_of(parsed.images, readings, self._rules), parsed)
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
@@ -198,7 +198,7 @@ class DialectDecoder(ValueDecoder):
         return placed.messages.column("key").take(pa.array(placed.message_index))
 
     def _drift(
-        self, values: pa.Array, parsed: Parsed, suspects: Bools, marks: Int64s | None
+        self, values: pa.Array, parsed: ParsedRecords, suspects: Bools, marks: Int64s | None
     ) -> Mapping[DriftedColumn, Sighting]:
         records = records_to_search(values, parsed, suspects)
         search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
@@ -206,7 +206,7 @@ class DialectDecoder(ValueDecoder):
         return self._policy.reported(sightings)
 
 
-def _rows_of_messages(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
+def _rows_of_messages(image_rows: ImageRows, parsed: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
     message_index = parsed.message_index
     if message_index is None:
@@ -248,8 +248,8 @@ class DialectDeclaration:
     Attributes:
         name, section, introduction, options: see `FormatDeclaration`.
         origins, change_times, ddl_of: see `SourceFacts`.
-        dialect: makes the dialect of a table's options.
-        encoding: the encoding of a column, by its type.
+        make_dialect: makes the dialect of a table's options.
+        encoding_of: returns the encoding of a column, by its type.
         has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
@@ -259,8 +259,8 @@ class DialectDeclaration:
     introduction: str
     options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
-    dialect: Callable[[CheckedOptions], Dialect]
-    encoding: Callable[[DataType], Encoding]
+    make_dialect: Callable[[CheckedOptions], Dialect]
+    encoding_of: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
@@ -268,9 +268,11 @@ class DialectDeclaration:
     telltale_fields: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _accept_all
 
-    def declared(self) -> FormatDeclaration:
-        """Return the format for the registry; its dialect without options surveys and describes."""
-        plain = self.dialect(check_options(self.name, self.section, self.options, {}, RowType(())))
+    def declaration(self) -> FormatDeclaration:
+        """Return the format for the registry; a dialect of default options surveys and describes."""
+        default_dialect = self.make_dialect(
+            check_options(self.name, self.section, self.options, {}, RowType(()))
+        )
         return FormatDeclaration(
             name=self.name,
             section=self.section,
@@ -278,19 +280,19 @@ class DialectDeclaration:
             options=self.options,
             check=self._check_options,
             make=self._format,
-            survey=partial(survey, plain),
-            facts=partial(self._facts, plain),
+            survey=partial(survey, default_dialect),
+            facts=partial(self._facts, default_dialect),
             has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
             telltale_fields=self.telltale_fields,
         )
 
-    def _facts(self, plain: Dialect, _options: Mapping[str, str]) -> SourceFacts:
+    def _facts(self, default_dialect: Dialect, _options: Mapping[str, str]) -> SourceFacts:
         return SourceFacts(
             origins=self.origins,
-            describe=partial(describe, plain),
-            versions=partial(versions, plain),
+            describe=partial(describe, default_dialect),
+            versions=partial(versions, default_dialect),
             change_times=self.change_times,
             ddl_of=self.ddl_of,
         )
@@ -302,4 +304,5 @@ class DialectDeclaration:
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._check_options(setup.options, setup.columns)
-        return DialectDecoder(self.dialect(checked), self.section, setup, checked, self.encoding)
+        dialect = self.make_dialect(checked)
+        return DialectDecoder(dialect, self.section, setup, checked, self.encoding_of)

@@ -27,7 +27,7 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import masks_of_word
 from stream_app.cdc.json_message import quick_document
-from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
+from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, ParsedRecords
 
 _GROUPS_MAX = 64
 """The most groups of which a record each is read; `drift_in` searches more groups faster."""
@@ -67,7 +67,7 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
-def records_to_search(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
+def records_to_search(values: pa.Array, parsed: ParsedRecords, suspects: Bools) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:

@@ -252,7 +252,7 @@ class BatchOutcome:
             schemas=self.schemas,
             truncated=self.truncated,
         )
-        return batch.quarantining(self.messages, uncertain) if uncertain else batch
+        return batch.with_bad_records(self.messages, uncertain) if uncertain else batch
 
     def _note_drift(
         self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]

@@ -100,7 +100,7 @@ class ColumnAliases:
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
             drift={key: seen for key, seen in decoded.drift.items() if key[1] not in names},
         )
-        return renamed.quarantining(messages, nulls)
+        return renamed.with_bad_records(messages, nulls)
 
     def _reasons_of_doubles(self, changes: ChangeBatch) -> dict[int, str]:
         """Return the messages with values under two exclusive names of one column."""

@@ -83,7 +83,7 @@ class MadeColumnsStep:
         made_columns.add_blanks()
         columns = [made_columns.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.quarantining(messages, made_columns.reasons)
+        return decoded.with_bad_records(messages, made_columns.reasons)
 
 
 class _MadeValues:

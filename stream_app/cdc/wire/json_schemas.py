@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 from stream_app.cdc.source_types.connect import CONNECT, TIME
 
 _TYPES = {"integer": "int64", "number": "float64", "boolean": "boolean", "string": "string"}
@@ -47,7 +47,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
+def _struct_or_problem(registered: RegisteredSchema) -> Mapping[str, Any] | str:
     try:
         documents = {name: json.loads(text) for name, text in registered.references}
         root = _SchemaNode(json.loads(registered.text), documents)
