@@ -21,7 +21,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 
-_Seen = TypeVar("_Seen")
+_SightedT = TypeVar("_SightedT")
 ROW_KIND = VALUE_KIND
 """Name of the first column of a change batch; its int8 values are `RowKind`s."""
 
@@ -129,8 +129,7 @@ class DecodedBatch:
         description: the source table as messages describe it, if it differs from the table.
         records: name of a source table → number of its records with rows; only `OwnMessages` counts
             them.
-        others: number of records of source tables that the table does not accept; they are bad
-            records.
+        other_records: number of bad records of source tables that the table does not accept.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
             `OwnMessages` sets it.
         truncated: position of the last message that empties the table, or None. The rows of earlier
@@ -148,7 +147,7 @@ class DecodedBatch:
     description: SourceTable | None = None
     truncated: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
-    others: int = 0
+    other_records: int = 0
     refusal: WrongSourceError | None = None
 
     def with_bad_records(
@@ -190,8 +189,8 @@ def results_in_batch(decoded: DecodedBatch, message_index: Int32s) -> DecodedBat
 
 
 def _sightings_in_batch(
-    sightings: Mapping[_Seen, Sighting], message_index: Int32s
-) -> dict[_Seen, Sighting]:
+    sightings: Mapping[_SightedT, Sighting], message_index: Int32s
+) -> dict[_SightedT, Sighting]:
     return {
         key: Sighting(sighting.records, int(message_index[sighting.first]))
         for key, sighting in sightings.items()

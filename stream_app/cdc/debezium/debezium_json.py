@@ -192,10 +192,10 @@ class DebeziumJson:
         for position, record in result.enveloped:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
-            inner = decode_one_by_one(payload, readings, self._settings)
-            if inner.enveloped:
-                inner.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(inner, placed.message_index[position : position + 1])
+            record_result = decode_one_by_one(payload, readings, self._settings)
+            if record_result.enveloped:
+                record_result.reasons[0] = "is an envelope within an envelope"
+            outcome.add_result(record_result, placed.message_index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

@@ -86,8 +86,8 @@ def split_envelopes(
         unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
         schemas_left -= 1
     if is_plain.any():
-        others, message_index = _pick(values, all_positions, is_plain)
-        yield PayloadGroup(message_index, others, b"")
+        plain_values, message_index = _pick(values, all_positions, is_plain)
+        yield PayloadGroup(message_index, plain_values, b"")
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:

@@ -148,12 +148,16 @@ class DialectDecoder(ValueDecoder):
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        parsed = parse_messages(placed.values, shape, fields, self._compiled)
-        if parsed is None:
+        compiled_messages = parse_messages(placed.values, shape, fields, self._compiled)
+        if compiled_messages is None:
             return None
-        part = placed.take(parsed.positions)
-        messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
-        return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
+        part = placed.take(compiled_messages.positions)
+        messages = ParsedMessages(
+            part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
+        )
+        return DecodedPart(
+            compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
+        )
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values (step 2); None if they do not parse as the group's shape."""
@@ -169,12 +173,12 @@ class DialectDecoder(ValueDecoder):
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
-        parsed = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
-        decoded = _rows_of_messages(rows_of(parsed.images, readings, self._rules), parsed)
+        records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
+        image_rows = _rows_of_messages(rows_of(records.images, readings, self._rules), records)
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed, decoded.suspects, marks)
-        return DecodedRecords(decoded, questions=None, drift=drift)
+            drift = self._drift(values, records, image_rows.suspects, marks)
+        return DecodedRecords(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
@@ -198,20 +202,22 @@ class DialectDecoder(ValueDecoder):
         return placed.messages.column("key").take(pa.array(placed.message_index))
 
     def _drift(
-        self, values: pa.Array, parsed: ParsedRecords, suspects: Bools, marks: Int64s | None
+        self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
     ) -> Mapping[DriftedColumn, Sighting]:
-        records = records_to_search(values, parsed, suspects)
+        searched_records = records_to_search(values, parsed_records, suspects)
         search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
-        sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)
+        sightings = search(
+            searched_records, columns=self._table.columns, images_of=self._dialect.images_of
+        )
         return self._policy.reported(sightings)
 
 
-def _rows_of_messages(image_rows: ImageRows, parsed: ParsedRecords) -> ImageRows:
+def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message_index = parsed.message_index
+    message_index = records.message_index
     if message_index is None:
         return image_rows
-    suspects = np.zeros(0, np.bool_) if parsed.suspects is None else parsed.suspects.copy()
+    suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
     suspects[message_index[image_rows.suspects]] = True
     is_good = ~suspects[message_index[image_rows.record_index]]
     is_wanted = ~suspects[message_index]
@@ -222,7 +228,7 @@ def _rows_of_messages(image_rows: ImageRows, parsed: ParsedRecords) -> ImageRows
         suspects=suspects,
         tables={
             name: int(message_index[number])
-            for name, number in first_records(parsed.images.tables, is_wanted).items()
+            for name, number in first_records(records.images.tables, is_wanted).items()
         },
         cut_records={
             name: _mask_of_messages(cut, message_index, suspects)
@@ -269,7 +275,7 @@ class DialectDeclaration:
     check_together: Callable[[CheckedOptions, RowType], None] = _accept_all
 
     def declaration(self) -> FormatDeclaration:
-        """Return the format for the registry; a dialect of default options surveys and describes."""
+        """Return the format for the registry; its default dialect surveys and describes."""
         default_dialect = self.make_dialect(
             check_options(self.name, self.section, self.options, {}, RowType(()))
         )

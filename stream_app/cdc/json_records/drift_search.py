@@ -67,14 +67,14 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
-def records_to_search(values: pa.Array, parsed: ParsedRecords, suspects: Bools) -> SearchedRecords:
+def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.
         suspects: bool [n].
     """
-    images, message_index = parsed.images, parsed.message_index
+    images, message_index = records.images, records.message_index
     record_classes = classes_of(images.ops, images.has_before)
     after_rows = np.where(images.has_after, np.arange(len(images.ops)), -1)
     null_rows = first_and_last_nulls(images.after, after_rows)

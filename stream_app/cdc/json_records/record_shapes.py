@@ -117,8 +117,8 @@ def _commonest_kind(
     reading: ColumnReading, index: int, counts: Counter[_Signature], is_flat: bool
 ) -> JsonKind:
     kinds: Counter[JsonKind] = Counter()
-    for (flat, images), count in counts.items():
-        if flat == is_flat:
+    for (image_is_flat, images), count in counts.items():
+        if image_is_flat == is_flat:
             for image in images:
                 kind = _KINDS.get(image[index])
                 if kind is not None and reading.wire_type(kind) is not None:

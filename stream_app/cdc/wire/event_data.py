@@ -192,10 +192,10 @@ class EventFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        inner: the format of the messages within.
+        inner_format: the format of the messages within.
     """
 
-    inner: MessageFormat
+    inner_format: MessageFormat
     event_data: EventData
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -218,8 +218,8 @@ class EventFormat:
         return self._decode_unwrapped(messages, one_by_one=True)
 
     def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
-        inner, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
-        decoded = self.inner.decode(inner)
+        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
+        decoded = self.inner_format.decode(inner_messages)
         if not reasons:
             return decoded
         # The format has skipped the unreadable events like tombstones.
@@ -234,10 +234,10 @@ class EventSource:
     """Facts of events about their source, from the messages within.
 
     Attributes:
-        inner: the facts of these messages.
+        inner_facts: the facts of these messages.
     """
 
-    inner: SourceFacts
+    inner_facts: SourceFacts
     event_data: EventData
 
     def facts(self) -> SourceFacts:
@@ -245,28 +245,28 @@ class EventSource:
         return SourceFacts(
             origins=self.origins,
             describe=self.describe,
-            versions=None if self.inner.versions is None else self.versions,
-            change_times=None if self.inner.change_times is None else self.change_times,
+            versions=None if self.inner_facts.versions is None else self.versions,
+            change_times=None if self.inner_facts.change_times is None else self.change_times,
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner, reasons = _unwrap(messages, self.event_data, one_by_one=False)
-        origins = self.inner.origins(inner)
+        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
+        origins = self.inner_facts.origins(inner_messages)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(unwrap_events(messages, self.event_data), options)
+        return self.inner_facts.describe(unwrap_events(messages, self.event_data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.inner.versions is not None
-        return self.inner.versions(unwrap_events(messages, self.event_data), options)
+        assert self.inner_facts.versions is not None
+        return self.inner_facts.versions(unwrap_events(messages, self.event_data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.inner.change_times is not None
-        return self.inner.change_times(unwrap_events(messages, self.event_data))
+        assert self.inner_facts.change_times is not None
+        return self.inner_facts.change_times(unwrap_events(messages, self.event_data))

@@ -123,14 +123,15 @@ def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     required = frozenset(schema.get("required", ()))
     order = sorted(properties, key=lambda name: _index(properties[name]))
     for name in order:
-        inner, nullable = schema_node.with_node(properties[name]).resolve()
-        described = _connect_field(inner.schema)
-        by_connect = any("connect.index" in node for node in (properties[name], inner.schema))
+        field_node, nullable = schema_node.with_node(properties[name]).resolve()
+        connect_field = _connect_field(field_node.schema)
+        by_connect = any("connect.index" in node for node in (properties[name], field_node.schema))
         may_lack = name not in required and not by_connect
-        described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
-        if depth and name in _IMAGES and described["type"] == "struct":
-            described["fields"] = [*_fields(inner, depth - 1)]
-        yield described
+        connect_field["field"] = name
+        connect_field["optional"] |= nullable or may_lack
+        if depth and name in _IMAGES and connect_field["type"] == "struct":
+            connect_field["fields"] = [*_fields(field_node, depth - 1)]
+        yield connect_field
 
 
 def _index(schema: Any) -> int:

@@ -82,7 +82,10 @@ class ProtobufCursor(ValueCursor):
             rows = rows[self.positions[rows] < self._ends[rows]]
         self._mark_broken(rows)
         self._leave_choices(values_by_number.values())
-        return {read.field.name: read.values() for read in values_by_number.values()}
+        return {
+            field_values.field.name: field_values.values()
+            for field_values in values_by_number.values()
+        }
 
     def _leave_choices(self, fields: Iterable[_FieldValues]) -> None:
         """Leave messages that need a default, or have several members of a oneof, to Google's
