@@ -52,7 +52,7 @@ class TableTraits:
         ignores_deletes: whether old rows stay in any case, so that no message has to prove its row.
         merges_shards: whether the table is meant to have rows of several source tables.
         lowers_names: whether columns have the source's names in lower case.
-        restored: columns whose value an update may omit when it has not changed. The table's writer
+        restored_columns: columns whose unchanged value an update may omit. The table's writer
             takes the value from the older row.
         takes_null_keys: whether columns of the primary key may be null.
     """
@@ -61,7 +61,7 @@ class TableTraits:
     ignores_deletes: bool = False
     merges_shards: bool = False
     lowers_names: bool = False
-    restored: frozenset[str] = frozenset()
+    restored_columns: frozenset[str] = frozenset()
     takes_null_keys: bool = False
 
 
@@ -81,7 +81,7 @@ class ChangeBatch:
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U. When updates omit values of
-            `TableTraits.restored`, the column `unchanged_values.UNCHANGED` follows.
+            `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
         message_index: int32 [n]; the position of each row's message in the decoded batch. It never
             decreases.
     """

@@ -215,7 +215,7 @@ class LowerCaseFormat:
             traits = replace(
                 self.setup.traits,
                 sequence_fields=tuple(spelling_of.get(name, name) for name in sequence),
-                restored=frozenset(),  # the writer knows columns by the table's names alone
+                restored_columns=frozenset(),  # the writer knows columns by the table's names alone
             )
             schema = pa.schema(
                 [

@@ -97,7 +97,9 @@ class DebeziumJson:
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
             placeholder=self._options.placeholder,
-            restored=setup.traits.restored if self._options.looks_up else frozenset(),
+            restored_columns=setup.traits.restored_columns
+            if self._options.looks_up
+            else frozenset(),
         )
         self._keys = KeyCheck(rules, self._options.quarantines_unproven)
         self._fields = fields or {}

@@ -50,7 +50,7 @@ class DecodeSettings:
         key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
         placeholder: the stand-in for a value that the change did not modify.
-        restored: columns whose value the table's writer finds; see `TableTraits.restored`.
+        restored_columns: see `TableTraits.restored_columns`.
     """
 
     row_rules: RowRules
@@ -58,7 +58,7 @@ class DecodeSettings:
     key_rules: KeyRules
     reads_tables: bool
     placeholder: Placeholder
-    restored: frozenset[str] = frozenset()
+    restored_columns: frozenset[str] = frozenset()
 
     @property
     def source_fields(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def decode_images(
         parsed_images.images,
         readings,
         settings.placeholder,
-        restored=settings.restored,
+        restored_columns=settings.restored_columns,
         has_old_values=has_old_values,
     )
     image_rows = rows_of(images, readings, settings.row_rules)  # step 2

@@ -186,7 +186,7 @@ def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
         setup.traits,
         sequence_fields=made_columns.origins_of(setup.traits.sequence_fields),
         # What is computed from a value needs the value.
-        restored=setup.traits.restored.difference(
+        restored_columns=setup.traits.restored_columns.difference(
             made_columns.names, made_columns.origins_of(made_columns.names)
         ),
     )

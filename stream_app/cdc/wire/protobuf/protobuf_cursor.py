@@ -91,14 +91,16 @@ class ProtobufCursor(ValueCursor):
         """Leave messages that need a default, or have several members of a oneof, to Google's
         parser.
         """
-        has_choice: dict[str, Bools] = {}
+        members_of_choice: dict[str, Bools] = {}
         for field_values in fields:
             if field_values.field.has_default:
                 self._mark_broken(np.flatnonzero(~field_values.is_present))
             if choice := field_values.field.choice:
-                has_member = has_choice.get(choice, np.zeros(len(self.positions), np.bool_))
-                self._mark_broken(np.flatnonzero(has_member & field_values.is_present))
-                has_choice[choice] = has_member | field_values.is_present
+                other_members = members_of_choice.get(
+                    choice, np.zeros(len(self.positions), np.bool_)
+                )
+                self._mark_broken(np.flatnonzero(other_members & field_values.is_present))
+                members_of_choice[choice] = other_members | field_values.is_present
 
     def _field(self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]) -> None:
         number, wire_type = tag >> 3, tag & 7
@@ -151,19 +153,15 @@ class ProtobufCursor(ValueCursor):
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(rows, starts, lengths)
             return
-        self._mark_broken(
-            rows[field_values.is_present[rows]]
-        )  # parts of one message, which are merged
-        inner_fields = (
-            [field_values.field.inner]
-            if field_values.field.inner is not None
-            else [_SECONDS, _NANOS_FIELD]
-        )
+        # Google's parser merges several parts of one message.
+        self._mark_broken(rows[field_values.is_present[rows]])
+        wrapped_field = field_values.field.inner
+        inner_fields = [_SECONDS, _NANOS_FIELD] if wrapped_field is None else [wrapped_field]
         inner_cursor = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
         values = inner_cursor.fields(inner_fields)
         self._mark_broken(rows[inner_cursor.broken()])
-        if field_values.field.inner is not None:
-            field_values.put_inner(rows, values[field_values.field.inner.name])
+        if wrapped_field is not None:
+            field_values.put_inner(rows, values[wrapped_field.name])
             return
         seconds, nanos = (
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
