@@ -21,7 +21,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 
-_Seen = TypeVar("_Seen")
+_SightedT = TypeVar("_SightedT")
 ROW_KIND = VALUE_KIND
 """Name of the first column of a change batch; its int8 values are `RowKind`s."""
 
@@ -52,7 +52,7 @@ class TableTraits:
         ignores_deletes: whether old rows stay in any case, so that no message has to prove its row.
         merges_shards: whether the table is meant to have rows of several source tables.
         lowers_names: whether columns have the source's names in lower case.
-        restored: columns whose value an update may omit when it has not changed. The table's writer
+        restored_columns: columns whose unchanged value an update may omit. The table's writer
             takes the value from the older row.
         takes_null_keys: whether columns of the primary key may be null.
     """
@@ -61,7 +61,7 @@ class TableTraits:
     ignores_deletes: bool = False
     merges_shards: bool = False
     lowers_names: bool = False
-    restored: frozenset[str] = frozenset()
+    restored_columns: frozenset[str] = frozenset()
     takes_null_keys: bool = False
 
 
@@ -81,7 +81,7 @@ class ChangeBatch:
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U. When updates omit values of
-            `TableTraits.restored`, the column `unchanged_values.UNCHANGED` follows.
+            `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
         message_index: int32 [n]; the position of each row's message in the decoded batch. It never
             decreases.
     """
@@ -129,8 +129,7 @@ class DecodedBatch:
         description: the source table as messages describe it, if it differs from the table.
         records: name of a source table → number of its records with rows; only `OwnMessages` counts
             them.
-        others: number of records of source tables that the table does not accept; they are bad
-            records.
+        other_records: number of bad records of source tables that the table does not accept.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
             `OwnMessages` sets it.
         truncated: position of the last message that empties the table, or None. The rows of earlier
@@ -148,10 +147,12 @@ class DecodedBatch:
     description: SourceTable | None = None
     truncated: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
-    others: int = 0
+    other_records: int = 0
     refusal: WrongSourceError | None = None
 
-    def quarantining(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
+    def with_bad_records(
+        self, messages: pa.RecordBatch, reasons: Mapping[int, str]
+    ) -> DecodedBatch:
         """Return the same batch, with some of its messages as bad records instead of rows.
 
         Args:
@@ -188,8 +189,8 @@ def results_in_batch(decoded: DecodedBatch, message_index: Int32s) -> DecodedBat
 
 
 def _sightings_in_batch(
-    sightings: Mapping[_Seen, Sighting], message_index: Int32s
-) -> dict[_Seen, Sighting]:
+    sightings: Mapping[_SightedT, Sighting], message_index: Int32s
+) -> dict[_SightedT, Sighting]:
     return {
         key: Sighting(sighting.records, int(message_index[sighting.first]))
         for key, sighting in sightings.items()

@@ -71,7 +71,7 @@ CUT_REACTIONS = (
 """The values of `CUT_VALUES`."""
 
 DriftedColumn = tuple[DriftKind, str]
-_Seen = TypeVar("_Seen")
+_SightedT = TypeVar("_SightedT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,10 @@ class Sighting:
 
 
 def join_sightings(
-    left: Mapping[_Seen, Sighting], right: Mapping[_Seen, Sighting]
-) -> dict[_Seen, Sighting]:
+    left: Mapping[_SightedT, Sighting], right: Mapping[_SightedT, Sighting]
+) -> dict[_SightedT, Sighting]:
     """Join the sightings of two parts of a batch, with positions in the whole batch."""
-    shared = {seen: left[seen].plus(right[seen]) for seen in left.keys() & right.keys()}
+    shared = {key: left[key].plus(right[key]) for key in left.keys() & right.keys()}
     return {**left, **right, **shared}
 
 

@@ -129,7 +129,8 @@ class LowerCaseFormat:
         """Decode one source table's messages up to a new spelling, then continue from there."""
         spelling_of = self._spellings.setdefault(origin, {})
         joined: DecodedBatch | None = None
-        begin, tried_names = 0, set[str]()
+        begin = 0
+        tried_names: set[str] = set()
         if messages.num_rows:
             self._learn(spelling_of, messages, 0, ())
         while True:
@@ -143,7 +144,7 @@ class LowerCaseFormat:
             if row is None:
                 return joined
             tried_names = tried_names if row == 0 else set()
-            # A message that has a column in two spellings asks for both in turn.
+            # A message that has a column in two spellings is decoded again by each of them.
             self._learn(spelling_of, unread, row, [*names, *tried_names])
             tried_names.update(names)
             begin += row
@@ -151,9 +152,10 @@ class LowerCaseFormat:
     def _find_new_spelling(
         self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
-        """Return the first message with new spellings of columns, and these spellings, or None.
+        """Return the position of the first message with new spellings, and these spellings.
 
-        A record that lacks its key under the known name is bad.
+        The position is None without a new spelling. The search includes bad records, because a
+        record is bad if its key has another name than the known one.
         """
         first_rows: dict[str, int] = {
             name: sighting.first
@@ -170,17 +172,17 @@ class LowerCaseFormat:
         return earliest, sorted(name for name, row in first_rows.items() if row == earliest)
 
     def _learn(
-        self, spelling_of: dict[str, str], messages: pa.RecordBatch, row: int, others: Iterable[str]
+        self, spelling_of: dict[str, str], messages: pa.RecordBatch, row: int, names: Iterable[str]
     ) -> None:
         """Learn how a message spells its columns.
 
         Args:
-            others: names that the message is known to have.
+            names: further names that the message has.
 
         Raises:
             WrongSourceError: two names differ only in case.
         """
-        spelling_of.update(spellings(dict.fromkeys([*self._column_names(messages, row), *others])))
+        spelling_of.update(spellings(dict.fromkeys([*self._column_names(messages, row), *names])))
 
     def _column_names(self, messages: pa.RecordBatch, row: int) -> list[str]:
         message = with_all_columns(messages.slice(row, 1))
@@ -213,7 +215,7 @@ class LowerCaseFormat:
             traits = replace(
                 self.setup.traits,
                 sequence_fields=tuple(spelling_of.get(name, name) for name in sequence),
-                restored=frozenset(),  # the writer knows columns by the table's names alone
+                restored_columns=frozenset(),  # the writer knows columns by the table's names alone
             )
             schema = pa.schema(
                 [

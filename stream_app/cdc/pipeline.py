@@ -47,7 +47,7 @@ class StepPlace(IntEnum):
     DEFAULTS = auto()
     """Fills all columns, because the filters judge the row that the table would store."""
     FILTER_OF_MESSAGES = auto()
-    """Conditions on what all changes of a row share: they choose among messages."""
+    """Conditions on columns that all changes of a row share; they choose among messages."""
     FILTER_OF_ROWS = auto()
     """The other conditions. A row that does not pass may have any value and partition."""
     EXPECTATIONS = auto()

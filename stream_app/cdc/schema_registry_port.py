@@ -59,7 +59,7 @@ class SchemaKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredSchema:
     """A schema of a registry.
 
     Attributes:
@@ -102,7 +102,7 @@ class Schemas(Protocol):
         """
         ...
 
-    def schema(self, number: int) -> Registered:
+    def schema(self, number: int) -> RegisteredSchema:
         """Return the schema of a number.
 
         Args:

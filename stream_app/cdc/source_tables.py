@@ -59,7 +59,7 @@ def origins_of(
     return Origins(tables=tables, codes=codes, unreadable=unreadable)
 
 
-def in_their_clusters(
+def origins_with_clusters(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
 ) -> Origins:
     """Return the origins of messages with the cluster of their topics."""
@@ -73,9 +73,8 @@ def in_their_clusters(
     first_named = int(np.searchsorted(distinct_pairs, 0))  # pairs of `NO_TABLE` are negative
     tables: dict[Origin, int] = {}
     codes = np.full(len(distinct_pairs), NO_TABLE, np.int32)
-    for index, pair in enumerate(
-        distinct_pairs[first_named:].tolist(), start=first_named
-    ):  # a loop over topics
+    # A loop over topics.
+    for index, pair in enumerate(distinct_pairs[first_named:].tolist(), start=first_named):
         code, topic = divmod(pair, len(clusters))
         origin = _in_cluster(origins.tables[code], clusters[topic])
         codes[index] = tables.setdefault(origin, len(tables))
@@ -88,7 +87,7 @@ def _in_cluster(origin: Origin, cluster: str) -> Origin:
     return replace(origin, table=name, cluster=cluster)
 
 
-def of_each_origin(
+def messages_by_origin(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
 ) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """Yield the messages of each source table, in the order of the tables' names."""

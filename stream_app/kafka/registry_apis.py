@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from stream_app.cdc.schema_registry_port import IdKind, Registered, SchemaKind
+from stream_app.cdc.schema_registry_port import IdKind, RegisteredSchema, SchemaKind
 
 _REFERENCES_MAX = 200
 """The most schemas to which one refers, directly or not."""
@@ -30,7 +30,7 @@ class RegistryRefusalError(Exception):
     """The reason why no message with a schema number can be read."""
 
 
-def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registered:
+def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> RegisteredSchema:
     """Return the schema of a number.
 
     Args:
@@ -63,7 +63,7 @@ def number_of_guid(get: Get, guid: UUID) -> int:
     return numbers[0]
 
 
-def _of_confluent(get: Get, number: int) -> Registered:
+def _of_confluent(get: Get, number: int) -> RegisteredSchema:
     answer = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
     references: dict[str, str] = {}
 
@@ -76,10 +76,10 @@ def _of_confluent(get: Get, number: int) -> Registered:
 
     _refer(number, answer.get("references"), references, read)
     kind = str(answer.get("schemaType") or SchemaKind.AVRO.value)
-    return Registered(number, kind, _text(answer), tuple(references.items()))
+    return RegisteredSchema(number, kind, _text(answer), tuple(references.items()))
 
 
-def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Registered:
+def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> RegisteredSchema:
     counted = id_kind
     if counted is IdKind.AUTO:
         counted = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
@@ -99,7 +99,7 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
 
     text = get(path, reason_prefix).decode()
     _refer(number, _document(get(f"{path}/references", reason_prefix), number), references, read)
-    return Registered(number, "", text, tuple(references.items()))
+    return RegisteredSchema(number, "", text, tuple(references.items()))
 
 
 def _refer(

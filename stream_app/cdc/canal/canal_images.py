@@ -19,10 +19,10 @@ from stream_app.cdc.canal.mysql_types import convert_by_types
 from stream_app.cdc.columns.column_reading import ColumnReading, Family, JsonKind
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import (
+    explicit_nulls,
     fill_up,
     ops_of,
     rows_with_nulls_after,
-    sent_nulls,
 )
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
@@ -76,7 +76,7 @@ class _PairedRows(NamedTuple):
         is_object: Bools = valid_of(self.data.values) & ((self.old_rows < 0) | has_object)
         return is_object
 
-    def sent_nulls(
+    def explicit_nulls(
         self, messages: dialect.ParsedMessages, table: dialect.Table, updates: Bools
     ) -> tuple[list[Int64s], Sequence[int]]:
         """Find the records whose row of `old` has an explicit null, for each column.
@@ -85,7 +85,7 @@ class _PairedRows(NamedTuple):
             The records; and the positions of messages that cannot be parsed.
         """
         if messages.nulls is None:
-            return sent_nulls(
+            return explicit_nulls(
                 messages.values,
                 rows_with_nulls_after(messages.values, updates, b'"old":'),
                 [reading.name for reading in table.readings],
@@ -100,7 +100,7 @@ class _PairedRows(NamedTuple):
 
 def images_of(
     messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-) -> dialect.Parsed:
+) -> dialect.ParsedRecords:
     """Read the images of messages whose rows are records.
 
     An UPDATE of two rows, and a DELETE::
@@ -121,7 +121,7 @@ def images_of(
     paired = _PairedRows.of(data_rows, old_rows, updates)  # step 2
     message_index, after = paired.message_index, children_of(data_rows.values)
     changed = [values_at(column, paired.old_rows) for column in children_of(old_rows.values)]
-    nulls, unreadable = paired.sent_nulls(messages, table, updates)
+    nulls, unreadable = paired.explicit_nulls(messages, table, updates)
     before = fill_up(changed, after, nulls)
     suspects[list(unreadable)] = True
     suspects[message_index[~paired.are_objects()]] = True
@@ -143,7 +143,11 @@ def images_of(
         suspects=suspects[message_index],
         tables=tuple(_column_of_records(column, record_message) for column in origin),
     )
-    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message_index, suspects)
+    return (
+        dialect.ParsedRecords(images)
+        if is_alone
+        else dialect.ParsedRecords(images, message_index, suspects)
+    )
 
 
 def _column_of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:

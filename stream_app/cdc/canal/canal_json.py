@@ -84,7 +84,7 @@ class CanalDialect(dialect.Dialect):
             return dialect.DocumentImages(rows, (), names)
         return dialect.DocumentImages(olds, rows, names)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], _key: Any, options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -113,9 +113,9 @@ class CanalDialect(dialect.Dialect):
             lists={"data": row, "old": replace(row, is_partial=True)},
         )
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         return images_of(messages, table, json_kinds)
 
@@ -246,11 +246,11 @@ CANAL_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#canal) describes how the "
     "messages are read.",
     options=_OPTIONS,
-    dialect=lambda _: CanalDialect(),
-    encoding=_default,
+    make_dialect=lambda _: CanalDialect(),
+    encoding_of=_default,
     origins=_ORIGINS.origins,
     change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
     has_whole_before=_has_whole_before,
     ddl_of=_ddl_of,
     telltale_fields=(frozenset({"database", "table", "type", "data", "isDdl"}),),
-).declared()
+).declaration()

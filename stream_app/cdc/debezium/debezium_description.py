@@ -26,7 +26,7 @@ import pyarrow as pa
 from stream_app.cdc.debezium.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
-from stream_app.cdc.json_records.dialect_description import parsed, untyped_table, with_key
+from stream_app.cdc.json_records.dialect_description import parse_json, untyped_table, with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.source.mapping_options import MappingOptions
@@ -103,27 +103,27 @@ def _versions_of_group(
 
     An envelope in unusual spelling is a version of its own.
     """
-    plain: list[dict[str, Any]] = []
+    plain_payloads: list[dict[str, Any]] = []
     plain_positions: list[int] = []
     for row, payload in zip(positions, payloads.to_pylist(), strict=True):
         document = _parse_object(payload)
         if document is None:
             continue
         is_wrapped = document.keys() == {"schema", "payload"}
-        inner = document["payload"] if is_wrapped else document
+        row_payload = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
             yield _VersionMessages(
-                document["schema"], [row], [inner] if isinstance(inner, dict) else []
+                document["schema"], [row], [row_payload] if isinstance(row_payload, dict) else []
             )
-        elif isinstance(inner, dict):
+        elif isinstance(row_payload, dict):
             plain_positions.append(row)
-            plain.append(inner)
-    if plain or schema is not None:
-        yield _VersionMessages(schema, plain_positions or positions[:1], plain)
+            plain_payloads.append(row_payload)
+    if plain_payloads or schema is not None:
+        yield _VersionMessages(schema, plain_positions or positions[:1], plain_payloads)
 
 
 def _parse_object(payload: bytes) -> dict[str, Any] | None:
-    document = parsed(payload)
+    document = parse_json(payload)
     return document if isinstance(document, dict) else None
 
 

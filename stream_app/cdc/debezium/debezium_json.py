@@ -3,8 +3,8 @@
 The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
-Messages are grouped by their schema, and `json_records.decoder` decodes each group in three ways:
-`decode_fast` reads the images alone, `decode_whole` parses whole messages, and `decode_one_by_one`
+Messages are grouped by their schema, and `json_records.decoder` decodes each group in three ways.
+`decode_fast` reads the images alone, and `decode_whole` parses whole messages. `decode_one_by_one`
 reads the records that both decline.
 
 Where no before-image proves the row of a change, its Kafka key must prove it (`key_proof`). A
@@ -97,7 +97,9 @@ class DebeziumJson:
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
             placeholder=self._options.placeholder,
-            restored=setup.traits.restored if self._options.looks_up else frozenset(),
+            restored_columns=setup.traits.restored_columns
+            if self._options.looks_up
+            else frozenset(),
         )
         self._keys = KeyCheck(rules, self._options.quarantines_unproven)
         self._fields = fields or {}
@@ -181,7 +183,7 @@ class DebeziumJson:
         return decode_framed_group(placed.values, group, self._settings)
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
+        """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         return decode_whole(placed.values, group.shape, self._settings)
 
@@ -192,10 +194,10 @@ class DebeziumJson:
         for position, record in result.enveloped:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
-            inner = decode_one_by_one(payload, readings, self._settings)
-            if inner.enveloped:
-                inner.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(inner, placed.message_index[position : position + 1])
+            record_result = decode_one_by_one(payload, readings, self._settings)
+            if record_result.enveloped:
+                record_result.reasons[0] = "is an envelope within an envelope"
+            outcome.add_result(record_result, placed.message_index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

@@ -1,7 +1,7 @@
 """Options of the format ``debezium-json``, and the encodings that follow from them.
 
-They repeat the connector's configuration, which messages without the schema envelope do not
-contain. Called once, when the format is made.
+The options repeat the connector's configuration, which messages without the schema envelope do not
+contain. A format calls `parse_options` once, when it is made.
 
 Source: Debezium's connector properties `decimal.handling.mode`, `time.precision.mode` and
 `binary.handling.mode`, with their defaults.

@@ -1,12 +1,12 @@
 """Finds the source table of each of Debezium's JSON messages, without decoding a row.
 
-Called by the splitter of jobs with many tables, before the decoding. Each of three ways reads the
+The splitter of jobs with many tables calls it before the decoding. Each of three ways reads the
 messages that the previous one leaves:
 
-1. One message is parsed for its table. Messages with the same bytes at the same distance from their
-   end belong to the same table. The search repeats this with one of the remaining messages. If this
-   matches too few messages, it parses the first message of each run of similar neighbours.
-2. If this matches too few messages too, the fields of the rest are parsed in columns.
+1. The search parses one message for its table. Messages with these names at the same distance from
+   their end belong to this table. The search repeats this with one of the unread messages. Where
+   this matches too few messages, it parses the first message of each run of similar neighbours.
+2. Where the runs are too short, the fields of the unread messages are parsed in columns.
 3. The remaining messages are read one by one, with a final result.
 
 Source: Debezium documentation, "Data change events" and "New record state extraction".

@@ -112,8 +112,8 @@ def _decode_by_frames(
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    decoded = decode_framed(part, framed, shape, settings)
-    return None if decoded is None else DecodedPart(positions, decoded)
+    records = decode_framed(part, framed, shape, settings)
+    return None if records is None else DecodedPart(positions, records)
 
 
 def _decode_by_machine_code(
@@ -196,11 +196,17 @@ def _decode_envelopes(
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
     image_rows = images.before_at[selection], images.after_at[selection]
-    parsed = framed_images(tails.frames, codes, ops, image_rows, shape, images.columns, settings)
+    parsed_images = framed_images(
+        tails.frames, codes, ops, image_rows, shape, images.columns, settings
+    )
     return DecodedPart(
         positions,
         _make_records(
-            values, MarkedRecords(positions, images.marks[selection]), parsed, shape, settings
+            values,
+            MarkedRecords(positions, images.marks[selection]),
+            parsed_images,
+            shape,
+            settings,
         ),
     )
 
@@ -213,44 +219,47 @@ def _decode_flat(
 ) -> DecodedPart | None:
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
-    parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.check_share(None if parsed is None else parsed.is_parsed):
+    parsed_rows = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    if not choice.check_share(None if parsed_rows is None else parsed_rows.is_parsed):
         return None
-    assert parsed is not None
-    positions = np.flatnonzero(parsed.is_parsed)
+    assert parsed_rows is not None
+    positions = np.flatnonzero(parsed_rows.is_parsed)
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
     count = len(shape.readings)
-    extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))
-    flat = flat_images(part, parsed.columns[:count], extra, shape, settings)
-    marks = parsed.marks[positions]
+    texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
+    parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
+    marks = parsed_rows.marks[positions]
     # A delete's image is that before the change, which may lack columns.
-    marks = np.where(flat.images.has_before, marks * _BEFORE_FACTOR, marks)
+    marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
     return DecodedPart(
-        positions, _make_records(values, MarkedRecords(positions, marks), flat, shape, settings)
+        positions,
+        _make_records(values, MarkedRecords(positions, marks), parsed_images, shape, settings),
     )
 
 
 def _make_records(
     values: pa.Array,
-    marked: MarkedRecords,
-    parsed: ParsedImages,
+    records: MarkedRecords,
+    parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
     """Make the rows of parsed records, and find columns that differ from the table's."""
-    _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
+    _, image_rows, questions = decode_images(
+        parsed_images, shape.readings, settings, is_flat=shape.is_flat
+    )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        marks = np.where(decoded.suspects, 0, marked.marks)
-        drift = _drift_of(values, MarkedRecords(marked.positions, marks), settings.policy)
-    return DecodedRecords(decoded, questions, drift)
+        marks = np.where(image_rows.suspects, 0, records.marks)
+        drift = _drift_of(values, MarkedRecords(records.positions, marks), settings.policy)
+    return DecodedRecords(image_rows, questions, drift)
 
 
 def _drift_of(
-    values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
+    values: pa.Array, records: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
     """Return the unknown and missing columns, read from one record of each sum of marks."""
-    positions, marks = marked
+    positions, marks = records
     sightings: dict[DriftedColumn, Sighting] = {}
     marked_rows = np.flatnonzero(marks)
     _, firsts, counts = np.unique(marks[marked_rows], return_index=True, return_counts=True)

@@ -87,7 +87,7 @@ def _restore_unchanged(
         cell = after.get(reading.name)
         if cell is None or not _is_unchanged(settings.placeholder, reading, cell):
             continue
-        if record.op == "u" and record.before is None and reading.name in settings.restored:
+        if record.op == "u" and record.before is None and reading.name in settings.restored_columns:
             omitted.add(reading.name)
             del after[reading.name]
             continue

@@ -53,10 +53,10 @@ def decode_whole(
         values: binary without nulls, each `json_lines.looks_like_object`.
     """
     parse = _parse_flat if shape.is_flat else _parse_envelopes
-    parsed = parse(values, shape, settings)
-    if parsed is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
+    parsed_images = parse(values, shape, settings)
+    if parsed_images is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
         return None
-    return _make_records(values, values, parsed, shape, settings)
+    return _make_records(values, values, parsed_images, shape, settings)
 
 
 def decode_framed(
@@ -68,16 +68,16 @@ def decode_framed(
     columns = parse_objects(framed.images, pa.schema(shape.fields))
     if columns is None or _holds_base64_beside_numbers(framed.images, shape, is_flat=True):
         return None
-    parsed = framed_images(
+    parsed_images = framed_images(
         framed.frames, framed.codes, framed.ops, framed.image_rows(), shape, columns, settings
     )
-    return _make_records(values, framed.joined_images(), parsed, shape, settings)
+    return _make_records(values, framed.joined_images(), parsed_images, shape, settings)
 
 
 def _make_records(
     values: pa.Array,
     named_parts: pa.Array,
-    parsed: ParsedImages,
+    parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
@@ -86,13 +86,13 @@ def _make_records(
     Args:
         named_parts: binary [n]; the part of each value whose names are counted.
     """
-    images, decoded, questions = decode_images(
-        parsed, shape.readings, settings, is_flat=shape.is_flat
+    images, image_rows, questions = decode_images(
+        parsed_images, shape.readings, settings, is_flat=shape.is_flat
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        drift = _find_drift(values, named_parts, images, decoded.suspects, settings.policy)
-    return DecodedRecords(decoded, questions, drift)
+        drift = _find_drift(values, named_parts, images, image_rows.suspects, settings.policy)
+    return DecodedRecords(image_rows, questions, drift)
 
 
 def _inner_names(images: StackedImages) -> Int64s:
@@ -177,8 +177,8 @@ def _parse_flat(
     if columns is None or shared_columns is None:
         return None
     text_names = [name for name, _ in added_fields + shared_fields]
-    extra = dict(zip(text_names, [*columns[len(readings) :], *shared_columns], strict=True))
-    return flat_images(values, columns[: len(readings)], extra, shape, settings)
+    texts = dict(zip(text_names, [*columns[len(readings) :], *shared_columns], strict=True))
+    return flat_images(values, columns[: len(readings)], texts, shape, settings)
 
 
 def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_flat: bool) -> bool:

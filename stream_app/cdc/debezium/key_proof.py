@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import message_place
-from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.json_records.outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
@@ -112,7 +112,7 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
     return questions
 
 
-def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
+def answers(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> bool:
     """Return whether a key with these fields proves the row."""
     if question is KeyQuestion.NONE:
         return True
@@ -121,7 +121,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
     if fields is None:
         return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
-        # The source has no key, so its before-images are not made of one: they are whole.
+        # The source has no key, so its before-images are whole.
         is_whole = (
             question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
         )
@@ -129,7 +129,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
     return fields >= rules.wanted(question)
 
 
-def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
+def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> str:
     """Return the reason of a bad record whose row is uncertain."""
     operation = {
         KeyQuestion.UPSERT: "may be an update (it has no __op)",
@@ -155,7 +155,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
     )
 
 
-def remedies(rules: KeyRules, fields: Fields) -> str:
+def remedies(rules: KeyRules, fields: KeyFields) -> str:
     """Return the options and settings that make such records certain."""
     key_fields = rules.source_key if rules.source_key is not None else fields
     full_images = (
@@ -191,7 +191,7 @@ class KeyCheck:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether keys are read; they are not if an option names the source's key."""
+        """Whether the check reads keys, because no option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain_reasons(
@@ -235,14 +235,14 @@ class KeyCheck:
 
     def _fields(
         self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int32], list[Fields]]:
+    ) -> tuple[npt.NDArray[np.int32], list[KeyFields]]:
         if self.reads_keys and "key" in messages.schema.names:
             return self._keys.fields_of(messages.column("key").take(pa.array(message_index)))
         return np.zeros(len(message_index), np.int32), [NO_KEY]
 
 
 def _uncertain_error(
-    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: Fields
+    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: KeyFields
 ) -> WrongSourceError:
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",

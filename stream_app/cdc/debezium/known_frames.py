@@ -8,9 +8,8 @@ records are compared with it by bytes. Only images remain for the columnar parse
     ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
 
 Both parts are verified. The tail must be members of a JSON object, and the parser must accept each
-image as one object. Then the record is one object with these fields, each once. Called by
-`decode_fast`. A record without a known frame, say with blanks or with other fields, is decoded
-as a whole.
+image as one object. Then the record is one object with these fields, each once. `decode_fast` calls
+it. `decode_whole` decodes a record without a known frame, say with blanks or with other fields.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
 """
@@ -194,7 +193,7 @@ class KnownFrames:
     def tails(self, values: pa.Array) -> FramedTails | None:
         """Find the records whose tail is known or can be learnt; None if they are too few.
 
-        It ignores the bytes before the tail.
+        The search ignores the bytes before the tail.
 
         Args:
             values: binary [n] without nulls.

@@ -1,9 +1,8 @@
 """Reads the column names in the Kafka keys of messages, but not the values.
 
-Called by `key_proof` for changes without a before-image that proves the row. The keys of a table
-have the same shape. So the reader learns the shape from one key, and compares the other keys with
-it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed by
-itself.
+`key_proof` calls it for changes without a before-image that proves the row. The keys of a table
+mostly have one shape. So the reader learns the shape from one key, and compares the other keys with
+it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed alone.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """
@@ -30,7 +29,7 @@ from stream_app.arrow_buffers import (
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_message import quick_document
 
-Fields = frozenset[str] | None
+KeyFields = frozenset[str] | None
 """The names of a key's fields; None if the key is not a JSON object."""
 
 NO_KEY: frozenset[str] = frozenset()
@@ -86,7 +85,7 @@ class MessageKeys:
 
     _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 
-    def fields_of(self, keys: pa.Array) -> tuple[Int32s, list[Fields]]:
+    def fields_of(self, keys: pa.Array) -> tuple[Int32s, list[KeyFields]]:
         """Return the names of each key's fields.
 
         Args:
@@ -95,7 +94,7 @@ class MessageKeys:
         Returns:
             For each key a position in the list of distinct names.
         """
-        code_of_names: dict[Fields, int] = {NO_KEY: 0, None: 1}
+        code_of_names: dict[KeyFields, int] = {NO_KEY: 0, None: 1}
         codes: Int32s = valid_of(keys).astype(np.int32)
         unread_rows = np.flatnonzero(_may_be_object(keys))
         for known_shape, known_names in list(self._shapes.items()):
@@ -138,11 +137,11 @@ def _assign_same_shape(
     return unread_rows[~has_shape]
 
 
-def _code(code_of_names: dict[Fields, int], names: Fields) -> int:
+def _code(code_of_names: dict[KeyFields, int], names: KeyFields) -> int:
     return code_of_names.setdefault(names, len(code_of_names))
 
 
-def _names_and_pattern(key: bytes) -> tuple[Fields, _Shape | None]:
+def _names_and_pattern(key: bytes) -> tuple[KeyFields, _Shape | None]:
     """Return the field names of one message key, and a pattern that matches keys of the same form.
 
     The pattern is None if the key cannot have one.
@@ -158,7 +157,7 @@ def _names_and_pattern(key: bytes) -> tuple[Fields, _Shape | None]:
     return names, shape if is_prefix else None
 
 
-def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | None]:
+def _names_and_shape(fields: object, prefix: bytes) -> tuple[KeyFields, _Shape | None]:
     if not isinstance(fields, dict):
         return None, None
     size = sum(len(name.encode()) for name in fields)

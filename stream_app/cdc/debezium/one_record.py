@@ -1,7 +1,7 @@
 """Reads one Debezium record, keeping the exact text of every number.
 
-Called by `decode_one_by_one` for the few records that do not parse in columns. They are broken, or
-have values of another kind than the others. Its errors describe the problem.
+`decode_one_by_one` calls it for the few records that do not parse in columns: broken ones, and
+those with values of another kind than most records. Its errors describe the problem.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.

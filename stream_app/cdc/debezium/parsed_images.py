@@ -50,7 +50,7 @@ class DecodeSettings:
         key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
         placeholder: the stand-in for a value that the change did not modify.
-        restored: columns whose value the table's writer finds; see `TableTraits.restored`.
+        restored_columns: see `TableTraits.restored_columns`.
     """
 
     row_rules: RowRules
@@ -58,7 +58,7 @@ class DecodeSettings:
     key_rules: KeyRules
     reads_tables: bool
     placeholder: Placeholder
-    restored: frozenset[str] = frozenset()
+    restored_columns: frozenset[str] = frozenset()
 
     @property
     def source_fields(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class ParsedImages:
 
 
 def decode_images(
-    parsed: ParsedImages,
+    parsed_images: ParsedImages,
     readings: Sequence[ColumnReading],
     settings: DecodeSettings,
     *,
@@ -92,21 +92,21 @@ def decode_images(
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
     images = restore_images(  # step 1
-        parsed.images,
+        parsed_images.images,
         readings,
         settings.placeholder,
-        restored=settings.restored,
+        restored_columns=settings.restored_columns,
         has_old_values=has_old_values,
     )
-    decoded = rows_of(images, readings, settings.row_rules)  # step 2
-    questions = _questions(parsed, decoded.suspects, settings.key_rules)  # step 3
-    return images, decoded, questions
+    image_rows = rows_of(images, readings, settings.row_rules)  # step 2
+    questions = _questions(parsed_images, image_rows.suspects, settings.key_rules)  # step 3
+    return images, image_rows, questions
 
 
-def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:
-    images = parsed.images
-    questions = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
-    if not parsed.has_op and rules.primary_key:
+def _questions(parsed_images: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:
+    images = parsed_images.images
+    questions = questions_of(rules, images.ops, images.has_before, parsed_images.is_whole)
+    if not parsed_images.has_op and rules.primary_key:
         questions[images.ops == CREATE] = KeyQuestion.UPSERT
     questions[suspects] = KeyQuestion.NONE
     return questions

@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-Called by `parsed_images` and `decode_one_by_one`. The placeholder is never written.
+`parsed_images` and `decode_one_by_one` call it. No placeholder reaches the table.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.
@@ -141,7 +141,7 @@ def restore_images(
     readings: Sequence[ColumnReading],
     placeholder: Placeholder,
     *,
-    restored: frozenset[str],
+    restored_columns: frozenset[str],
     has_old_values: bool,
 ) -> StackedImages:
     """Replace placeholders in after-images by the values of before-images.
@@ -150,7 +150,7 @@ def restore_images(
     Other records are suspects.
 
     Args:
-        restored: columns that the writer may look up; see `TableTraits.restored`.
+        restored_columns: columns that the writer may look up; see `TableTraits.restored_columns`.
         has_old_values: whether images before the change hold more than the key.
     """
     columns, suspects = list(images.columns), images.suspects
@@ -166,22 +166,22 @@ def restore_images(
         if is_stand_in is None:
             continue
         is_nulled = np.zeros(len(is_stand_in), np.bool_)
-        befores = images.before_at[images.has_before]
-        is_nulled[befores] = is_stand_in[befores]
+        before_rows = images.before_at[images.has_before]
+        is_nulled[before_rows] = is_stand_in[before_rows]
         column = null_where(columns[index], is_nulled)
-        unchanged = images.has_after & is_stand_in[images.after_at]
+        is_unchanged = images.has_after & is_stand_in[images.after_at]
         if has_old_values:
-            is_restored = unchanged & images.has_before & valid_of(column)[images.before_at]
+            is_restored = is_unchanged & images.has_before & valid_of(column)[images.before_at]
             image_rows = np.arange(len(column))
             image_rows[images.after_at[is_restored]] = images.before_at[is_restored]
-            column, unchanged = column.take(pa.array(image_rows)), unchanged & ~is_restored
-        if reading.name in restored and (unchanged & lacks_before).any():
-            is_looked_up = unchanged & lacks_before
+            column, is_unchanged = column.take(pa.array(image_rows)), is_unchanged & ~is_restored
+        if reading.name in restored_columns and (is_unchanged & lacks_before).any():
+            is_looked_up = is_unchanged & lacks_before
             is_nulled = np.zeros(len(column), np.bool_)
             is_nulled[images.after_at[is_looked_up]] = True
-            column, unchanged = null_where(column, is_nulled), unchanged & ~is_looked_up
+            column, is_unchanged = null_where(column, is_nulled), is_unchanged & ~is_looked_up
             omitted[reading.name] = is_looked_up
-        suspects = suspects | unchanged
+        suspects = suspects | is_unchanged
         columns[index] = column
     return replace(images, columns=columns, suspects=suspects, unchanged=omitted)
 

@@ -1,10 +1,9 @@
 """Splits the schema envelope ``{"schema":…,"payload":…}``, and reads its columns' types.
 
-Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
+`debezium_json` calls it for converters with ``schemas.enable=true``. Such a message is mostly
 schema, and all messages of one table version begin with the same bytes. So each distinct prefix is
-parsed once, and removed from other messages by comparing bytes.
-
-`connect_readings` says how a column's values are read.
+parsed once, and removed from other messages by comparing bytes. `connect_readings` decides how the
+values of a column with such a type are read.
 
 Source: Kafka Connect `json/JsonConverter.java`.
 """
@@ -87,8 +86,8 @@ def split_envelopes(
         unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
         schemas_left -= 1
     if is_plain.any():
-        others, message_index = _pick(values, all_positions, is_plain)
-        yield PayloadGroup(message_index, others, b"")
+        plain_values, message_index = _pick(values, all_positions, is_plain)
+        yield PayloadGroup(message_index, plain_values, b"")
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:

@@ -1,7 +1,7 @@
 """Examines the keys and tables of a topic in a few messages, before the job reads it.
 
-Called at start with messages from both ends of a topic. It only reports; `debezium_json` decides
-how each record is treated.
+A job calls it at its start, with messages from both ends of a topic. It only reports;
+`debezium_json` decides how each record is treated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stream_app.cdc.debezium.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.message_format import FormatSetup, Notice
 
@@ -38,7 +38,7 @@ class SeenRecord:
     """A record with a row, the names of its key's columns, and the place of its message."""
 
     record: RowRecord
-    fields: Fields
+    fields: KeyFields
     place: str
 
 

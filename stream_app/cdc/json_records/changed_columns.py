@@ -87,12 +87,12 @@ def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     are_separate = np.append(starts[1:] >= object_ends[:-1], True) & (object_ends > starts)
     starts, object_ends = starts[are_separate], object_ends[are_separate]
     objects = slices_of(data, starts, object_ends).dictionary_encode()
-    first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
-    rows = _rows_of_positions(offsets, starts[first])
+    first_objects = np.unique(objects.indices.to_numpy(), return_index=True)[1]
+    rows = _rows_of_positions(offsets, starts[first_objects])
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
 
 
-def sent_nulls(
+def explicit_nulls(
     values: pa.Array,
     rows: Int64s,
     names: Sequence[str],
@@ -124,16 +124,16 @@ def sent_nulls(
 
 
 def fill_up(
-    arrays: Sequence[pa.Array], others: Sequence[pa.Array], nulls: Sequence[Int64s]
+    arrays: Sequence[pa.Array], other_arrays: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
     """Return the columns of incomplete images, filled with the values of the other images.
 
     Args:
-        arrays, others: for each column an array [n].
+        arrays, other_arrays: for each column an array [n].
         nulls: for each column the positions at which `arrays` has a null that is a value.
     """
     filled = []
-    for column, other, rows in zip(arrays, others, nulls, strict=True):
+    for column, other, rows in zip(arrays, other_arrays, nulls, strict=True):
         is_sent = valid_of(column)
         is_sent[rows] = True
         if not is_sent.any():

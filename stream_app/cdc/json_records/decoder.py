@@ -200,11 +200,11 @@ class ShapeDecoder:
             if not len(rows):
                 return True
             part = placed.take(rows)
-            decoded = self.value_decoder.decode_whole(part, self.group)
-            if decoded is None:
+            records = self.value_decoder.decode_whole(part, self.group)
+            if records is None:
                 return False
-            suspects[rows[decoded.from_images.suspects]] = True
-            self.outcome.add_records(decoded, part.message_index)
+            suspects[rows[records.from_images.suspects]] = True
+            self.outcome.add_records(records, part.message_index)
             return True
 
         rows = np.flatnonzero(is_candidate)

@@ -1,8 +1,8 @@
-"""The port of a JSON format's own rules for its messages; `dialect_format` does the rest.
+"""The port of a JSON format's own rules for its messages; `dialect_format` builds the format.
 
-A dialect reads messages in two ways, which must agree. `parsed` takes the `fields` of many messages
-of the same shape, and may leave any of them to `read` as a suspect. `read` takes one message, and
-its result is final.
+A dialect reads messages in two ways, which must agree. `parsed_records` takes the `fields` of many
+messages of one shape, and may leave any of them to `read` as a suspect. `read` takes one message,
+and its result is final.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ParsedMessages:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedRecords:
     """The images of n messages from a columnar parse.
 
     Attributes:
@@ -153,7 +153,7 @@ class Dialect(Protocol):
         """See `ImagesOf`."""
         ...
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], key: Any, options: MappingOptions, /
     ) -> SourceTable | None:
         """Return the table that a message describes, or None if the message has no row.
@@ -171,9 +171,9 @@ class Dialect(Protocol):
         """
         ...
 
-    def parsed(
+    def parsed_records(
         self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind], /
-    ) -> Parsed:
+    ) -> ParsedRecords:
         """Return the images of messages that are parsed in columns.
 
         Args:

@@ -41,9 +41,9 @@ def versions(
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for row, value in enumerate(messages.column("value").to_pylist()):
-        document = parsed(value)
+        document = parse_json(value)
         if isinstance(document, dict):
-            table = dialect.described(document, parsed(keys[row]), options)
+            table = dialect.described_table(document, parse_json(keys[row]), options)
             if table is not None and table.columns:
                 rows_of_tables.setdefault(table, []).append(row)
     return [
@@ -51,7 +51,7 @@ def versions(
     ]
 
 
-def parsed(text: Any) -> Any:
+def parse_json(text: Any) -> Any:
     """Parse JSON text; None for null and for invalid JSON."""
     try:
         return None if text is None else orjson.loads(text)

@@ -30,8 +30,8 @@ from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
     NoRow,
-    Parsed,
     ParsedMessages,
+    ParsedRecords,
     Table,
     Truncate,
     read_message,
@@ -103,10 +103,11 @@ class DialectDecoder(ValueDecoder):
         )
         self._group = Group(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
+        # The parser of keys has another type for decimals than machine code.
         has_decimal_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
-        )  # for which the parser of keys has another type
+        )
         self._compiled = (
             None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
         )
@@ -147,15 +148,19 @@ class DialectDecoder(ValueDecoder):
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        parsed = parse_messages(placed.values, shape, fields, self._compiled)
-        if parsed is None:
+        compiled_messages = parse_messages(placed.values, shape, fields, self._compiled)
+        if compiled_messages is None:
             return None
-        part = placed.take(parsed.positions)
-        messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
-        return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
+        part = placed.take(compiled_messages.positions)
+        messages = ParsedMessages(
+            part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
+        )
+        return DecodedPart(
+            compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
+        )
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
+        """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
         columns = None if fields is None else parse_objects(placed.values, fields.schema())
@@ -168,12 +173,12 @@ class DialectDecoder(ValueDecoder):
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
-        parsed = self._dialect.parsed(messages, self._table, shape.json_kinds)
-        decoded = _rows_of_messages(rows_of(parsed.images, readings, self._rules), parsed)
+        records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
+        image_rows = _rows_of_messages(rows_of(records.images, readings, self._rules), records)
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed, decoded.suspects, marks)
-        return DecodedRecords(decoded, None, drift)
+            drift = self._drift(values, records, image_rows.suspects, marks)
+        return DecodedRecords(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
@@ -197,20 +202,22 @@ class DialectDecoder(ValueDecoder):
         return placed.messages.column("key").take(pa.array(placed.message_index))
 
     def _drift(
-        self, values: pa.Array, parsed: Parsed, suspects: Bools, marks: Int64s | None
+        self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
     ) -> Mapping[DriftedColumn, Sighting]:
-        records = records_to_search(values, parsed, suspects)
+        searched_records = records_to_search(values, parsed_records, suspects)
         search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
-        sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)
+        sightings = search(
+            searched_records, columns=self._table.columns, images_of=self._dialect.images_of
+        )
         return self._policy.reported(sightings)
 
 
-def _rows_of_messages(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
+def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message_index = parsed.message_index
+    message_index = records.message_index
     if message_index is None:
         return image_rows
-    suspects = np.zeros(0, np.bool_) if parsed.suspects is None else parsed.suspects.copy()
+    suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
     suspects[message_index[image_rows.suspects]] = True
     is_good = ~suspects[message_index[image_rows.record_index]]
     is_wanted = ~suspects[message_index]
@@ -221,7 +228,7 @@ def _rows_of_messages(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
         suspects=suspects,
         tables={
             name: int(message_index[number])
-            for name, number in first_records(parsed.images.tables, is_wanted).items()
+            for name, number in first_records(records.images.tables, is_wanted).items()
         },
         cut_records={
             name: _mask_of_messages(cut, message_index, suspects)
@@ -247,8 +254,8 @@ class DialectDeclaration:
     Attributes:
         name, section, introduction, options: see `FormatDeclaration`.
         origins, change_times, ddl_of: see `SourceFacts`.
-        dialect: makes the dialect of a table's options.
-        encoding: the encoding of a column, by its type.
+        make_dialect: makes the dialect of a table's options.
+        encoding_of: returns the encoding of a column, by its type.
         has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
@@ -258,8 +265,8 @@ class DialectDeclaration:
     introduction: str
     options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
-    dialect: Callable[[CheckedOptions], Dialect]
-    encoding: Callable[[DataType], Encoding]
+    make_dialect: Callable[[CheckedOptions], Dialect]
+    encoding_of: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
@@ -267,9 +274,11 @@ class DialectDeclaration:
     telltale_fields: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _accept_all
 
-    def declared(self) -> FormatDeclaration:
-        """Return the format for the registry; its dialect without options surveys and describes."""
-        plain = self.dialect(check_options(self.name, self.section, self.options, {}, RowType(())))
+    def declaration(self) -> FormatDeclaration:
+        """Return the format for the registry; its default dialect surveys and describes."""
+        default_dialect = self.make_dialect(
+            check_options(self.name, self.section, self.options, {}, RowType(()))
+        )
         return FormatDeclaration(
             name=self.name,
             section=self.section,
@@ -277,19 +286,19 @@ class DialectDeclaration:
             options=self.options,
             check=self._check_options,
             make=self._format,
-            survey=partial(survey, plain),
-            facts=partial(self._facts, plain),
+            survey=partial(survey, default_dialect),
+            facts=partial(self._facts, default_dialect),
             has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
             telltale_fields=self.telltale_fields,
         )
 
-    def _facts(self, plain: Dialect, _options: Mapping[str, str]) -> SourceFacts:
+    def _facts(self, default_dialect: Dialect, _options: Mapping[str, str]) -> SourceFacts:
         return SourceFacts(
             origins=self.origins,
-            describe=partial(describe, plain),
-            versions=partial(versions, plain),
+            describe=partial(describe, default_dialect),
+            versions=partial(versions, default_dialect),
             change_times=self.change_times,
             ddl_of=self.ddl_of,
         )
@@ -301,4 +310,5 @@ class DialectDeclaration:
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._check_options(setup.options, setup.columns)
-        return DialectDecoder(self.dialect(checked), self.section, setup, checked, self.encoding)
+        dialect = self.make_dialect(checked)
+        return DialectDecoder(dialect, self.section, setup, checked, self.encoding_of)

@@ -1,7 +1,7 @@
 """Finds records with unknown or missing columns by a scan of their bytes.
 
-Called by the formats for records that were parsed in columns; the parser does not report which
-fields it left out. It reads a few records in full, and compares the other records with them:
+The formats call it for records that were parsed in columns, because the parser does not report the
+fields that it left out. It reads a few records in full, and compares the other records with them:
 
 1. Records are grouped by op and images. One pass over the bytes counts all fields. If every record
    has as many as the first one of its group, the count is the one that the first ones predict.
@@ -27,7 +27,7 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import masks_of_word
 from stream_app.cdc.json_message import quick_document
-from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
+from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, ParsedRecords
 
 _GROUPS_MAX = 64
 """The most groups of which a record each is read; `drift_in` searches more groups faster."""
@@ -67,14 +67,14 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
-def records_to_search(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
+def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.
         suspects: bool [n].
     """
-    images, message_index = parsed.images, parsed.message_index
+    images, message_index = records.images, records.message_index
     record_classes = classes_of(images.ops, images.has_before)
     after_rows = np.where(images.has_after, np.arange(len(images.ops)), -1)
     null_rows = first_and_last_nulls(images.after, after_rows)

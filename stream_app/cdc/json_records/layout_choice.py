@@ -1,6 +1,6 @@
 """Chooses the layout with which machine code parses messages of a shape, and how long to skip it.
 
-Called by the compiled ways of Debezium's records and of the dialects' messages. Each makes the
+The compiled ways of Debezium's records and of the dialects' messages call it. Each way makes the
 layouts of its own shapes.
 """
 

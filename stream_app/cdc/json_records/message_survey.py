@@ -1,6 +1,6 @@
 """Examines a few messages of each topic: the tables that they name, and missing key columns.
 
-Called by `dialect_format` for a dialect without options. It only reports; the format decides how
+`dialect_format` calls it with a dialect of default options. It only reports; the format decides how
 each record is treated.
 """
 

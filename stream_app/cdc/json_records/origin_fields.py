@@ -90,8 +90,8 @@ def _field(document: Any, field: pa.Field) -> pa.Array:
         raise UnreadableRecordError("has a JSON value that is not an object")
     value = document.get(field.name)
     if pa.types.is_struct(field.type) and isinstance(value, dict):
-        inner = [_field(value, child) for child in field.type]
-        return pa.StructArray.from_arrays(inner, fields=list(field.type))
+        arrays = [_field(value, child) for child in field.type]
+        return pa.StructArray.from_arrays(arrays, fields=list(field.type))
     if value is None:
         return pa.nulls(1, field.type)
     is_number = isinstance(value, JsonNumber)

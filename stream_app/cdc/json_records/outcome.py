@@ -184,28 +184,28 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_records(self, decoded: DecodedRecords, message_index: Int32s) -> None:
+    def add_records(self, records: DecodedRecords, message_index: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
             message_index: for each record the position of its message.
         """
-        if decoded.questions is not None:
-            self._note_questions(message_index, decoded.questions)
-        self._note_tables(decoded.from_images.tables, message_index)
-        self._note_drift(decoded.drift, message_index)
+        if records.questions is not None:
+            self._note_questions(message_index, records.questions)
+        self._note_tables(records.from_images.tables, message_index)
+        self._note_drift(records.drift, message_index)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in decoded.from_images.cut_records.items()
+                for name, cut in records.from_images.cut_records.items()
                 if cut.any()
             },
             message_index,
         )
         self.parts.append(
             ChangeBatch(
-                rows=decoded.from_images.rows,
-                message_index=message_index[decoded.from_images.record_index],
+                rows=records.from_images.rows,
+                message_index=message_index[records.from_images.record_index],
             )
         )
 
@@ -252,7 +252,7 @@ class BatchOutcome:
             schemas=self.schemas,
             truncated=self.truncated,
         )
-        return batch.quarantining(self.messages, uncertain) if uncertain else batch
+        return batch.with_bad_records(self.messages, uncertain) if uncertain else batch
 
     def _note_drift(
         self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]

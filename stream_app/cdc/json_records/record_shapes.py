@@ -1,7 +1,7 @@
 """Learns each column's JSON kind from a batch's records, to parse them in columns.
 
-Called by the formats for the first records of a task, and again when the column parser has
-refused a batch. It reads only kinds, never values.
+The formats call it for the first records of a task, and again when the columnar parser has refused
+a batch. It looks at kinds, never at values.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def _commonest_kind(
     reading: ColumnReading, index: int, counts: Counter[_Signature], is_flat: bool
 ) -> JsonKind:
     kinds: Counter[JsonKind] = Counter()
-    for (flat, images), count in counts.items():
-        if flat == is_flat:
+    for (image_is_flat, images), count in counts.items():
+        if image_is_flat == is_flat:
             for image in images:
                 kind = _KINDS.get(image[index])
                 if kind is not None and reading.wire_type(kind) is not None:

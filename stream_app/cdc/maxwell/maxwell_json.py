@@ -24,10 +24,10 @@ from stream_app.cdc.ddl.ddl_messages import text_at
 from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import (
+    explicit_nulls,
     fill_up,
     ops_of,
     rows_with_nulls_after,
-    sent_nulls,
 )
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
@@ -70,7 +70,7 @@ class MaxwellDialect(dialect.Dialect):
             return dialect.DocumentImages((data,), (), names)
         return dialect.DocumentImages(() if old is None else (old,), (data,), names)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -85,9 +85,9 @@ class MaxwellDialect(dialect.Dialect):
         old = replace(row, is_partial=True)
         return ParsedFields.of_texts("database", "table", "type", data=row, old=old)
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         values = messages.values
         database, name, kind, data, old = messages.columns
@@ -98,7 +98,7 @@ class MaxwellDialect(dialect.Dialect):
         if messages.nulls is not None:
             nulls = messages.nulls["old"]
         else:
-            nulls, doubtful = sent_nulls(
+            nulls, doubtful = explicit_nulls(
                 values,
                 rows_with_nulls_after(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
@@ -116,7 +116,7 @@ class MaxwellDialect(dialect.Dialect):
             suspects=suspects,
             tables=(database, name) if table.reads_tables else (),
         )
-        return dialect.Parsed(images)
+        return dialect.ParsedRecords(images)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
@@ -183,8 +183,8 @@ MAXWELL_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#maxwell) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda _: MaxwellDialect(),
-    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
+    make_dialect=lambda _: MaxwellDialect(),
+    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(  # Maxwell's times are in seconds
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
@@ -192,4 +192,4 @@ MAXWELL_JSON = DialectDeclaration(
     has_whole_before=lambda _: True,
     ddl_of=_ddl_of,
     telltale_fields=(frozenset({"database", "table", "type", "data"}),),
-).declared()
+).declaration()

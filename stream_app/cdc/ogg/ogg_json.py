@@ -24,7 +24,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.json_message import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, rows_with, sent_nulls
+from stream_app.cdc.json_records.changed_columns import explicit_nulls, fill_up, ops_of, rows_with
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
@@ -91,7 +91,7 @@ class OggDialect(dialect.Dialect):
         whole_image = {**befores[0], **_remove_marks(after)} if befores else _remove_marks(after)
         return dialect.DocumentImages(befores, (whole_image,), names)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -106,9 +106,9 @@ class OggDialect(dialect.Dialect):
         row = ParsedFields(table.readings, json_kinds)
         return ParsedFields.of_texts("table", "op_type", before=row, after=row)
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         name, kind, before, after = messages.columns
         ops = ops_of(kind, _OPS)
@@ -131,7 +131,7 @@ class OggDialect(dialect.Dialect):
             suspects=suspects,
             tables=(name,) if table.reads_tables else (),
         )
-        return dialect.Parsed(images)
+        return dialect.ParsedRecords(images)
 
     def _complete_after_images(
         self,
@@ -158,7 +158,7 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(omits), names, after_of)
+        sent, unreadable = explicit_nulls(messages.values, np.flatnonzero(omits), names, after_of)
         suspects[unreadable] = True
         nulls = sent if messages.nulls is None else messages.nulls["after"]
         # Only updates are completed: elsewhere a null is a value.
@@ -289,9 +289,9 @@ OGG_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#goldengate) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
-    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
+    make_dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
+    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
     telltale_fields=(frozenset({"table", "op_type"}),),
-).declared()
+).declaration()

@@ -57,12 +57,12 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
         )
         fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
     # A value under an alias and one that was left out are not distinguished.
-    restored = setup.traits.restored.difference(aliases.values())
+    restored = setup.traits.restored_columns.difference(aliases.values())
     return replace(
         setup,
         columns=RowType(tuple(columns)),
         arrow_schema=pa.schema(fields),
-        traits=replace(setup.traits, restored=restored),
+        traits=replace(setup.traits, restored_columns=restored),
     )
 
 
@@ -100,7 +100,7 @@ class ColumnAliases:
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
             drift={key: seen for key, seen in decoded.drift.items() if key[1] not in names},
         )
-        return renamed.quarantining(messages, nulls)
+        return renamed.with_bad_records(messages, nulls)
 
     def _reasons_of_doubles(self, changes: ChangeBatch) -> dict[int, str]:
         """Return the messages with values under two exclusive names of one column."""

@@ -49,7 +49,7 @@ _ROWS = replace(
     "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
     telltale_fields=(frozenset({"specversion", "data"}),),
     check_together=partial(check_key_columns, _NAME, _NAME),
-).declared()
+).declaration()
 
 
 def _format(setup: FormatSetup) -> EventFormat:

@@ -123,4 +123,4 @@ def plain_json_schema(registries: Registries) -> FormatDeclaration:
         language=_JsonSchema(),
         make=_headed_json,
         more=(DECODER_OPTION,),
-    ).declared()
+    ).declaration()

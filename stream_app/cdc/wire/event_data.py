@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     DecodedBatch,
@@ -95,19 +95,9 @@ def _unwrap(
         rows, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[rows] = False
         parts.append((present[rows].astype(np.int64), bodies))
-    reasons: dict[int, str] = {}
-    unread_rows = np.flatnonzero(is_unread)
-    single_bodies: list[bytes] = []
-    read_positions: list[int] = []
-    for row, value in zip(
-        present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
-    ):  # step 2
-        try:
-            single_bodies.append(event_data.unwrap_one(_event(value)))
-            read_positions.append(row)
-        except UnreadableRecordError as problem:
-            reasons[row] = str(problem)
-    parts.append((np.array(read_positions, np.int64), pa.array(single_bodies, pa.binary())))
+    unread_values = values.filter(pa.array(is_unread))
+    single_bodies, reasons = _unwrap_one_by_one(unread_values, present[is_unread], event_data)
+    parts.append(single_bodies)
     body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0
     for message_rows, bodies in parts:
@@ -117,6 +107,21 @@ def _unwrap(
     column = bodies.take(pa.array(np.maximum(body_rows, 0), mask=body_rows < 0))
     column_index = messages.schema.get_field_index("value")
     return messages.set_column(column_index, pa.field("value", pa.binary()), column), reasons
+
+
+def _unwrap_one_by_one(
+    values: pa.Array, message_index: Int32s, event_data: EventData
+) -> tuple[tuple[Int64s, pa.Array], dict[int, str]]:
+    """Step 2: return positions and messages of events, and position → why one is unreadable."""
+    bodies: dict[int, bytes] = {}
+    reasons: dict[int, str] = {}
+    for position, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
+        try:
+            bodies[position] = event_data.unwrap_one(_event(value))
+        except UnreadableRecordError as problem:
+            reasons[position] = str(problem)
+    positions = np.array(list(bodies), np.int64)
+    return (positions, pa.array(list(bodies.values()), pa.binary())), reasons
 
 
 def _event(value: bytes) -> dict[str, Any]:
@@ -192,10 +197,10 @@ class EventFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        inner: the format of the messages within.
+        inner_format: the format of the messages within.
     """
 
-    inner: MessageFormat
+    inner_format: MessageFormat
     event_data: EventData
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -218,8 +223,8 @@ class EventFormat:
         return self._decode_unwrapped(messages, one_by_one=True)
 
     def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
-        inner, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
-        decoded = self.inner.decode(inner)
+        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
+        decoded = self.inner_format.decode(inner_messages)
         if not reasons:
             return decoded
         # The format has skipped the unreadable events like tombstones.
@@ -234,10 +239,10 @@ class EventSource:
     """Facts of events about their source, from the messages within.
 
     Attributes:
-        inner: the facts of these messages.
+        inner_facts: the facts of these messages.
     """
 
-    inner: SourceFacts
+    inner_facts: SourceFacts
     event_data: EventData
 
     def facts(self) -> SourceFacts:
@@ -245,28 +250,28 @@ class EventSource:
         return SourceFacts(
             origins=self.origins,
             describe=self.describe,
-            versions=None if self.inner.versions is None else self.versions,
-            change_times=None if self.inner.change_times is None else self.change_times,
+            versions=None if self.inner_facts.versions is None else self.versions,
+            change_times=None if self.inner_facts.change_times is None else self.change_times,
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner, reasons = _unwrap(messages, self.event_data, one_by_one=False)
-        origins = self.inner.origins(inner)
+        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
+        origins = self.inner_facts.origins(inner_messages)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(unwrap_events(messages, self.event_data), options)
+        return self.inner_facts.describe(unwrap_events(messages, self.event_data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.inner.versions is not None
-        return self.inner.versions(unwrap_events(messages, self.event_data), options)
+        assert self.inner_facts.versions is not None
+        return self.inner_facts.versions(unwrap_events(messages, self.event_data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.inner.change_times is not None
-        return self.inner.change_times(unwrap_events(messages, self.event_data))
+        assert self.inner_facts.change_times is not None
+        return self.inner_facts.change_times(unwrap_events(messages, self.event_data))

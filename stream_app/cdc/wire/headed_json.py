@@ -138,7 +138,7 @@ class HeadedJson:
 
 
 def remove_heads(messages: pa.Array) -> pa.Array:
-    """Return the messages, binary, without their heads where they have one."""
+    """Return the messages without their heads, binary [n]; a message without a head stays."""
     filled = messages.fill_null(b"") if messages.null_count else messages
     has_head = schema_numbers(filled) >= 0
     if not has_head.any():

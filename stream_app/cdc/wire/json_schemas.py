@@ -1,7 +1,7 @@
 """Describes the columns of a JSON Schema as Kafka Connect would, and follows its references.
 
 Connect's own converter writes its types into a schema (``connect.type``, ``title``). Other schemas
-have JSON's types, and formats of texts. Called once for each schema.
+have JSON's types, and formats of texts. Each process describes a schema once.
 
 Source: Confluent's `JsonSchemaData.java`; JSON Schema, drafts 4 to 2020-12.
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 from stream_app.cdc.source_types.connect import CONNECT, TIME
 
 _TYPES = {"integer": "int64", "number": "float64", "boolean": "boolean", "string": "string"}
@@ -47,7 +47,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
+def _struct_or_problem(registered: RegisteredSchema) -> Mapping[str, Any] | str:
     try:
         documents = {name: json.loads(text) for name, text in registered.references}
         root = _SchemaNode(json.loads(registered.text), documents)
@@ -123,14 +123,15 @@ def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     required = frozenset(schema.get("required", ()))
     order = sorted(properties, key=lambda name: _index(properties[name]))
     for name in order:
-        inner, nullable = schema_node.with_node(properties[name]).resolve()
-        described = _connect_field(inner.schema)
-        by_connect = any("connect.index" in node for node in (properties[name], inner.schema))
+        field_node, nullable = schema_node.with_node(properties[name]).resolve()
+        connect_field = _connect_field(field_node.schema)
+        by_connect = any("connect.index" in node for node in (properties[name], field_node.schema))
         may_lack = name not in required and not by_connect
-        described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
-        if depth and name in _IMAGES and described["type"] == "struct":
-            described["fields"] = [*_fields(inner, depth - 1)]
-        yield described
+        connect_field["field"] = name
+        connect_field["optional"] |= nullable or may_lack
+        if depth and name in _IMAGES and connect_field["type"] == "struct":
+            connect_field["fields"] = [*_fields(field_node, depth - 1)]
+        yield connect_field
 
 
 def _index(schema: Any) -> int:

@@ -60,12 +60,12 @@ def rewrite_messages(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBa
 class _RewritingFormat:
     """Implements `message_format.MessageFormat`."""
 
-    inner: MessageFormat
+    inner_format: MessageFormat
     rewrite: _Rewrite
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.inner.decode(rewrite_messages(messages, self.rewrite))
+        decoded = self.inner_format.decode(rewrite_messages(messages, self.rewrite))
         return replace(decoded, bad=_with_guids(with_received_bytes(decoded.bad, messages)))
 
 
@@ -126,25 +126,25 @@ def _facts(
 class _RewritingSource:
     """The facts of a source, from rewritten messages."""
 
-    inner: SourceFacts
+    inner_facts: SourceFacts
     rewrite: _Rewrite
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        return self.inner.origins(rewrite_messages(messages, self.rewrite))
+        return self.inner_facts.origins(rewrite_messages(messages, self.rewrite))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(rewrite_messages(messages, self.rewrite), options)
+        return self.inner_facts.describe(rewrite_messages(messages, self.rewrite), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.inner.versions is not None
-        return self.inner.versions(rewrite_messages(messages, self.rewrite), options)
+        assert self.inner_facts.versions is not None
+        return self.inner_facts.versions(rewrite_messages(messages, self.rewrite), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.inner.change_times is not None
-        return self.inner.change_times(rewrite_messages(messages, self.rewrite))
+        assert self.inner_facts.change_times is not None
+        return self.inner_facts.change_times(rewrite_messages(messages, self.rewrite))

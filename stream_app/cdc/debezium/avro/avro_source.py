@@ -133,10 +133,10 @@ class AvroSource:
         tables: list[TableVersionSeen] = []
         for rows, _ in self._by_schema(values):  # a loop over schemas
             message_rows = message_index[rows].astype(np.int64)
-            described = (
-                self.describe(messages.slice(first, 1), options) for first in message_rows.tolist()
+            descriptions = (
+                self.describe(messages.slice(row, 1), options) for row in message_rows.tolist()
             )
-            if (table := next(filter(None, described), None)) is not None:
+            if (table := next(filter(None, descriptions), None)) is not None:
                 tables.append(TableVersionSeen(message_rows, table))
         return tables
 
@@ -270,8 +270,8 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     fields = []
     for name, declared in record.fields:
         column = connect_field(declared, docs.get(name, ""))
-        inner = declared.without_null()
-        is_struct = inner.kind == "record"
+        non_null_type = declared.without_null()
+        is_struct = non_null_type.kind == "record"
         field: dict[str, Any] = {
             "field": name,
             "type": "struct" if is_struct else column.literal,
@@ -279,9 +279,9 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
             "name": column.semantic,
             "parameters": column.parameters,
             "doc": column.comment,
-            "default": defaults.get(name, inner.attributes.get("connect.default")),
+            "default": defaults.get(name, non_null_type.attributes.get("connect.default")),
         }
         if is_struct and depth:
-            field |= _connect_struct(inner, depth - 1)
+            field |= _connect_struct(non_null_type, depth - 1)
         fields.append(field)
     return {"type": "struct", "fields": fields}

@@ -200,17 +200,21 @@ class DebeziumAvro(DebeziumJson):
             )
 
     def _decode_images(
-        self, parsed: AvroImages, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self,
+        parsed_images: AvroImages,
+        message_index: Int32s,
+        plan: _SchemaPlan,
+        outcome: BatchOutcome,
     ) -> Bools:
         """Decode the parsed messages, and return the mask of the remaining ones."""
         images, rows, questions = decode_images(
-            parsed.images, parsed.readings, self._settings, is_flat=False
+            parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
         drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
         records = DecodedRecords(rows, questions, drift)
-        outcome.add_records(records, message_index[parsed.is_parsed])
-        is_undecoded = ~parsed.is_parsed
-        is_undecoded[parsed.is_parsed] = rows.suspects
+        outcome.add_records(records, message_index[parsed_images.is_parsed])
+        is_undecoded = ~parsed_images.is_parsed
+        is_undecoded[parsed_images.is_parsed] = rows.suspects
         return is_undecoded
 
     def _images(
@@ -330,9 +334,9 @@ def _survey(
     """Look at the messages as JSON."""
     _check_options(registries, setup.options, setup.columns)
     source = AvroSource(_schemas(registries, setup.options))
-    plain = without_registry(setup.options)
+    other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
-        replace(setup, options=plain),
+        replace(setup, options=other_options),
         {topic: source.as_json(batch, with_schema=False) for topic, batch in messages.items()},
     )
 

@@ -101,21 +101,21 @@ class DebeziumBson(DebeziumJson):
         Raises:
             WrongSourceError: see `DebeziumJson.decode`.
         """
-        plain = plain_messages(messages, self._typed, self._compiled)
-        rewritten = plain.put_into(messages)
+        rewritten = plain_messages(messages, self._typed, self._compiled)
+        relational_messages = rewritten.put_into(messages)
         outcome = self._new_outcome(messages)
-        outcome.refuse(plain.unreadable)
-        self._decode_values(*present_values(rewritten), outcome)
-        keyed = replace(outcome, messages=rewritten)
+        outcome.refuse(rewritten.unreadable)
+        self._decode_values(*present_values(relational_messages), outcome)
+        keyed = replace(outcome, messages=relational_messages)
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
     typed = typed_columns(setup.options, setup.columns, check(setup.options, setup.columns))
-    plain = {
+    rewritten_messages = {
         topic: plain_messages(batch, typed).put_into(batch) for topic, batch in messages.items()
     }
-    return DEBEZIUM_JSON.survey(setup, plain)
+    return DEBEZIUM_JSON.survey(setup, rewritten_messages)
 
 
 def _origins(messages: pa.RecordBatch) -> Origins:
@@ -129,15 +129,15 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     if not len(unread_rows):
         return origins
     unread_messages = messages.take(pa.array(unread_rows))
-    plain = plain_messages(unread_messages)
-    plain_origins = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread_messages))
+    rewritten = plain_messages(unread_messages)
+    plain_origins = DEBEZIUM_JSON.facts({}).origins(rewritten.put_into(unread_messages))
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
     codes = np.array(
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_rows] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unreadable, **plain.unreadable}
+    reasons = {**plain_origins.unreadable, **rewritten.unreadable}
     unreadable = {int(unread_rows[row]): reason for row, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=origins.codes, unreadable=unreadable)
 
@@ -162,11 +162,11 @@ _ORIGINS = OriginFields(
 
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-    plain = plain_messages(messages).put_into(messages)
-    described = DEBEZIUM_JSON.facts({}).describe(plain, options)
-    if described is None or options.documents is not JsonColumns.VARIANT:
-        return described
-    return with_variants(described, messages.column("value"))
+    rewritten_messages = plain_messages(messages).put_into(messages)
+    table = DEBEZIUM_JSON.facts({}).describe(rewritten_messages, options)
+    if table is None or options.documents is not JsonColumns.VARIANT:
+        return table
+    return with_variants(table, messages.column("value"))
 
 
 def _facts(_options: Mapping[str, str]) -> SourceFacts:

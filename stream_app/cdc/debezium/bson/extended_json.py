@@ -126,10 +126,10 @@ def _date(value: Any) -> JsonNumber:
 
 def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
     """Return the bytes of a ``$binary``, and the number of its subtype."""
-    inner = value["$binary"]
-    data, subtype = (
-        (inner["base64"], inner["subType"]) if isinstance(inner, dict) else (inner, value["$type"])
-    )
+    content = value["$binary"]
+    data, subtype = content, value.get("$type")
+    if isinstance(content, dict):
+        data, subtype = content["base64"], content["subType"]
     return base64.b64decode(_text(data), validate=True), int(_text(subtype), 16)
 
 
@@ -174,14 +174,14 @@ def _pattern(pattern: Any, options: Any) -> str:
 
 
 def _pattern_of(value: Mapping[str, Any]) -> str:
-    inner = value["$regularExpression"]
-    return _pattern(inner["pattern"], inner["options"])
+    regex = value["$regularExpression"]
+    return _pattern(regex["pattern"], regex["options"])
 
 
 def _db_pointer_text(value: Mapping[str, Any]) -> str:
-    inner = value["$dbPointer"]
-    object_id = plain_value(inner["$id"])
-    return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(object_id)}}}"
+    pointer = value["$dbPointer"]
+    object_id = plain_value(pointer["$id"])
+    return f"BsonDbPointer{{namespace='{_text(pointer['$ref'])}', id={_text(object_id)}}}"
 
 
 def _code_with_scope(value: Mapping[str, Any]) -> Any:

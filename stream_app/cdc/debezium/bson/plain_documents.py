@@ -59,8 +59,8 @@ def plain_documents(
         texts = pc.replace_substring_regex(texts, _FRACTION, r'\1"\2"\3')
     is_unconverted = _have_inner_brackets(texts) & ~is_unusual
     if is_unconverted.any():  # step 2
-        flat, is_flat = arrays_as_texts(texts.filter(pa.array(is_unconverted)))
-        texts = pc.replace_with_mask(texts, pa.array(is_unconverted), flat)
+        flat_texts, is_flat = arrays_as_texts(texts.filter(pa.array(is_unconverted)))
+        texts = pc.replace_with_mask(texts, pa.array(is_unconverted), flat_texts)
         is_unconverted[is_unconverted] = ~is_flat
     is_unconverted |= is_unusual
     if not is_unconverted.any():

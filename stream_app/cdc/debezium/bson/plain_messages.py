@@ -1,6 +1,6 @@
 """Rewrites Debezium's messages of MongoDB as messages of a relational table.
 
-So `debezium_json` can read them. Both images are texts of extended JSON, and become objects.
+Then `debezium_json` can read them. Both images are texts of extended JSON, and become objects.
 ``source.collection`` becomes ``source.table``, and the key's ``id`` becomes ``_id``. A delete
 without a before-image gets one that is made of its key.
 
@@ -186,10 +186,10 @@ def _rewrite_together(
     suspects = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
     images = []
     for image in (before, after):
-        plain, is_unreadable = plain_documents(image, columns)
-        documents = plain.cast(pa.binary()).fill_null(b"{}")
+        plain_texts, is_unreadable = plain_documents(image, columns)
+        documents = plain_texts.cast(pa.binary()).fill_null(b"{}")
         suspects |= is_unreadable | ~looks_like_object(documents) | are_too_deep(documents)
-        images.append(plain)
+        images.append(plain_texts)
     names = [_quote(name) for name in (connector, db, collection)]
     lacks_image = bools_of(pc.equal(op, "d")) & ~valid_of(before)
     suspects |= lacks_image & ~valid_of(keys)
@@ -268,12 +268,16 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     for group in split_envelopes(keys.drop_null(), {}):
         message_index = present[group.message_index]
         may_be_parsed = _may_be_parsed(group.payloads)
-        parsed = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
-        texts = pa.nulls(int(may_be_parsed.sum()), pa.string()) if parsed is None else parsed[0]
+        columns_of_keys = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
+        texts = (
+            pa.nulls(int(may_be_parsed.sum()), pa.string())
+            if columns_of_keys is None
+            else columns_of_keys[0]
+        )
         whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
-        plain, suspects = plain_documents(whole_keys, columns)
-        is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
-        key_texts = plain.cast(pa.binary())
+        plain_texts, suspects = plain_documents(whole_keys, columns)
+        is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR)) & ~suspects
+        key_texts = plain_texts.cast(pa.binary())
         rows = np.flatnonzero(may_be_parsed)
         parts.append((message_index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
         is_unread = np.ones(len(message_index), np.bool_)

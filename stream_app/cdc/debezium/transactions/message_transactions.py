@@ -107,10 +107,8 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
     parts: list[tuple[Int64s, list[pa.Array]]] = []
     for group in groups:
         is_marker = np.isin(kinds[group.message_index], _MARKS)
-        values, message_index = (
-            group.payloads.filter(pa.array(is_marker)),
-            group.message_index[is_marker],
-        )
+        values = group.payloads.filter(pa.array(is_marker))
+        message_index = group.message_index[is_marker]
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         candidates = values.filter(pa.array(is_candidate))
         for _, rows, columns in parse_by_halves(candidates, message_index[is_candidate], _MARKER):

@@ -97,9 +97,9 @@ def _envelope_around(names: list[str]) -> tuple[bytes, bytes]:
     """Return an envelope's text before and after the time of its change."""
     op, *source = names
     source_fields = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
-    inner = orjson.dumps(source_fields)[1:-1]
-    comma = b"," if inner else b""
-    return b',"source":{%b%b"ts_ms":' % (inner, comma), b'},"op":%b}' % orjson.dumps(op)
+    members = orjson.dumps(source_fields)[1:-1]
+    comma = b"," if members else b""
+    return b',"source":{%b%b"ts_ms":' % (members, comma), b'},"op":%b}' % orjson.dumps(op)
 
 
 def _without_braces(data: pa.Array, is_enveloped: Bools) -> pa.Array:
@@ -116,8 +116,8 @@ def _format(setup: FormatSetup) -> EventFormat:
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
-    inner = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
-    return DEBEZIUM_JSON.survey(setup, inner)
+    inner_messages = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
+    return DEBEZIUM_JSON.survey(setup, inner_messages)
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

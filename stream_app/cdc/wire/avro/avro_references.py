@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 
 _NAMED_KINDS = frozenset(["record", "enum", "fixed", "error"])
 _ITEM_KEYS = frozenset(["items", "values"])
@@ -37,7 +37,7 @@ def avro_text(schemas: Schemas, number: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def _joined_text(registered: Registered) -> str:
+def _joined_text(registered: RegisteredSchema) -> str:
     try:
         types = _NamedTypes()
         for _, text in registered.references:

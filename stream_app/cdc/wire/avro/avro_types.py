@@ -92,8 +92,8 @@ class AvroType:
 
     def without_null(self) -> AvroType:
         """Return the only branch of a union beside null; of other types the type itself."""
-        others = [branch for branch in self.branches if branch.kind != "null"]
-        return others[0] if len(others) == 1 else self
+        branches = [branch for branch in self.branches if branch.kind != "null"]
+        return branches[0] if len(branches) == 1 else self
 
 
 def parse_schema(text: str) -> AvroType:
@@ -201,8 +201,8 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     Args:
         comment: the comment of the field that has the type.
     """
-    inner = declared.without_null()
-    attributes = inner.attributes
+    non_null_type = declared.without_null()
+    attributes = non_null_type.attributes
     semantic = str(attributes.get("connect.name", ""))
     parameters = {
         str(key): str(value) for key, value in attributes.get("connect.parameters", {}).items()
@@ -215,9 +215,9 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     semantic = semantic or _LOGICAL.get(str(attributes.get("logicalType")), "")
     literal = str(attributes.get("connect.type"))
     if literal not in _SMALL_INTEGERS:
-        literal = _LITERALS.get(inner.kind, inner.kind)
+        literal = _LITERALS.get(non_null_type.kind, non_null_type.kind)
     comment = comment or str(attributes.get("connect.doc", ""))
-    return ConnectField(literal, semantic, parameters, declared is not inner, comment)
+    return ConnectField(literal, semantic, parameters, declared is not non_null_type, comment)
 
 
 def raw_schema(text: str) -> Any:

@@ -1,12 +1,11 @@
 """Reads many Protobuf messages of one type together, by a cursor in each of n messages.
 
-A field begins with its number, so each message names the next one. A step reads one field of
-every message that has more; messages of a type mostly have the same fields in the same order. So
+A field begins with its number, so each message names its next field. A step reads one field of
+every message that has more. Messages of a type mostly have the same fields in the same order, so
 the loops are over fields, never over messages.
 
-A broken message never affects others (`value_cursor`). The cursor leaves a message with more fields
-than `_STEPS_MAX` to the reader of single messages, and so one with a value that it cannot hold
-exactly.
+A broken message never affects others (`value_cursor`). The reader of single messages reads those
+with more fields than `_STEPS_MAX`, and those with a value that the cursor cannot hold exactly.
 
 Source: Protobuf's "Encoding".
 """
@@ -82,20 +81,25 @@ class ProtobufCursor(ValueCursor):
             rows = rows[self.positions[rows] < self._ends[rows]]
         self._mark_broken(rows)
         self._leave_choices(values_by_number.values())
-        return {read.field.name: read.values() for read in values_by_number.values()}
+        return {
+            field_values.field.name: field_values.values()
+            for field_values in values_by_number.values()
+        }
 
     def _leave_choices(self, fields: Iterable[_FieldValues]) -> None:
         """Leave messages that need a default, or have several members of a oneof, to Google's
         parser.
         """
-        has_choice: dict[str, Bools] = {}
+        members_of_choice: dict[str, Bools] = {}
         for field_values in fields:
             if field_values.field.has_default:
                 self._mark_broken(np.flatnonzero(~field_values.is_present))
             if choice := field_values.field.choice:
-                has_member = has_choice.get(choice, np.zeros(len(self.positions), np.bool_))
-                self._mark_broken(np.flatnonzero(has_member & field_values.is_present))
-                has_choice[choice] = has_member | field_values.is_present
+                other_members = members_of_choice.get(
+                    choice, np.zeros(len(self.positions), np.bool_)
+                )
+                self._mark_broken(np.flatnonzero(other_members & field_values.is_present))
+                members_of_choice[choice] = other_members | field_values.is_present
 
     def _field(self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]) -> None:
         number, wire_type = tag >> 3, tag & 7
@@ -123,7 +127,7 @@ class ProtobufCursor(ValueCursor):
             self._fixed_bytes(rows, 8 if wire_type == WIRE_64 else 4)
 
     def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return starts and lengths of values; the cursors stand behind them."""
+        """Return the starts and lengths of values, and move the cursor to their ends."""
         lengths = self._varints(rows).view(np.int64)
         values = self._bytes(AvroType("bytes"), rows, lengths)
         assert values.starts is not None
@@ -148,19 +152,15 @@ class ProtobufCursor(ValueCursor):
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(rows, starts, lengths)
             return
-        self._mark_broken(
-            rows[field_values.is_present[rows]]
-        )  # parts of one message, which are merged
-        inner_fields = (
-            [field_values.field.inner]
-            if field_values.field.inner is not None
-            else [_SECONDS, _NANOS_FIELD]
-        )
+        # Google's parser merges several parts of one message.
+        self._mark_broken(rows[field_values.is_present[rows]])
+        wrapped_field = field_values.field.inner
+        inner_fields = [_SECONDS, _NANOS_FIELD] if wrapped_field is None else [wrapped_field]
         inner_cursor = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
         values = inner_cursor.fields(inner_fields)
         self._mark_broken(rows[inner_cursor.broken()])
-        if field_values.field.inner is not None:
-            field_values.put_inner(rows, values[field_values.field.inner.name])
+        if wrapped_field is not None:
+            field_values.put_inner(rows, values[wrapped_field.name])
             return
         seconds, nanos = (
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)

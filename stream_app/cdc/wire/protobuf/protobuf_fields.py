@@ -125,9 +125,9 @@ def _field(descriptor: Any) -> ProtobufField:
                 name, number, FieldKind.TIMESTAMP, has_presence=True, choice=choice
             )
         if full_name in _WRAPPERS:
-            inner = _field(descriptor.message_type.fields[0])
+            inner_field = _field(descriptor.message_type.fields[0])
             return ProtobufField(
-                name, number, FieldKind.WRAPPER, has_presence=True, inner=inner, choice=choice
+                name, number, FieldKind.WRAPPER, has_presence=True, inner=inner_field, choice=choice
             )
         return ProtobufField(name, number, FieldKind.OTHER, has_presence=True, choice=choice)
     kind = _KINDS.get(descriptor.type, FieldKind.OTHER)

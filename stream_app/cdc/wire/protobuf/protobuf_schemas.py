@@ -1,7 +1,7 @@
 """Compiles the text of a Protobuf schema, and describes its messages' fields.
 
-protoc itself compiles it, as the extra ``protobuf`` brings it (ADR 38); the result is kept for the
-process. Called once for each schema.
+protoc itself compiles it, which the extra ``protobuf`` installs (ADR 38). Each process compiles a
+schema once.
 
 Source: Protobuf's "Language guide", field presence; Confluent's "Wire format" for message indexes.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 from stream_app.cdc.wire.protobuf.protobuf_cursor import PATH_MAX
 from stream_app.errors import UsageError
 from stream_app.process.local_disk import scratch_folder
@@ -82,7 +82,7 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _compile(registered: Registered) -> Any:
+def _compile(registered: RegisteredSchema) -> Any:
     """Return the descriptor of the schema's file, or the reason of bad records without one."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
@@ -99,7 +99,7 @@ def _compile(registered: Registered) -> Any:
         return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
 
 
-def _run_protoc(registered: Registered) -> bytes:
+def _run_protoc(registered: RegisteredSchema) -> bytes:
     """Return the compiled files, those of the references before the schema itself."""
     import grpc_tools  # noqa: PLC0415
     from grpc_tools import protoc  # noqa: PLC0415
