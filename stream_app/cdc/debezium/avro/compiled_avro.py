@@ -144,7 +144,7 @@ class CompiledAvro:
     def read(self, values: pa.Array) -> AvroImages | None:
         """Read n messages, or return None if none of them can be read."""
         messages = self.layout.read(values, HEAD.size)
-        if messages is None or not messages.parsed.any():
+        if messages is None or not messages.is_parsed.any():
             return None
         wires = [self._column(reading, messages) for reading in self.readings]
         texts = MessageTexts(
@@ -152,19 +152,21 @@ class CompiledAvro:
             connector=_texts(messages, _CONNECTOR),
             tables=[_texts(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
-        return avro_images(messages.parsed, texts, (messages.before_at, messages.after_at), wires)
+        return avro_images(
+            messages.is_parsed, texts, (messages.before_at, messages.after_at), wires
+        )
 
     def _column(self, reading: ColumnReading, messages: AvroMessages) -> WireColumn:
         if reading.name not in messages.columns:
             kind = reading.usual_kind()
-            nulls = pa.nulls(messages.images, reading.wire_type(kind))
-            return WireColumn(reading, kind, nulls, np.zeros(messages.images, np.bool_))
+            nulls = pa.nulls(messages.image_count, reading.wire_type(kind))
+            return WireColumn(reading, kind, nulls, np.zeros(messages.image_count, np.bool_))
         leaf = messages.columns[reading.name]
         if reading.name in self.decimals:
             as_number = reading.with_encoding(Encoding.NUMBER)
             decimals = leaf.decimals(reading.arrow_type)
             return WireColumn(
-                as_number, JsonKind.NUMBER, decimals, np.zeros(messages.images, np.bool_)
+                as_number, JsonKind.NUMBER, decimals, np.zeros(messages.image_count, np.bool_)
             )
         return leaf_column(reading, leaf, leaf.present)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s, gathered_array, valid_of, values_at
 from stream_app.cdc.columns.base64_columns import reverse_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.columns.decimal_columns import decimal_texts, decimals_from_bytes, parsed_as
+from stream_app.cdc.columns.decimal_columns import decimal_texts, decimals_from_bytes, parse_type
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor
@@ -186,7 +186,7 @@ def _conversion(reading: ColumnReading, avro_kind: str) -> _AvroConversion | Non
 def _of_text(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
     as_wire = _texts if avro_kind == "string" else _symbols
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
-        parsed_type = parsed_as(reading.arrow_type)
+        parsed_type = parse_type(reading.arrow_type)
 
         def decimals(leaf: AvroLeaf) -> pa.Array:
             return cast_isolating(as_wire(leaf), parsed_type)
@@ -214,7 +214,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
     scale = reading.scale
     if reading.family is Family.DECIMAL:
         arrow_type = reading.arrow_type
-        parsed_type = parsed_as(arrow_type)
+        parsed_type = parse_type(arrow_type)
 
         def decimals(leaf: AvroLeaf) -> pa.Array:
             return decimals_from_bytes(leaf.binary(), scale, arrow_type)[0].cast(parsed_type)
