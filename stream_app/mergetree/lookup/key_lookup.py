@@ -1,6 +1,6 @@
 """Looks up the newest rows of keys of a bucket, without reading the whole bucket.
 
-Callers, such as the writer of unchanged values, have new rows and need the older ones. A look-up
+Callers, such as the writer of unchanged values, have new rows and need the older ones. A lookup
 uses all levels or some. It reads the newest files first, and searches each file only for keys that
 this file may have and no newer file has.
 
