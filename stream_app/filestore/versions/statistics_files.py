@@ -65,14 +65,14 @@ class StatisticsFiles:
         columns = {
             name: _column_object(column) for name, column in sorted(statistics.columns.items())
         }
-        value = {
+        document = {
             "snapshotId": statistics.snapshot_id,
             "schemaId": statistics.schema_id,
             "mergedRecordCount": statistics.row_count,
             "mergedRecordSize": statistics.byte_count,
             "colStats": columns,
         }
-        self.file_io.write_bytes(self.paths.statistics(name), encode_object(value))
+        self.file_io.write_bytes(self.paths.statistics(name), encode_object(document))
         return name
 
     def read(self, name: str) -> JsonObject:

@@ -52,17 +52,17 @@ def source_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: boo
 
 
 def copies_to_delete(
-    copies: Iterable[KeptCopy], *, now_ms: int, most_bytes: int | None
+    copies: Iterable[KeptCopy], *, now_ms: int, bytes_max: int | None
 ) -> list[KeptCopy]:
     """Return the copies to delete: those unused for the retention, and the least recently used.
 
     Args:
-        most_bytes: the maximum bytes of the remaining copies; None: no limit.
+        bytes_max: the maximum bytes of the remaining copies; None: no limit.
     """
     deleted: list[KeptCopy] = []
     total = 0
     for copy in sorted(copies, key=lambda copy: (-copy.good_until_ms, copy.name)):
         total += copy.size
-        if copy.good_until_ms <= now_ms or (most_bytes is not None and total > most_bytes):
+        if copy.good_until_ms <= now_ms or (bytes_max is not None and total > bytes_max):
             deleted.append(copy)
     return deleted
