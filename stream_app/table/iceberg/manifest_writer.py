@@ -83,17 +83,19 @@ class ManifestWriter:
             before: all manifests of the previous version.
             added, removed: files by key.
         """
-        live = [
+        live_manifests = [
             manifest for manifest in before if manifest.content is content and manifest.live_files
         ]
-        touched = [
+        changed_manifests = [
             manifest
-            for manifest in live
+            for manifest in live_manifests
             if removed and not removed.isdisjoint(self.keys.keys(manifest))
         ]
-        others = [manifest for manifest in live if manifest not in touched]
-        full = full_manifest_entries(sum(manifest.live_files for manifest in live))
-        merged = manifests_to_merge(others, self.limits, full)
+        unchanged_manifests = [
+            manifest for manifest in live_manifests if manifest not in changed_manifests
+        ]
+        entries_max = full_manifest_entries(sum(manifest.live_files for manifest in live_manifests))
+        merged_manifests = manifests_to_merge(unchanged_manifests, self.limits, entries_max)
         entries = [
             IcebergEntry(
                 status=EntryStatus.ADDED,
@@ -103,13 +105,15 @@ class ManifestWriter:
             )
             for file in added.values()
         ]
-        for manifest in (*touched, *merged):
-            older = self.files.read_manifest(manifest.path)
-            entries += carried_entries(older, removed, self.snapshot_id)
-        unchanged = [manifest for manifest in others if manifest not in merged]
-        return unchanged + [
-            self._write_one(content, entries[start : start + full])
-            for start in range(0, len(entries), full)
+        for manifest in (*changed_manifests, *merged_manifests):
+            older_entries = self.files.read_manifest(manifest.path)
+            entries += carried_entries(older_entries, removed, self.snapshot_id)
+        kept_manifests = [
+            manifest for manifest in unchanged_manifests if manifest not in merged_manifests
+        ]
+        return kept_manifests + [
+            self._write_one(content, entries[start : start + entries_max])
+            for start in range(0, len(entries), entries_max)
         ]
 
     def _write_one(

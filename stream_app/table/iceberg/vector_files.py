@@ -28,7 +28,7 @@ class VectorFiles:
     files: IcebergFiles
 
     def vectors_by_key(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
-        """Return a snapshot's deletion vectors by key; file sizes are 0 until `written` sets them.
+        """Return a snapshot's deletion vectors by key; file sizes are 0 until `write` sets them.
 
         Raises:
             UnsupportedTableError: an older writer did not record how many rows a vector deletes.
@@ -40,7 +40,7 @@ class VectorFiles:
     def _vectors(self, entry: IndexManifestEntry) -> Iterator[IcebergFile]:
         """Yield the deletion vectors of an index file as Iceberg's delete files."""
         paths = self.table.paths
-        folder = paths.bucket(entry.partition, entry.bucket)
+        folder = paths.bucket_folder(entry.partition, entry.bucket)
         partition = deserialize_row(entry.partition, self.table.schema.partition_type.types)
         for meta in entry.index_file.deletion_vectors or ():
             if meta.cardinality is None:
@@ -80,7 +80,8 @@ class VectorFiles:
 
     def delete_unused(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""
-        copies = self.files.puffin_paths()  # first: a copy is younger than its index file
+        # The copies are listed first, because a copy is younger than its index file.
+        copies = self.files.puffin_paths()
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
         self.files.delete(
             path for path in copies if self.files.copied_index_file(path) not in index_files

@@ -235,7 +235,7 @@ def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: D
 
 def iceberg_findings(table: FileStoreTable) -> list[str]:
     """Return the findings of a check about Iceberg."""
-    findings = TableCheck(table, quick=True, progress=lambda *_: None).findings()
+    findings = TableCheck(table, is_quick=True, progress=lambda *_: None).findings()
     return [finding.problem for finding in findings if finding.kind is FindingKind.ICEBERG]
 
 
