@@ -24,7 +24,7 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         CorruptFileError: a file to merge cannot be read.
     """
     start_s = table.clock.steady_seconds()
-    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+    with merge_errors(table.paths.bucket_folder(request.partition, request.bucket)):
         change = table_kind_of(table.schema).rewrite(table, request)
     if table.kind.merges_by_key and table.options.looks_up:
         names = frozenset(file.file_name for file in request.above)
