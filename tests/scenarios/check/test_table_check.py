@@ -378,7 +378,7 @@ def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
 def test_options_that_we_do_not_know_are_reported(shop: Damage) -> None:
     schema = replace(shop.table.schema, options={"some.later.option": "1", "bucket": "2"})
     [finding] = TableCheck(
-        replace(shop.table, schema=schema), quick=True, progress=lambda *_: None
+        replace(shop.table, schema=schema), is_quick=True, progress=lambda *_: None
     ).findings()
     assert finding.kind is FindingKind.NOT_COMPARED
     assert "does not know may change them: some.later.option" in finding.problem
