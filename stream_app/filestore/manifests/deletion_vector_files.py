@@ -153,7 +153,7 @@ class DeletionVectorFiles:
         self.file_io.delete(self._path(entry))
 
     def _path(self, entry: IndexManifestEntry) -> str:
-        return self.paths.index_file(entry.partition, entry.bucket, entry.index_file)
+        return self.paths.index_file(*entry.bucket_id, entry.index_file)
 
 
 def _choose_vectors(

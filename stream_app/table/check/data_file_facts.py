@@ -241,7 +241,7 @@ def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool
         UnsupportedTableError: stream_app does not read its format.
     """
     facts = FileFacts(table=table, entry=entry, keys_repeat=keys_repeat)
-    for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
+    for batch in table.bucket_files(*entry.bucket_id).read(entry.file):
         facts.add(batch)
     return facts
 

@@ -1,6 +1,6 @@
-"""Reads manifests for the check of a table: an unreadable one becomes a finding.
+"""Reads manifests for the check of a table, and compares each with the facts in its manifest list.
 
-It compares each manifest once with the facts in its manifest list.
+`metadata_check` calls it for each version. An unreadable manifest becomes a finding.
 """
 
 from __future__ import annotations

@@ -266,7 +266,7 @@ class MetadataCheck:
         self, entries: Iterable[ManifestEntry], *, is_changelog: bool
     ) -> Iterator[Finding]:
         for entry in entries:
-            path = self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+            path = self.table.paths.data_file(*entry.bucket_id, entry.file)
             if entry.kind is not FileKind.ADD or path in self.files:
                 continue
             self.files[path] = FileInUse(entry, path, is_changelog)
@@ -278,7 +278,7 @@ class MetadataCheck:
     def _index_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         for entry in self._manifests.index_entries(snapshot.index_manifest):
             file = entry.index_file
-            path = self.table.paths.index_file(entry.partition, entry.bucket, file)
+            path = self.table.paths.index_file(*entry.bucket_id, file)
             if path not in self.index_files:
                 self.index_files[path] = (entry, snapshot)
                 yield from self._presence.findings(path, file.file_size)

@@ -173,10 +173,9 @@ class FileStoreCommit:
                 )
             return overwrite_changes
 
-        planned = PlannedSnapshot(
-            CommitKind.OVERWRITE, committable, changes_on, operation=operation
+        return self._publish(
+            PlannedSnapshot(CommitKind.OVERWRITE, committable, changes_on, operation=operation)
         )
-        return self._publish(planned)
 
     def drop_partitions(
         self,
@@ -222,8 +221,7 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        planned = PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes)
-        return self._publish(planned)
+        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, planned: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)

@@ -1,7 +1,7 @@
 """Reads the newest epoch of each of a table's jobs from its snapshots' properties.
 
-`file_store_commit` carries it from snapshot to snapshot, and `commit_history` reads it when a job
-starts. `planning.commit.job_epochs` has the rules.
+`file_store_commit` carries these epochs from snapshot to snapshot, and `commit_history` reads its
+job's epoch when the job starts. `planning.commit.job_epochs` has the rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Writes the manifests of a version, and carries over those of its predecessor."""
+"""Writes the manifests of a version for `publisher`, and carries over those of its predecessor.
+
+It merges small manifests, and rewrites those that name removed files.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,18 @@ class LiveKeys:
             self.note(manifest, self.files.read_manifest(manifest.path))
         return self._keys[manifest.path]
 
+    def keys_of(
+        self, manifests: Iterable[IcebergManifest], content: ManifestContent
+    ) -> frozenset[str]:
+        """Return the keys of all manifests of one content type that have live files."""
+        return frozenset[str]().union(
+            *(
+                self.keys(manifest)
+                for manifest in manifests
+                if manifest.content is content and manifest.live_files
+            )
+        )
+
     def note(self, manifest: IcebergManifest, entries: Iterable[IcebergEntry]) -> None:
         """Cache the keys of a manifest that was read or written."""
         self._keys[manifest.path] = frozenset(
@@ -69,6 +84,11 @@ class ManifestWriter:
     sequence_number: int
     first_row_id: int | None
     written: list[IcebergManifest] = field(default_factory=list)
+
+    @property
+    def written_paths(self) -> list[str]:
+        """The paths of the manifests that were written."""
+        return [manifest.path for manifest in self.written]
 
     def write(
         self,

@@ -50,9 +50,9 @@ from stream_app.planning.iceberg.visible_files import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, NextNumbers
-from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
+from stream_app.table.iceberg.published_files import published_files
 from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,
@@ -64,8 +64,8 @@ from stream_app.table.iceberg.version_history import (
 from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, summary
 
 _LOG = logging.getLogger(__name__)
-_VISIBLE_LEVEL_PROPERTY = "paimon.visible-from-level"
-_NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
+_VISIBLE_LEVEL = "paimon.visible-from-level"
+_KEEPS_FILES = {"gc.enabled": "false"}
 """The files are Paimon's: no engine of Iceberg may delete them."""
 _ROW_LINEAGE_FORMAT = 3
 _ATTEMPTS = 5
@@ -199,9 +199,8 @@ class IcebergPublisher:
                 self._published = base
                 return True
             update = self._updates.delta_update(base, snapshot)
-        if update is None:
-            is_of_table = self._is_of_table(base)
-            update = self._updates.full_update(base, snapshot, is_of_table=is_of_table)
+        is_same = self._is_of_table(base)
+        update = update or self._updates.full_update(base, snapshot, is_of_table=is_same)
         return self._write(update, snapshot)
 
     def _refresh(self) -> None:
@@ -241,7 +240,7 @@ class IcebergPublisher:
             self._is_of_table(base)
             and base.format_version == self._format_version
             and base.location == self.table.location
-            and base.properties.get(_VISIBLE_LEVEL_PROPERTY) == str(self._levels.least)
+            and base.properties.get(_VISIBLE_LEVEL) == str(self._levels.least)
         )
 
     def _write(
@@ -261,7 +260,7 @@ class IcebergPublisher:
             sequence_number=version,
             first_row_id=first_row_id,
         )
-        added = iceberg_files(self.table, update.changes, first_row_id)
+        added = published_files(self.table, update.changes, first_row_id)
         manifests = writer.write(
             ManifestContent.DATA, update.manifests, added, update.changes.removed
         )
@@ -282,8 +281,7 @@ class IcebergPublisher:
         )
         metadata = self._metadata(update, next_snapshot, version, next_row_id + added_rows)
         if not self.files.publish(metadata):
-            written_paths = [manifest.path for manifest in writer.written]
-            self.files.delete([*written_paths, next_snapshot.manifest_list])
+            self.files.delete([*writer.written_paths, next_snapshot.manifest_list])
             self._published = None
             return False
         self._keys.forget_others(manifests)
@@ -297,13 +295,7 @@ class IcebergPublisher:
         if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.vectors_by_key(snapshot)
-        published = frozenset[str]().union(
-            *(
-                self._keys.keys(manifest)
-                for manifest in update.manifests
-                if manifest.content is ManifestContent.DELETES and manifest.live_files
-            )
-        )
+        published = self._keys.keys_of(update.manifests, ManifestContent.DELETES)
         added = self._vector_files.write(
             {key: file for key, file in vectors.items() if key not in published}
         )
@@ -327,11 +319,7 @@ class IcebergPublisher:
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
             tags=tags,
-            properties={
-                _VISIBLE_LEVEL_PROPERTY: str(self._levels.least),
-                **_NO_GARBAGE_COLLECTION,
-                **comment,
-            },
+            properties={_VISIBLE_LEVEL: str(self._levels.least), **_KEEPS_FILES, **comment},
             older_files=older_files(self.files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )

@@ -281,7 +281,7 @@ def _schemas_in_catalog(
     schemas: dict[int, tuple[Schema, int]] = {}
     for schema_id, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
-        number = next((number for known, number in numbered_schemas if known == schema), None)
+        number = next((number for other, number in numbered_schemas if other == schema), None)
         if number is None:
             number = max(number for _, number in numbered_schemas) + 1
             numbered_schemas.append((schema, number))

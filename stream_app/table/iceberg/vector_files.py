@@ -40,14 +40,14 @@ class VectorFiles:
     def _vectors(self, entry: IndexManifestEntry) -> Iterator[IcebergFile]:
         """Yield the deletion vectors of an index file as Iceberg's delete files."""
         paths = self.table.paths
-        folder = paths.bucket_folder(entry.partition, entry.bucket)
+        folder = paths.bucket_folder(*entry.bucket_id)
         partition = deserialize_row(entry.partition, self.table.schema.partition_type.types)
         for meta in entry.index_file.deletion_vectors or ():
             if meta.cardinality is None:
                 raise UnsupportedTableError(
                     "a deletion vector of an older writer lacks its number of rows, which "
                     "Iceberg's readers compare",
-                    where=paths.index_file(entry.partition, entry.bucket, entry.index_file),
+                    where=paths.index_file(*entry.bucket_id, entry.index_file),
                     fix="compact the table whole (stream-app compact --full)",
                 )
             data_file = f"{folder}/{meta.data_file_name}"

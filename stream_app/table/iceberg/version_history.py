@@ -1,4 +1,4 @@
-"""Computes a version's history: tags, schemas and files to keep, and files to delete."""
+"""Computes the history of a version for `publisher`: which tags, schemas and files it keeps."""
 
 from __future__ import annotations
 

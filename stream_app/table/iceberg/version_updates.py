@@ -108,7 +108,7 @@ class VersionUpdates:
         return visible_changes(entries, self.levels, self._data_file_path)
 
     def _data_file_path(self, entry: ManifestEntry) -> str:
-        return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+        return self.table.paths.data_file(*entry.bucket_id, entry.file)
 
 
 def summary(

@@ -142,8 +142,8 @@ class TableMaintenance:
         changelogs = partial(_expire_changelogs, ExpireChangelogs(table), config)
         return [
             UpkeepTask("dropping old partitions", partitions, interval_s),
-            UpkeepTask("giving and deleting tags", self._keep_tags),
-            UpkeepTask("forgetting old consumers", self._expire_consumers),
+            UpkeepTask("creating and deleting tags", self._keep_tags),
+            UpkeepTask("deleting expired consumers", self._expire_consumers),
             UpkeepTask("expiring snapshots", snapshots),
             UpkeepTask("expiring changelogs", changelogs),
         ]
@@ -171,7 +171,7 @@ class TableMaintenance:
         It reads the table only at the first call, and when a period has ended.
         """
         if self._tasks:
-            self._run("giving the tags of periods that have ended", self._tag_if_due)
+            self._run("creating the tags of periods that have ended", self._tag_if_due)
 
     def while_idle(self) -> None:
         """Run the tasks that are due while the job is idle. Never raises.

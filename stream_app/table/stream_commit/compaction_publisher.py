@@ -43,26 +43,31 @@ class PublishedCompactions:
         reports, self.reports = tuple(self.reports), []
         return reports
 
+    def take_snapshots(self) -> list[Snapshot | None]:
+        """Return the snapshots that were published during waits since the last call."""
+        snapshots, self.snapshots = self.snapshots, []
+        return snapshots
+
 
 @dataclass(slots=True)
 class CompactionPublisher:
     """A publisher that commits finished compactions, and reports to the `CompactCoordinator`.
 
     Attributes:
-        live: counts the table's live files.
+        live_counts: counts the table's live files.
         published: records each published compaction.
     """
 
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: CompactCoordinator
-    live: LiveFileCounts
+    live_counts: LiveFileCounts
     published: PublishedCompactions
 
     def metrics(self, current: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the open work and the table's size. Any thread may call it."""
         metrics = self.published.tally.metrics(current)
-        return replace(metrics, files=self.live.files, bytes=self.live.bytes)
+        return replace(metrics, files=self.live_counts.files, bytes=self.live_counts.bytes)
 
     def publish(
         self, committable: ManifestCommittable, compactions: Sequence[FinishedCompaction]
@@ -90,7 +95,7 @@ class CompactionPublisher:
             raise
         if outcome.conflict is None:
             self.coordinator.apply(compactions)
-            self.live.change(compaction.change for compaction in compactions)
+            self.live_counts.change(compaction.change for compaction in compactions)
             self.published.reports += reports
             self.published.tally.add_compactions(reports)
             return outcome.snapshot

@@ -1,7 +1,7 @@
 """Decides when other writers commit too often for a job to compact everything that is due.
 
-`stream_table_commit` asks it after each compaction. Without it, a job that ends by compacting would
-run as long as the other writers do.
+`stream_table_commit` asks after each compaction. Without the limit, a job that compacts before it
+ends would run as long as the other writers do.
 """
 
 from __future__ import annotations

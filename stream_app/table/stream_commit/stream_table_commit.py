@@ -105,7 +105,7 @@ class StreamTableCommit:
         self.callbacks = self._commit.callbacks
         self.published = published or PublishedCompactions()
         self._publisher = CompactionPublisher(
-            table, self._commit, state.coordinator, state.live, self.published
+            table, self._commit, state.coordinator, state.live_counts, self.published
         )
         self._write_only = WriteOnlyBound(self.state, is_stopping)
         self._idle_checks = IdleChecks(state)
@@ -193,16 +193,15 @@ class StreamTableCommit:
             check = partial(self._check_fits, basis, changes)
             with_changes = replace(committable, changes=tuple(changes))
             append_snapshot = self._commit.commit_appends(with_changes, check=check)
-        source_end = properties.get(SOURCE_END_PROPERTY)
-        self.state.note_epoch(append_snapshot, changes, source_end)  # step 3
+        source_end = properties.get(SOURCE_END_PROPERTY)  # step 3
+        self.state.note_epoch(append_snapshot, changes, source_end)
         self._idle_checks.restart()
         self.bucket_state.note(basis, changes)
         self.published.tally.add_flushes(changes)
         compact_snapshot = self._publisher.publish(committable, compactions)
         self.coordinator.trigger()
         epoch_snapshots = (truncate_snapshot, append_snapshot, compact_snapshot)
-        snapshots = [*filter(None, (*self.published.snapshots, *epoch_snapshots))]
-        self.published.snapshots.clear()
+        snapshots = [*filter(None, (*self.published.take_snapshots(), *epoch_snapshots))]
         if self.table.options.compacts_whole_after(epoch):  # step 4
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):

@@ -69,7 +69,8 @@ class TableState:
         constraints: the constraints on new rows.
         commit_history: the known snapshot and this writer's commits.
         coordinator: the coordinator of the compactions, with the levels of its buckets.
-        waiting: buckets with rows that wait for a compaction, which the coordinator may not know.
+        waiting_buckets: buckets with rows that wait for a compaction, which the coordinator may not
+            know.
             It is an estimate, and may contain buckets without such rows.
         compaction_seen_s: the time when this process last saw another writer's COMPACT snapshot, in
             seconds of the steady clock.
@@ -83,7 +84,7 @@ class TableState:
     constraints: WriteConstraints = field(init=False)
     commit_history: CommitHistory = field(init=False)
     coordinator: CompactCoordinator = field(init=False)
-    waiting: set[BucketId] = field(init=False, default_factory=set)
+    waiting_buckets: set[BucketId] = field(init=False, default_factory=set)
     compaction_seen_s: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
@@ -92,7 +93,7 @@ class TableState:
         self.coordinator = table_kind_of(self.table.schema).coordinator(self.table, self.executor)
 
     @property
-    def live(self) -> LiveFileCounts:
+    def live_counts(self) -> LiveFileCounts:
         """Counts the table's live files and their bytes."""
         return self.constraints.live
 
@@ -139,7 +140,7 @@ class TableState:
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
             changes = number_changes(changes, append.snapshot_id)
         self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
-        self.live.change(changes)
+        self.live_counts.change(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
 
@@ -176,7 +177,7 @@ class TableState:
         self.coordinator.reload(changed_buckets, latest)
         for snapshot, delta in deltas:
             if not self.commit_history.was_created(snapshot):
-                self.live.follow(delta)
+                self.live_counts.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
         self.commit_history.note_known(latest)
         return latest
@@ -217,11 +218,11 @@ class TableState:
         if self.table.options[WRITE_ONLY] or self.table.visibility is Visibility.ANY_LEVEL:
             return False
         self.follow()
-        waiting = set(self.waiting)
-        if waiting:
-            self.follow_and_load(waiting)
-            self.waiting -= waiting
-        return bool(waiting)
+        loaded_buckets = set(self.waiting_buckets)
+        if loaded_buckets:
+            self.follow_and_load(loaded_buckets)
+            self.waiting_buckets -= loaded_buckets
+        return bool(loaded_buckets)
 
     def _read_live_files(self, snapshot: Snapshot | None) -> None:
         self._note_waiting(self.constraints.read_live_files(snapshot))
@@ -229,7 +230,9 @@ class TableState:
     def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels
         in_real_buckets = (entry for entry in added if entry.bucket != POSTPONED)
-        self.waiting.update(waiting_buckets(in_real_buckets, self.table.visibility, num_levels))
+        self.waiting_buckets.update(
+            waiting_buckets(in_real_buckets, self.table.visibility, num_levels)
+        )
 
     def _wanted_buckets(
         self, latest: Snapshot | None, buckets: Collection[BucketId] | None

@@ -1,6 +1,6 @@
 """Limits how far a write-only job runs ahead of the job that compacts its table.
 
-`stream_table_commit` asks it before each epoch. Without a bound, level 0 would grow unnoticed, and
+`stream_table_commit` asks before each epoch. Without a bound, level 0 would grow unnoticed, and
 each read would merge more files.
 """
 

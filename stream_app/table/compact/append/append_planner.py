@@ -36,6 +36,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
+Deletions = dict[str, tuple[str, int | None]]
+"""Data file → the index file with its deletion vector, and the number of deleted rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
@@ -208,10 +211,6 @@ class AppendCompactPlanner:
                 return self._next_entries(planner_round)
         self._next_id += 1
         return iter(scan.delta(snapshot))
-
-
-Deletions = dict[str, tuple[str, int | None]]
-"""Data file → the index file with its deletion vector, and the number of deleted rows."""
 
 
 def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:

@@ -1,4 +1,4 @@
-"""Converts a snapshot's data files to Iceberg's form."""
+"""Converts the data files that a version adds to Iceberg's form, for `publisher`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stream_app.table.file_store_table import FileStoreTable
 _PARQUET = ".parquet"
 
 
-def iceberg_files(
+def published_files(
     table: FileStoreTable, changes: VisibleChanges, first_row_id: int | None
 ) -> dict[str, IcebergFile]:
     """Return the added data files in Iceberg's form, by path.
