@@ -76,7 +76,6 @@ class StreamTableCommit:
     Attributes:
         state: the job's state of the table.
         bucket_state: the state from which rows get their buckets.
-        callbacks: run after each published snapshot.
         published: the compactions that the job has published.
         leaves_rows: whether the last `compact_due` left waiting rows to other writers.
     """
