@@ -31,7 +31,7 @@ class BackPressure:
         return {
             bucket_id: runs
             for bucket_id, manager in self.managers.items()
-            if (runs := manager.sorted_runs) is not None
+            if (runs := manager.sorted_run_count) is not None
         }
 
     def sorted_runs_max(self) -> int:

@@ -51,9 +51,13 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
     """
     if table.merges_by_vectors:
         return _rewrite_with_vectors(table, request)
-    merge = merge_rewriter(table, table.bucket_files(*request.bucket_id))
-    before = _before_rows(table, request, _rows_above(table, request, {}))
-    rewriter = merge if before is None else _changelog_rewriter(table, merge, before)
+    merging_rewriter = merge_rewriter(table, table.bucket_files(*request.bucket_id))
+    before_rows = _before_rows(table, request, _rows_above(table, request, {}))
+    rewriter = (
+        merging_rewriter
+        if before_rows is None
+        else _changelog_rewriter(table, merging_rewriter, before_rows)
+    )
     return _run_task(table, request, rewriter, has_expired_rows(table))
 
 
@@ -76,17 +80,21 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
     live_entries = [entry for entry in index if entry.bucket_id == bucket_id]
     vectors = table.deletion_vector_files.read_buckets(live_entries).get(bucket_id, {})
-    merge = merge_rewriter(table, replace(table.bucket_files(*bucket_id), vectors=vectors))
+    merging_rewriter = merge_rewriter(
+        table, replace(table.bucket_files(*bucket_id), vectors=vectors)
+    )
     rows_above = _rows_above(table, request, vectors)
-    before = _before_rows(table, request, rows_above)
-    assert before is not None, "deletion vectors need the rows before a compaction"
+    before_rows = _before_rows(table, request, rows_above)
+    assert before_rows is not None, "deletion vectors need the rows before a compaction"
     expired = has_expired_rows(table)
     is_full = request.unit.output_level == request.max_level
 
     def must_rewrite(file: DataFileMeta) -> bool:
         return (is_full and file.file_name in vectors) or expired(file)
 
-    change = _run_task(table, request, _changelog_rewriter(table, merge, before), must_rewrite)
+    change = _run_task(
+        table, request, _changelog_rewriter(table, merging_rewriter, before_rows), must_rewrite
+    )
     try:
         has_64_bits = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
@@ -164,16 +172,16 @@ def _before_rows(
 
 
 def _changelog_rewriter(
-    table: FileStoreTable, merge: CompactRewriter, before: BeforeRows
+    table: FileStoreTable, rewriter: CompactRewriter, before_rows: BeforeRows
 ) -> ChangelogRewriter:
     options = table.options
     return ChangelogRewriter(
-        merge,
-        before,
+        rewriter,
+        before_rows,
         writes_changelog=options.producer.by_compaction,
         drops_moved_deletes=table.merges_by_vectors,
         records_unchanged=not options[CHANGELOG_ROW_DEDUPLICATE],
-        ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
+        ignored_columns=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
     )
 
 
