@@ -108,12 +108,15 @@ class _Progress:
 class RangeReader:
     """A reader of ranges, one after another; for one thread of the process that made it.
 
+    Attributes:
+        settings: the settings with which the reader was made.
+
     Raises:
         UsageError: librdkafka refuses the settings.
     """
 
     def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
-        self._settings = settings
+        self.settings = settings
         self._clock = clock or SystemClock()
         self._client = open_client(settings.client, settings.clusters)
         self._stamps = message_stamps()
@@ -145,7 +148,7 @@ class RangeReader:
                 self._stop_first()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
-                self._client = open_client(self._settings.client, self._settings.clusters)
+                self._client = open_client(self.settings.client, self.settings.clusters)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the oldest offset of a partition, and the one after the newest that may be read.
@@ -163,7 +166,7 @@ class RangeReader:
         self._client.close()
 
     def _start_ranges(self, waiting: deque[OffsetRange]) -> None:
-        while waiting and len(self._started) < self._settings.ahead:
+        while waiting and len(self._started) < self.settings.ahead:
             started_partitions = {(started.topic, started.partition) for started in self._started}
             if (waiting[0].topic, waiting[0].partition) in started_partitions:
                 return
@@ -280,7 +283,7 @@ class RangeReader:
             f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
             f"read: {available}"
         )
-        if self._settings.fails_on_loss:
+        if self.settings.fails_on_loss:
             raise WrongSourceError(
                 problem,
                 where=str(whole),
@@ -306,7 +309,7 @@ class RangeReader:
                 raise login_refused(text, str(progress.whole), "executors")
         waited, fails_after_s = (
             self._clock.steady_seconds() - progress.since,
-            self._settings.fails_after_s,
+            self.settings.fails_after_s,
         )
         if fails_after_s is not None and waited > fails_after_s:
             raise SourceError(
@@ -314,9 +317,9 @@ class RangeReader:
                 where=str(progress.whole),
                 fix=SEE_BROKERS,
             )
-        if waited > self._settings.timeout_s:
+        if waited > self.settings.timeout_s:
             self._give_up(progress, waited)
-        elif progress.at_end and not progress.has_asked and waited > self._settings.tail_timeout_s:
+        elif progress.at_end and not progress.has_asked and waited > self.settings.tail_timeout_s:
             progress.has_asked = True
             self._skip_beyond_end(progress)
 

@@ -120,8 +120,8 @@ class LoadCollector(Collector):
             (label, number)
             for label, ranges in self._ranges()
             for number in (
-                _TableNumber(all_ranges, ranges.all, "Key ranges of the table's first load."),
-                _TableNumber(done, ranges.done, "Those of them that are in the table."),
+                _TableNumber(all_ranges, ranges.total, "Key ranges of the table's first load."),
+                _TableNumber(done, ranges.loaded, "Those of them that are in the table."),
             )
         )
 

@@ -16,7 +16,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
     replay_pipeline,
     table_end,
 )
-from stream_app.app.source.kafka_reader import end_offsets, reader_without_spark
+from stream_app.app.source.kafka_reader import end_offsets
 from stream_app.app.source.topic_checks import RECREATED_FIX
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
@@ -91,7 +91,7 @@ class WaitingMessages:
             if self._has_messages(topic):
                 positions.setdefault(topic, {})[str(partition)] = begin
         with reader_of(self.source) as reader:
-            newest = end_offsets(self.source, reader_without_spark(self.source))
+            newest = end_offsets(self.source, reader.settings)
             ends = {topic: end for topic, end in newest.items() if self._has_messages(topic)}
             if lost := vanished_partitions(positions, ends):
                 raise WrongSourceError(

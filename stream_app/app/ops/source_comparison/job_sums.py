@@ -64,7 +64,7 @@ class JobSums:
         )
 
     def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:
-        """Return the source tables, as `source_of` does, of a table that the command line names.
+        """Return the result of `source_of` for a table that the command line names.
 
         Raises:
             UsageError: the table's rows come from other databases.
@@ -100,13 +100,12 @@ class JobSums:
                 )
 
     def _knows(self, origin: Origin) -> bool:
-        origin_groups = (self.state.origins, self.state.refused_tables)
+        """Return whether the job has met a message of a source table."""
         return any(
             known_origin.table == origin.table
             and known_origin.database in ("", origin.database)
             and known_origin.schema in ("", origin.schema)
-            for origins in origin_groups
-            for known_origin in origins
+            for known_origin in chain(self.state.origins, self.state.refused_tables)
         )
 
     def _has_rows(self, schema: str, name: str) -> bool:
@@ -128,9 +127,9 @@ class JobSums:
     def _check_clusters(
         self, table: FileStoreTable, origins: Sequence[Origin], *, is_named: bool
     ) -> None:
-        """Refuse a table whose rows a database has only in part, or that may be another database's.
+        """Refuse a table whose rows come from several clusters, or perhaps from another one.
 
-        Source tables of several databases may have the same name, in several clusters.
+        Databases of several clusters may have source tables of the same name.
         """
         clusters = {origin.cluster for origin in origins}
         names = {replace(origin, cluster="") for origin in origins}
