@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.toml_text import toml_settings
 
@@ -27,7 +28,7 @@ class ShownJob:
         secrets: texts that no page may show.
     """
 
-    tables: SingleTableOrDatabase
+    tables: SingleTable | WholeDatabase
     quarantine: str | None
     max_staleness_s: int
     spark: Mapping[str, str] = field(repr=False)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.start_checks import CheckedJob
-from stream_app.app.job.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
+from stream_app.app.table_setup.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.epochs.commit.epoch_rounds import EpochRounds

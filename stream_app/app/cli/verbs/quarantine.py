@@ -16,7 +16,8 @@ from stream_app.app.cli.arguments.configuration import add_configuration, config
 from stream_app.app.cli.arguments.named_table import check_table_name, names_of_job
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.record_replay import replay_lines
@@ -211,7 +212,7 @@ class _Records:
     """
 
     job_quarantine: Quarantine
-    tables: SingleTableOrDatabase | None
+    tables: SingleTable | WholeDatabase | None
     name: str | None
     choice: RecordChoice
 

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.ops.doctor import machine
@@ -68,7 +67,7 @@ class Examination:
         broker_s: the timeout of the broker's responses in seconds.
     """
 
-    tables: SingleTableOrDatabase
+    tables: SingleTable | WholeDatabase
     quarantine: str | None
     spark: Mapping[str, str]
     clock: Clock
@@ -227,7 +226,7 @@ class Examination:
             yield warning("table", change.problem, change.fix)
 
 
-def _checkpoint_owner(tables: SingleTableOrDatabase) -> tuple[str, str]:
+def _checkpoint_owner(tables: SingleTable | WholeDatabase) -> tuple[str, str]:
     """Return the location and the identity to which the job's checkpoint must belong."""
     match tables:
         case WholeDatabase():

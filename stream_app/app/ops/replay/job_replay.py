@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.recorded_tables import named_splitter
@@ -40,7 +39,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def job_replays(
-    tables: SingleTableOrDatabase,
+    tables: SingleTable | WholeDatabase,
     quarantine: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
