@@ -1,6 +1,6 @@
 """Starts the configured observers of ``stream-app compact``: metrics, notices, signs of life.
 
-Opened by `compact_job`, which reports its table and Spark once both run.
+`compact_job` opens it, and reports its table and Spark once both run.
 """
 
 from __future__ import annotations
@@ -50,24 +50,26 @@ class WatchedCompaction:
 
     @property
     def requests(self) -> StoreRequests:
-        """Counts the requests of the job's table."""
+        """The counter of requests for the job's table."""
         return self.store.requests
 
-    def collect(self, work: TableJob, spark: SparkSession) -> None:
+    def collect(self, table_job: TableJob, spark: SparkSession) -> None:
         """Begin to collect metrics of an open table, and of Spark."""
-        label = work.table.label
-        compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
+        label = table_job.table.label
+        compactions, expiry = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
         callbacks = TablesCollector(callback_numbers)
-        compacted.add(label, work.compaction_metrics)
-        expired.add(label, work.upkeep.metrics)
-        callbacks.add(label, work.callback_problems)
+        compactions.add(label, table_job.compaction_metrics)
+        expiry.add(label, table_job.upkeep.metrics)
+        callbacks.add(label, table_job.callback_problems)
         self.jvm.attach(spark)
-        for collector in (compacted, expired, callbacks, self.store, self.jvm):
+        for collector in (compactions, expiry, callbacks, self.store, self.jvm):
             self.registry.register(collector)
 
 
 @contextmanager
-def watched_compaction(job: CompactionSettings, secrets: Secrets) -> Iterator[WatchedCompaction]:
+def watched_compaction(
+    settings: CompactionSettings, secrets: Secrets
+) -> Iterator[WatchedCompaction]:
     """Watch the job within the block.
 
     Args:
@@ -76,16 +78,16 @@ def watched_compaction(job: CompactionSettings, secrets: Secrets) -> Iterator[Wa
     Raises:
         UsageError: the port is taken, or a package is missing.
     """
-    registry, clock, label = CollectorRegistry(), job.table.clock, job.table.label
-    stream = job.stream
+    registry, clock, label = CollectorRegistry(), settings.table.clock, settings.table.label
+    stream = settings.stream
     with (
-        serving(registry, job.metrics_port, None, stream.metrics_address),
+        serving(registry, settings.metrics_port, None, stream.metrics_address),
         watchers(
             stream,
             f"compact {label}",
             clock,
             hide=secrets.hide,
-            ends_by_itself=not job.follow,
+            ends_by_itself=not settings.follow,
         ) as listeners,
         signs_of_life(clock) as signs,
     ):

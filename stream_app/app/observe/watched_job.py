@@ -1,6 +1,7 @@
 """Starts the configured observers of a running job: metrics, health, notices.
 
-The program of `ingest` opens it first. `ingest_job` reports when Spark begins and ends.
+The program of `ingest` opens them before anything else. `ingest_job` reports when Spark begins and
+ends.
 """
 
 from __future__ import annotations

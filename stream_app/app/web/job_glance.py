@@ -84,7 +84,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     return rate
 
 
-def compactions_of_all(tables: Iterable[TableActivity | None]) -> tuple[int, int]:
+def compactions_of_all(activities: Iterable[TableActivity | None]) -> tuple[int, int]:
     """Return the numbers of running and of queued compactions."""
-    numbers = [compactions.numbers for compactions in tables if compactions is not None]
-    return sum(table.running for table in numbers), sum(table.queued for table in numbers)
+    metrics = [activity.metrics for activity in activities if activity is not None]
+    return sum(table.running for table in metrics), sum(table.queued for table in metrics)

@@ -234,16 +234,16 @@ class JobSite(Site):
         if status.state == MISSING:
             return replace(status, reason=f"{status.reason}\nto fix: {self.job.tables.gone_fix}")
         activity = self.activity_of(status.table)
-        if activity is None or not activity.numbers.buckets:
+        if activity is None or not activity.metrics.buckets:
             return status
-        status = replace(status, sorted_runs=activity.numbers.sorted_runs_max)
-        return with_waiting_rows(status, activity.numbers.waiting_rows)
+        status = replace(status, sorted_runs=activity.metrics.sorted_runs_max)
+        return with_waiting_rows(status, activity.metrics.waiting_rows)
 
     def _counts_runs(self, path: str) -> bool:
         """Return whether the sorted runs of the table in a folder are counted from manifests."""
         state_key = self.job.tables.state_key(path.rsplit("/", 1)[-1])
         activity = None if self._history is None else self._history.activity_of(state_key)
-        return activity is None or not activity.numbers.buckets
+        return activity is None or not activity.metrics.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
         """Return the summary of all tables, by which pages judge whether one is behind."""

@@ -36,7 +36,7 @@ class WaitingRecords:
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, tables.file_system)
             self._watch = QuarantineWatch(
-                quarantine, clock, self._counts_by_table, most=QUARANTINED_READ
+                quarantine, clock, self._counts_by_table, count_max=QUARANTINED_READ
             )
 
     def by_table(self) -> Mapping[str, int] | None:

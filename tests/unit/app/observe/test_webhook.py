@@ -20,8 +20,8 @@ import pytest
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.channels.webhook import (
     QUARANTINE_PAUSE_S,
+    QUEUE_MAX,
     SIGNATURE,
-    WAITING_MAX,
     Receiver,
     Webhook,
 )
@@ -217,7 +217,7 @@ def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixt
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
         webhook = Webhook(Receiver(address), "shop", StandingClock(), AT_ONCE)
-        for number in range(WAITING_MAX + 3):
+        for number in range(QUEUE_MAX + 3):
             webhook.on_held(f"shop.t{number}", held(1))
         assert len(caplog.messages) == 3
         assert caplog.messages[0] == "the webhook is behind: a notice is dropped: held"
