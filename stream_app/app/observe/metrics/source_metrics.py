@@ -151,8 +151,8 @@ class SourceMetrics:
             self._held_tables.pop(key, None)
             return
         if key not in self._held_tables:
-            # Until then the table was as complete as the ready ones, which may have advanced since if
-            # the job has restarted.
+            # Until then the table was as complete as the ready ones, which may have advanced since:
+            # the job may have restarted.
             since_s = held_table.since_ms / 1000
             self._complete_s[key] = min(since_s, self._ready_s or since_s)
         self._held_tables[key] = held_table
