@@ -28,7 +28,7 @@ class ShownJob:
         secrets: texts that no page may show.
     """
 
-    tables: SingleTable | WholeDatabase
+    job_tables: SingleTable | WholeDatabase
     quarantine: str | None
     max_staleness_s: int
     spark: Mapping[str, str] = field(repr=False)
@@ -39,7 +39,7 @@ class ShownJob:
 def shown_job(config: AppConfig) -> ShownJob:
     """Return the part of the configuration that pages show or need."""
     return ShownJob(
-        tables=config.job_tables,
+        job_tables=config.job_tables,
         quarantine=config.stream.quarantine,
         max_staleness_s=config.stream.max_staleness // 1000,
         spark=config.spark,

@@ -51,7 +51,7 @@ def prepare_tables(
     match checked.tables:
         case SampledDatabase(database, messages):
             return DatabaseTables(
-                tables=database,
+                job_tables=database,
                 state_file=checked.state_file,
                 clock=clock,
                 feed_of=feeds.of_table,
@@ -119,5 +119,5 @@ def _database_setup(
         LoadingTables if loads else IndependentTables,
         database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
         newcomers=database,
-        read_statements=statements_of(database.tables, feeds.state_file, clock.now_ms),
+        read_statements=statements_of(database.job_tables, feeds.state_file, clock.now_ms),
     )

@@ -43,7 +43,7 @@ class QuarantineWatch:
             for name in self.quarantine.tables():
                 self._count(name, self.quarantine.of_table(name))
         except (OSError, StreamAppError) as error:
-            _LOG.warning("the quarantine cannot be on_counts: %s", error)
+            _LOG.warning("the quarantine cannot be counted: %s", error)
         else:
             self.on_counts(dict(self._counts))
         return pause_after(self.clock.steady_seconds() - start_s)

@@ -9,8 +9,8 @@
 5. Write the differences in the other keys on top of step 1's snapshot, or of later compactions.
 
 The database has a change before its message exists, and the table gets the change after the
-message. So no row of step 3 is older than the table's row. Only a replica could be behind; step 1
-refuses a replica.
+message. So no row of step 3 is older than the table's row. A replica could be behind, so the
+backfill refuses one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DatabaseBackfillOutcome:
         source: the database, and its log's position before the comparison.
         differing: the number of keys whose rows differ.
         pending: the number of these keys that the job will write, or that have just changed.
-        is_whole: whether the rows of all differing keys were compared, or only of some.
+        is_whole: whether all rows were compared; false if there were too many differences.
         bad: why a row of the database cannot be stored; empty if all rows can be.
     """
 
@@ -84,7 +84,7 @@ class DatabaseBackfill:
     """A backfill of one table from its database.
 
     Attributes:
-        tables: the tables of the job that writes the table.
+        job_tables: the tables of the job that writes the table.
         source: the database's tables whose rows the table has.
         messages: the messages that the table's job has not read yet.
         wait_s: how long to wait until the table has changes that the database has already.
@@ -92,7 +92,7 @@ class DatabaseBackfill:
     """
 
     table: FileStoreTable
-    tables: JobTables
+    job_tables: JobTables
     database: SummedDatabase
     source: SummedSource
     messages: WaitingMessages
@@ -108,7 +108,7 @@ class DatabaseBackfill:
             SourceError: the database or the broker does not respond.
             CommitConflictError: another writer has added rows meanwhile.
         """
-        rules = self.tables.table_config(self.table.name, self.table.schema.fields)
+        rules = self.job_tables.table_config(self.table.name, self.table.schema.fields)
         check_newest_row_decides(self.table, rules)
         self._check_primary()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
@@ -187,7 +187,7 @@ class _DifferingRows:
         if not self.compared_rows:
             return set()
         hashed_rows: HashedRows = Counter()
-        pipeline = load_format(self.backfill.tables, self.backfill.table)
+        pipeline = load_format(self.backfill.job_tables, self.backfill.table)
         for messages in self._messages():
             decoded = pipeline.decode(messages)
             if decoded.bad.num_rows:
@@ -207,7 +207,9 @@ class _DifferingRows:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         table, database = self.backfill.table, self.backfill.database
-        loaded_database = LoadedDatabase(database.connection, database.url, self.backfill.tables)
+        loaded_database = LoadedDatabase(
+            database.connection, database.url, self.backfill.job_tables
+        )
         digests = [
             hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.compared_rows
         ]

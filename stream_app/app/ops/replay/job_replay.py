@@ -39,7 +39,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def job_replays(
-    tables: SingleTable | WholeDatabase,
+    job_tables: SingleTable | WholeDatabase,
     quarantine: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
@@ -48,7 +48,7 @@ def job_replays(
 
     Args:
         quarantine: the quarantine of the whole job.
-        name: a table of a whole database, or None for records that belonged to no table.
+        name: a table of a whole database, or None for the records of no table.
         read: reads ranges of the topics; None uses the native reader.
 
     Raises:
@@ -56,37 +56,37 @@ def job_replays(
         CheckpointError: the job has not begun.
         TableNotFoundError: the table does not exist.
     """
-    if tables.source.kind is not SourceKind.KAFKA:
+    if job_tables.source.kind is not SourceKind.KAFKA:
         raise UsageError(
             "only a job that reads Kafka can replay its records",
             fix="correct the rows at their source, whose next change brings them",
         )
-    checkpoint = JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
+    checkpoint = JobFolder(*file_io_of(job_tables.checkpoint, job_tables.file_system))
     epoch_log = EpochLog(checkpoint, can_reread=True)
     if not epoch_log.is_begun():
         raise CheckpointError(
             "the job has not begun: its checkpoint does not record what it has read",
-            where=tables.checkpoint,
+            where=job_tables.checkpoint,
             fix="start the job, and replay when it has read the records",
         )
-    reader = topic_reader(tables.source) if read is None else read
+    reader = topic_reader(job_tables.source) if read is None else read
     state = state_or_empty(checkpoint)
-    match tables:
+    match job_tables:
         case SingleTable():
-            table = open_job_table(tables, tables.location)
-            names = [] if tables.joins_sources else state.source_tables_of().values()
+            table = open_job_table(job_tables, job_tables.location)
+            names = [] if job_tables.joins_sources else state.source_tables_of().values()
             source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
-            only = _replay(tables, quarantine, table, epoch_log, reader)
-            return {tables.name: replace(only, source_tables=source_tables)}
+            replay = _replay(job_tables, quarantine, table, epoch_log, reader)
+            return {job_tables.name: replace(replay, source_tables=source_tables)}
         case WholeDatabase():
-            database = _DatabaseReplays(tables, quarantine, epoch_log, reader, state.origins)
+            database = _DatabaseReplays(job_tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
                 return {name: database.own_records(name)}
             return database.records_of_no_table()
 
 
 def _replay(
-    tables: JobTables,
+    job_tables: JobTables,
     quarantine: Quarantine,
     table: FileStoreTable,
     epoch_log: EpochLog,
@@ -94,18 +94,18 @@ def _replay(
 ) -> Replay:
     """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
-    rows = row_settings(tables, table, quarantines=True)
+    settings = row_settings(job_tables, table, quarantines=True)
     return Replay(
         quarantine=quarantine,
         table=table,
         job_commit_user=epoch_log.query_id(),
-        message_format=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        message_format=replace(settings, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
         unfiltered_format=replace(
-            rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
+            settings, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
         read=read,
-        rules=rows.evolution,
-        truncate_empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        rules=settings.evolution,
+        truncate_empties=settings.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 
@@ -118,7 +118,7 @@ class _DatabaseReplays:
         origins: source table → its table in the job.
     """
 
-    tables: WholeDatabase
+    job_tables: WholeDatabase
     job_quarantine: Quarantine
     epoch_log: EpochLog
     read: ReadRange
@@ -140,41 +140,41 @@ class _DatabaseReplays:
                 replay = self._replay_of_table(
                     name, self.job_quarantine, other_folder=self.job_quarantine.of_table(name)
                 )
-                replays[name] = replace(replay, selects=functools.partial(self._belong_to, name))
+                replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
     def _replay_of_table(
-        self, name: str, waiting: Quarantine, *, other_folder: Quarantine
+        self, name: str, quarantine: Quarantine, *, other_folder: Quarantine
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
-        passed = _passed_offsets(self.epoch_log, name)
-        table = open_job_table(self.tables, self.tables.path(name))
+        passed_offsets = _passed_offsets(self.epoch_log, name)
+        table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.tables, waiting, table, self.epoch_log, read),
-            passed_offsets=passed,
+            _replay(self.job_tables, quarantine, table, self.epoch_log, read),
+            passed_offsets=passed_offsets,
             other_folder=other_folder,
         )
 
     def _own_messages(
-        self, name: str, where: KafkaPartition, begin: int, end: int
+        self, name: str, kafka_partition: KafkaPartition, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Read a range as `ReadRange`, for the messages of one table."""
-        splitter = named_splitter(self.tables, [name], self.origins)
-        yield from own_messages(self.read(where, begin, end), splitter)
+        splitter = named_splitter(self.job_tables, [name], self.origins)
+        yield from own_messages(self.read(kafka_partition, begin, end), splitter)
 
-    def _belong_to(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
+    def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
         return [table == name for table in self._table_names(records)]
 
     def _table_names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.tables.source.facts.origins(as_messages(records))
+        origins = self.job_tables.source.facts.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             name = self.origins.get(origin)
-            names.append(self.tables.new_name(origin, self.origins) if name is None else name)
+            names.append(self.job_tables.new_name(origin, self.origins) if name is None else name)
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
@@ -183,8 +183,10 @@ def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]
     state = state_or_empty(epoch_log.folder)
     if state.epoch < 0:
         return {}
-    held = state.held_tables.get(name)
-    ends: Offsets = json.loads(epoch_log.source_end(state.epoch)) if held is None else held.begin
+    held_table = state.held_tables.get(name)
+    ends: Offsets = (
+        json.loads(epoch_log.source_end(state.epoch)) if held_table is None else held_table.begin
+    )
     return {
         (topic, int(partition)): int(end)
         for topic, partitions in ends.items()
