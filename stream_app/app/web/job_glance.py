@@ -11,7 +11,7 @@ from stream_app.app.text.listing import age_text
 from stream_app.checkpoint.job_state import JobWarning
 
 _WINDOW_S = 300
-"""Seconds over which throughput is measured; a table may keep fewer epochs."""
+"""The seconds over which throughput is measured. The kept epochs of a table may cover fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class JobGlance:
     def _with_lateness(self, status: TableStatus, *, is_late: bool) -> TableStatus:
         if status.state == READY and self.ends_problem is not None:
             return replace(status, fresh_s=None)
-        too_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
-        if status.state != READY or status.lag is None or not too_old:
+        is_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
+        if status.state != READY or status.lag is None or not is_old:
             return status
         reason = f"behind for longer than stream.max-staleness, {age_text(self.max_staleness_s)}"
         if is_late:
@@ -75,12 +75,12 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     Args:
         tables: the epochs of each table, oldest first.
     """
-    since, rate = now_ms - 1000 * _WINDOW_S, 0.0
+    window_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:
         if epochs:
-            first = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
-            seconds = max(1.0, (now_ms - max(since, first)) / 1000)
-            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > since) / seconds
+            first_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
+            seconds = max(1.0, (now_ms - max(window_ms, first_ms)) / 1000)
+            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > window_ms) / seconds
     return rate
 
 
