@@ -75,12 +75,12 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     Args:
         tables: the epochs of each table, oldest first.
     """
-    window_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
+    begin_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:
         if epochs:
             first_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
-            seconds = max(1.0, (now_ms - max(window_ms, first_ms)) / 1000)
-            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > window_ms) / seconds
+            seconds = max(1.0, (now_ms - max(begin_ms, first_ms)) / 1000)
+            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > begin_ms) / seconds
     return rate
 
 

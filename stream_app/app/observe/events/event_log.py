@@ -289,7 +289,7 @@ class EventLog:
                 JobMetrics.count_drift, drift_kind=kind, name=column[1], records=sighting.records
             )
             self._update_metrics(count)
-        return {f"{kind}_column_counts": dict(records) for kind, records in counts.items()}
+        return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:
         if self.sink is not None:

@@ -119,7 +119,7 @@ def sighting(records: int, offset: int) -> RecordSighting:
     return RecordSighting(records, "t", 3, offset)
 
 
-def test_a_column_is_warned_columns_once_a_run(
+def test_a_column_is_warned_of_once_a_run(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:
     events, sink = log
@@ -138,7 +138,7 @@ def test_a_column_is_warned_columns_once_a_run(
         assert json.loads(line)["missing_columns"] == {"v": 2}
 
 
-def test_a_column_that_cuts_times_is_warned_columns_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     sink, metrics = io.StringIO(), JobMetrics("db.t")
     log = EventLog(metrics=metrics, clock=SteppingClock(), sink=sink)
     counts = DecodeCounts(drift={(DriftKind.CUT, "t"): RecordSighting(3, "t", 0, 7)})
