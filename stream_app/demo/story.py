@@ -53,18 +53,16 @@ def _schemas(
         schemas = [table.schemas.schema(number) for number in table.schemas.ids()]
         for previous, schema in itertools.pairwise([None, *schemas]):
             assert schema is not None
-            first = next(
-                (
-                    snapshot
-                    for snapshot in snapshots[name]
-                    if snapshot.schema_id == schema.schema_id
-                ),
-                None,
+            numbers = (
+                snapshot.snapshot_id
+                for snapshot in snapshots[name]
+                if snapshot.schema_id == schema.schema_id
             )
+            first_number = next(numbers, None)
             report.add_row(
                 "" if previous else name,
                 str(schema.schema_id),
-                f"snapshot {first.snapshot_id}" if first else "–",
+                f"snapshot {first_number}" if first_number else "–",
                 _columns_text(previous, schema),
                 style="bold" if previous else None,
             )
