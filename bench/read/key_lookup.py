@@ -56,7 +56,8 @@ def _measure(kind: str, rows: int, folder: str) -> None:
         lookup_s = _seconds(look_up)
         print(
             f"{kind:8} {len(numbers):8,} keys of {rows:,}: "
-            f"{len(numbers) / lookup_s:12,.0f} keys/s, {lookup_s / merge_read_s:6.1%} of a merge read"
+            f"{len(numbers) / lookup_s:12,.0f} keys/s, "
+            f"{lookup_s / merge_read_s:6.1%} of a merge read"
         )
 
 

@@ -4,9 +4,9 @@
 
 The table has 20 columns and four buckets, first with five sorted runs in each, then compacted.
 Every reader is another process with one thread. It runs each case several times, and the fastest
-run counts, so that Java is warm. A rate is the number of returned rows ÷ processor seconds. The time
-of a whole read is also compared with that of Arrow, which reads the same files without a merge.
-PyPaimon merges row by row, so it reads only one bucket of a whole table.
+run counts, so that Java is warm. A rate is the number of returned rows ÷ processor seconds. The
+time of a whole read is also compared with that of Arrow, which reads the same files without a
+merge. PyPaimon merges row by row, so it reads only one bucket of a whole table.
 
 20 M rows take about fifteen minutes. `--keep` only makes the table with its runs, and prints its
 path for `reading_arms`. Goals: three times PyPaimon's rate, Java's rate, 1.2 × the rate of Paimon
