@@ -125,20 +125,16 @@ def overview_lines(overview: Overview) -> list[str]:
             f"at most {overview.runs_max} in a bucket; "
             f"compaction begins at {overview.compaction_trigger}"
         )
-    if overview.compaction_policy:
-        facts["chosen rules"] = overview.compaction_policy
-    if overview.pace:
-        facts["epochs"] = overview.pace
-    if overview.waiting_rows:
-        facts["waiting"] = waiting_text(overview.waiting_rows)
-    if overview.iceberg:
-        facts["iceberg"] = overview.iceberg
-    if overview.checksum:
-        facts["checksum"] = overview.checksum
-    if overview.proof:
-        facts["proven"] = overview.proof
-    if overview.bucket_advice:
-        facts["advice"] = overview.bucket_advice
+    optional_facts = {
+        "chosen rules": overview.compaction_policy,
+        "epochs": overview.pace,
+        "waiting": waiting_text(overview.waiting_rows) if overview.waiting_rows else None,
+        "iceberg": overview.iceberg,
+        "checksum": overview.checksum,
+        "proven": overview.proof,
+        "advice": overview.bucket_advice,
+    }
+    facts |= {name: value for name, value in optional_facts.items() if value}
     return [f"{name:<14} {value}" for name, value in facts.items()]
 
 
