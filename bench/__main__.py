@@ -150,8 +150,8 @@ def _freshness(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 
 def _growth(folder: Path, _: int, quick: bool) -> Iterator[str]:
-    whole = growth.Bounds()
-    yield from growth.lines(folder, whole.smaller() if quick else whole)
+    bounds = growth.Bounds()
+    yield from growth.lines(folder, bounds.smaller() if quick else bounds)
 
 
 def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:

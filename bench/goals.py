@@ -165,20 +165,20 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] = PARTS) -
     parser.add_argument("--sink-jars", metavar="JARS", help="Paimon's connector for Spark 4.0")
     parser.add_argument("--record", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
-    measured = []
+    results = []
     print("| goal | measured | bound | |\n| --- | ---: | ---: | --- |")
     for goal in measure([parts[name] for name in options.part or parts], options):
-        measured.append(goal)
+        results.append(goal)
         print(goal.line(), flush=True)
     if options.record:
         figures = {
-            goal.name: round(goal.measured, 3) for goal in measured if goal.measured is not None
+            goal.name: round(goal.measured, 3) for goal in results if goal.measured is not None
         }
         with options.record.open("a", encoding="utf-8") as sink:
             sink.write(json.dumps({"version": __version__, **figures}, ensure_ascii=False) + "\n")
-    missed = [goal.name for goal in measured if not goal.is_met]
+    missed = [goal.name for goal in results if not goal.is_met]
     if missed:
-        sys.exit(f"{len(missed)} of {len(measured)} goals are missed")
+        sys.exit(f"{len(missed)} of {len(results)} goals are missed")
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ Process = tuple[int, int]
 
 
 def lost_ticks(
-    before: Mapping[Process, Times],
-    now: Mapping[Process, Times],
+    earlier: Mapping[Process, Times],
+    later: Mapping[Process, Times],
     parents: Mapping[Process, Process],
 ) -> int:
     """Return the ticks of processes that ended between two reads, and that nobody else counts.
@@ -47,20 +47,22 @@ def lost_ticks(
     Their nearest living ancestor counts as many of them as its `Times.waited_ticks` has grown.
 
     Args:
-        before: the tree at the earlier read.
-        now: the tree at the later read.
+        earlier: the tree at the earlier read.
+        later: the tree at the later read.
         parents: process → the parent at its start, for each process that was ever read.
     """
     ended: dict[Process, int] = {}
-    for process in before.keys() - now.keys():
+    for process in earlier.keys() - later.keys():
         ancestor = parents.get(process)
-        while ancestor is not None and ancestor not in now:
+        while ancestor is not None and ancestor not in later:
             ancestor = parents.get(ancestor)
         if ancestor is not None:
-            ended[ancestor] = ended.get(ancestor, 0) + sum(before[process])
+            ended[ancestor] = ended.get(ancestor, 0) + sum(earlier[process])
     return sum(
         max(
-            0, ticks - (now[ancestor].waited_ticks - before.get(ancestor, Times(0, 0)).waited_ticks)
+            0,
+            ticks
+            - (later[ancestor].waited_ticks - earlier.get(ancestor, Times(0, 0)).waited_ticks),
         )
         for ancestor, ticks in ended.items()
     )

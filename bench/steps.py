@@ -189,14 +189,14 @@ def _write_step(
                     task.write(bucket, block)
             return task.prepare_commit()
 
-    written = [
+    written_rows = [
         file_rows(table, (message.partition, message.bucket), file)
         for message in write()
         for file in message.written
     ]
 
     def encode_all() -> None:
-        for rows in written:
+        for rows in written_rows:
             encode(table, rows, folder)
 
     if profile:

@@ -301,15 +301,15 @@ def goals(count: int, repeat: int) -> Iterator[Goal]:
     """Yield goals for both decoders beside the parse, and for a message by machine code."""
     pa.set_cpu_count(1)
     for case in CASES:
-        measured = measure(case, count, repeat)
+        result = measure(case, count, repeat)
         if not case.is_of_dialect:
             if not case.flat:
-                yield Goal(f"decode by arrays ÷ parse, {case.name}", measured.ratio, GOAL)
+                yield Goal(f"decode by arrays ÷ parse, {case.name}", result.ratio, GOAL)
             name = f"decode by machine code ÷ parse, {case.name}"
-            yield Goal(name, measured.compiled_ratio, GOAL_COMPILED)
+            yield Goal(name, result.compiled_ratio, GOAL_COMPILED)
         if case.is_of_dialect or case == CASES[0]:
             bound = GOAL_MICROS if case.is_of_dialect else GOAL_MICROS_OF_DEBEZIUM
-            yield Goal(f"decode, µs a message, {case.name}", measured.micros, bound)
+            yield Goal(f"decode, µs a message, {case.name}", result.micros, bound)
 
 
 def main() -> None:

@@ -166,20 +166,27 @@ def lines(folder: Path, rows: int = ROWS, epochs: int = EPOCHS) -> Iterator[str]
     yield "| work | processor without, ms | with, ms | ratio |"
     yield "| --- | ---: | ---: | ---: |"
     for name in _TABLES:
-        steps = [Epochs(new_table(folder, name, chosen), rows).step for chosen in ({}, ICEBERG)]
+        steps = [
+            Epochs(new_table(folder, name, added_options), rows).step
+            for added_options in ({}, ICEBERG)
+        ]
         yield _compared(f"epoch, {name}", steps[0], steps[1], epochs)
     with closing(IcebergRest()) as server:
         for number, name in enumerate(_TABLES):
-            rest = {
+            rest_options = {
                 "metadata.iceberg.storage": "rest-catalog",
                 "metadata.iceberg.rest.uri": server.uri,
                 "metadata.iceberg.table": f"t{number}",
             }
-            steps = [Epochs(new_table(folder, name, chosen), rows).step for chosen in ({}, rest)]
+            steps = [
+                Epochs(new_table(folder, name, added_options), rows).step
+                for added_options in ({}, rest_options)
+            ]
             yield _compared(f"epoch, {name}, REST catalog", steps[0], steps[1], epochs)
     options = {"num-levels": "6"}
     loads = [
-        Replacements(new_made_up_table(folder, {**options, **chosen})) for chosen in ({}, ICEBERG)
+        Replacements(new_made_up_table(folder, {**options, **added_options}))
+        for added_options in ({}, ICEBERG)
     ]
     yield _compared(
         f"commit, {FILES:,} files, {SNAPSHOTS} snapshots", loads[0].step, loads[1].step, COMMITS

@@ -288,12 +288,12 @@ def amplification(
         bucket.model.load = replace(load, flush_bytes=10 * _BUCKET_BYTES)
         bucket.flush()  # the content of the bucket before the simulation
         bucket.model.load = load
-        flushed, written = bucket.flushed, bucket.executor.bytes_written
+        earlier_flushed, earlier_written = bucket.flushed, bucket.executor.bytes_written
         earlier_count = bucket.executor.reasons.total()
         for _ in range(flushes):
             bucket.flush()
-        flushed_bytes = bucket.flushed - flushed
-        rewritten_bytes = bucket.executor.bytes_written - written
+        flushed_bytes = bucket.flushed - earlier_flushed
+        rewritten_bytes = bucket.executor.bytes_written - earlier_written
         compactions = bucket.executor.reasons.total() - earlier_count
     return 1 + rewritten_bytes / flushed_bytes, compactions / flushes
 

@@ -194,15 +194,15 @@ def _measure(
 def lines(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[str]:
     yield "| key | columns | runs | k rows/s | MB/s | processor's time ÷ limit | clock's |"
     yield f"| --- |{' ---: |' * 6}"
-    for measured in measure(folder, cells, repeats):
-        yield measured.markdown()
+    for result in measure(folder, cells, repeats):
+        yield result.markdown()
 
 
 def goals(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[Goal]:
     """Yield a goal for each case, by the processor's time."""
-    for measured in measure(folder, cells, repeats):
-        ratio = measured.cpu_s / measured.limit_cpu_s
-        yield Goal(f"compaction ÷ decode and encode, {measured.case.name}", ratio, GOAL)
+    for result in measure(folder, cells, repeats):
+        ratio = result.cpu_s / result.limit_cpu_s
+        yield Goal(f"compaction ÷ decode and encode, {result.case.name}", ratio, GOAL)
 
 
 def profile(folder: Path, name: str, cells: int) -> None:

@@ -59,8 +59,8 @@ def curves(
         line = " ".join(f"{dot_x:.1f},{dot_y:.1f}" for dot_x, dot_y in dots)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for index, ((dot_x, dot_y), value) in enumerate(zip(dots, curve, strict=True)):
-            others = [other[index] for other in values.values() if index < len(other)]
-            label_y = dot_y + (18 if value == min(others) else -8)
+            point_values = [other[index] for other in values.values() if index < len(other)]
+            label_y = dot_y + (18 if value == min(point_values) else -8)
             parts.append(
                 f'<circle cx="{dot_x:.1f}" cy="{dot_y:.1f}" r="3" fill="{colour}"/>'
                 f'<text x="{dot_x:.1f}" y="{label_y:.1f}" text-anchor="middle" fill="{colour}">'

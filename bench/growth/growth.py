@@ -97,14 +97,14 @@ class Axis:
     def lines(self) -> Iterator[str]:
         first = self.costs[0].seconds
         for index, (point, cost) in enumerate(zip(self.points, self.costs, strict=True)):
-            others = [self.others.get(name, [])[index : index + 1] for name in OTHERS]
+            other_seconds = [self.others.get(name, [])[index : index + 1] for name in OTHERS]
             cells = (
                 self.name,
                 f"{point:,}",
                 *(f"{part:.3f}" for part in (cost.write_s, cost.compact_s, cost.commit_s)),
                 f"{cost.seconds:.3f}",
                 f"{cost.seconds / first:.2f}",
-                *("".join(f"{seconds:.2f}" for seconds in other) for other in others),
+                *("".join(f"{seconds:.2f}" for seconds in other) for other in other_seconds),
             )
             yield f"| {' | '.join(cells)} |"
 

@@ -151,7 +151,7 @@ class DatabaseJob:
             return TableFeed(
                 name=name,
                 table_job=TableJob(table, CompactHere),
-                format_of=lambda seen: job_pipeline(database, seen),
+                format_of=lambda table: job_pipeline(database, table),
                 quarantine=QuarantineWriter(None, 0),
                 listener=SilentListener(),
             )

@@ -83,11 +83,15 @@ def measure(rows: int, folder: Path) -> LoadNumbers:
             with testbed.postgres_database(f"bench_warm_{_short_name(way)}") as database:
                 _load_s(way, _WARM_ROWS, folder / database.name, testbed, database)
         for count in (rows // 2, rows):
-            for way, used in seconds.items():
-                name = f"bench_{len(used)}_{_short_name(way)}"
+            for way, way_seconds in seconds.items():
+                name = f"bench_{len(way_seconds)}_{_short_name(way)}"
                 with testbed.postgres_database(name) as database:
-                    used.append(_load_s(way, TIMES[way] * count, folder / name, testbed, database))
-    return LoadNumbers(rows, {way: (used[0], used[1]) for way, used in seconds.items()})
+                    way_seconds.append(
+                        _load_s(way, TIMES[way] * count, folder / name, testbed, database)
+                    )
+    return LoadNumbers(
+        rows, {way: (way_seconds[0], way_seconds[1]) for way, way_seconds in seconds.items()}
+    )
 
 
 def goals(rows: int, folder: Path) -> Iterator[Goal]:

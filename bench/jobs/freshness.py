@@ -242,10 +242,10 @@ def lines(folder: Path, rate: int = RATE, seconds: int = SECONDS) -> Iterator[st
 
 def goals(folder: Path, rate: int = RATE, seconds: int = SECONDS) -> Iterator[Goal]:
     """Yield goals for both quantiles, and for snapshots of compactions ÷ those of epochs."""
-    measured = measure(folder, rate, seconds, _PACE)
-    for name, age, bound in zip(("median", "99th"), measured.quantiles, _GOALS, strict=True):
+    result = measure(folder, rate, seconds, _PACE)
+    for name, age, bound in zip(("median", "99th"), result.quantiles, _GOALS, strict=True):
         yield Goal(f"age at the commit, {rate:,} messages/s, {name}, s", age, bound)
-    yield Goal("snapshots of compactions ÷ of epochs", measured.compacts / measured.appends, 1)
+    yield Goal("snapshots of compactions ÷ of epochs", result.compacts / result.appends, 1)
 
 
 def main() -> None:
@@ -265,8 +265,8 @@ def main() -> None:
         pace_line = f'trigger = "{args.trigger}"'
         if args.freshness is not None:
             pace_line = f'freshness = "{args.freshness}"'
-        measured = measure(Path(folder), args.rate, args.seconds, pace_line, args.warm_up)
-        for line in measured.lines():
+        result = measure(Path(folder), args.rate, args.seconds, pace_line, args.warm_up)
+        for line in result.lines():
             print(line)
 
 

@@ -69,9 +69,9 @@ class IngestNumbers:
     processor_s: Mapping[str, list[tuple[float, float]]]
     last_run: dict[str, Any]
 
-    def ratio(self, arm: str, other: str) -> float:
+    def ratio(self, arm: str, base: str) -> float:
         """Return the ratio of two arms' median rates."""
-        return statistics.median(self.rates[arm]) / statistics.median(self.rates[other])
+        return statistics.median(self.rates[arm]) / statistics.median(self.rates[base])
 
     def slope(self, arm: str) -> float:
         """Return the processor seconds for one more million messages, the median of the runs."""

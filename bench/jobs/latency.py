@@ -50,7 +50,7 @@ def lines(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[str]:
         summary[arm] = statistics.median(times), statistics.quantiles(times, n=100)[98]
         cells = (arm, len(times), compactions[arm], *(f"{value:.2f}" for value in summary[arm]))
         yield f"| {' | '.join(map(str, cells))} |"
-    ratios = [ours / alone for ours, alone in zip(summary["with"], summary["without"], strict=True)]
+    ratios = [ours / plain for ours, plain in zip(summary["with"], summary["without"], strict=True)]
     yield ""
     yield f"median {ratios[0]:.2f} × (goal ≤ 1.15), 99th percentile {ratios[1]:.2f} × (goal ≤ 2)"
 

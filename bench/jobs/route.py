@@ -112,7 +112,7 @@ class Piece:
 
 
 def measure(
-    messages: int, epoch: int, runs: int, only: list[str], settings: dict[str, str]
+    messages: int, epoch: int, runs: int, names: list[str], settings: dict[str, str]
 ) -> Iterator[Piece]:
     kafka_options = {
         key.removeprefix("kafka."): value
@@ -126,7 +126,9 @@ def measure(
         table = create_or_open(fresh_folder(Path(folder), "table"), schema)
         table_plan = TablePlan(table=table, message_format=shop_format(schema))
         plan = EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=CORES))
-        chosen = {name: piece for name, piece in pieces(plan).items() if not only or name in only}
+        chosen_pieces = {
+            name: piece for name, piece in pieces(plan).items() if not names or name in names
+        }
         file = Path(folder) / "messages.parquet"
         size = write_messages(file, messages)
         with (
@@ -135,9 +137,9 @@ def measure(
         ):
             spark = bench_session(CORES, **spark_settings)
             fill_topic(spark, broker, file)
-            times_of: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
+            times_of: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen_pieces}
             for run in range(runs + 1):
-                for name, piece in chosen.items():
+                for name, piece in chosen_pieces.items():
                     source = source_of(broker.bootstrap, TOPIC, epoch, **kafka_options)
                     start_s = meter.seconds()
                     timing = drain(source.read_stream(spark), piece)
@@ -159,18 +161,18 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()
     settings = dict(setting.split("=", 1) for setting in args.set)
-    only = args.only.split(",") if args.only else []
-    measured = {}
-    for piece in measure(args.messages, args.epoch, args.runs, only, settings):
-        measured[piece.name] = piece
+    names = args.only.split(",") if args.only else []
+    pieces_by_name = {}
+    for piece in measure(args.messages, args.epoch, args.runs, names, settings):
+        pieces_by_name[piece.name] = piece
         print(piece.line(), flush=True)
-    if {"decode", "route", "from_json", "parse", "bytes"} <= measured.keys():
-        seconds_of = {name: piece.processor_s for name, piece in measured.items()}
+    if {"decode", "route", "from_json", "parse", "bytes"} <= pieces_by_name.keys():
+        seconds_of = {name: piece.processor_s for name, piece in pieces_by_name.items()}
         print(
             f"route ÷ decode {seconds_of['route'] / seconds_of['decode']:.2f} "
             "of the processor's time"
         )
-        rate_ratio = measured["from_json"].clock_s / measured["route"].clock_s
+        rate_ratio = pieces_by_name["from_json"].clock_s / pieces_by_name["route"].clock_s
         print(f"route ÷ from_json {rate_ratio:.2f} of the rate")
         parse_s = seconds_of["parse"] - seconds_of["bytes"]
         print(f"all but parsing: {1 - parse_s / seconds_of['route']:.0%} of the stage")

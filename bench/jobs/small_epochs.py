@@ -95,9 +95,14 @@ def _slopes(
                     {"stream": stream_line},
                 )
                 seconds.append((result["processor_s"], result["s"], len(result["epochs"])))
-            few, many = seconds
-            epochs = many[2] - few[2]
-            slopes[way].append(((many[0] - few[0]) / epochs, (many[1] - few[1]) / epochs))
+            few_epochs, many_epochs = seconds
+            epochs = many_epochs[2] - few_epochs[2]
+            slopes[way].append(
+                (
+                    (many_epochs[0] - few_epochs[0]) / epochs,
+                    (many_epochs[1] - few_epochs[1]) / epochs,
+                )
+            )
     return slopes
 
 

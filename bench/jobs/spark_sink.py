@@ -158,9 +158,9 @@ def _ours(job: dict[str, Any]) -> dict[str, Any]:
     watch_thread = threading.Thread(target=_watch, args=(events, start_times), daemon=True)
     watch_thread.start()
     ingest_main.run(job_settings(load_config(conf, [], {}), events), SystemClock())
-    between = start_times[0], time.monotonic()
+    interval = start_times[0], time.monotonic()
     rows = read_rows(open_file_store_table(str(folder / "warehouse/db.db/t")))
-    return {"between": between, "rows": len(rows), "total": sum(row["n"] for row in rows)}
+    return {"between": interval, "rows": len(rows), "total": sum(row["n"] for row in rows)}
 
 
 def _conf(job: dict[str, Any], folder: Path, source: Path, settings: Mapping[str, str]) -> Path:

@@ -50,9 +50,9 @@ def main(job: dict[str, Any]) -> None:
     drain(job["first"])
     start_s = time.monotonic()
     drain(job["rest"])
-    between = start_s, time.monotonic()
+    interval = start_s, time.monotonic()
     rows, total = spark.sql("SELECT count(*), sum(n) FROM paimon.db.t").collect()[0]
-    print(json.dumps({"between": between, "rows": rows, "total": total}))
+    print(json.dumps({"between": interval, "rows": rows, "total": total}))
 
 
 if __name__ == "__main__":

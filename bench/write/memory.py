@@ -61,13 +61,13 @@ def run_worker(folder: Path, times: int) -> int:
     # Write a small file first, so that libraries, pools and code are loaded before the count.
     _write(table, partition, iter([random_orders(rng, 1000, table.schema, ids=IDS)]))
     start_bytes = peak()
-    written = 0
+    written_bytes = 0
 
     def blocks() -> Iterator[pa.RecordBatch]:
-        nonlocal written
-        while written < times * BUDGET:
+        nonlocal written_bytes
+        while written_bytes < times * BUDGET:
             block = random_orders(rng, BLOCK_ROWS, table.schema, ids=IDS)
-            written += block.nbytes
+            written_bytes += block.nbytes
             yield block
 
     _write(table, partition, blocks())

@@ -197,7 +197,9 @@ def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -
         min(
             seconds(
                 partial(
-                    lambda p: run(writer_of(case, layout, limit, as_parquet=p), iter(batches)),
+                    lambda encodes: run(
+                        writer_of(case, layout, limit, as_parquet=encodes), iter(batches)
+                    ),
                     as_parquet,
                 )
             )

@@ -134,9 +134,11 @@ def live_panel(state: DemoState) -> Panel:
     )
 
 
-def _bar(done: int, total: int, style: str) -> RenderableType:
+def _bar(count: int, total: int, style: str) -> RenderableType:
     row = Table.grid(padding=(0, 1))
-    row.add_row(ProgressBar(total, done, width=34, complete_style=style), f"{done:,} of {total:,}")
+    row.add_row(
+        ProgressBar(total, count, width=34, complete_style=style), f"{count:,} of {total:,}"
+    )
     return row
 
 

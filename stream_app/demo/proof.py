@@ -50,10 +50,12 @@ def _array(values: Sequence[Value], arrow_type: pa.DataType) -> pa.Array:
 
 def table_side(table: FileStoreTable, source: ShopTable) -> TableSide:
     """Count and checksum the table's newest snapshot."""
-    read = SplitRead(table)
+    split_read = SplitRead(table)
     splits = SplitScan(table).splits(table.snapshots.latest())
-    batches = (batch for split in splits for batch in read.read(split))
-    return _side(pa.Table.from_batches(batches, schema=read.selection.schema), source.envelope.key)
+    batches = (batch for split in splits for batch in split_read.read(split))
+    return _side(
+        pa.Table.from_batches(batches, schema=split_read.selection.schema), source.envelope.key
+    )
 
 
 def iceberg_side(table: FileStoreTable, source: ShopTable) -> TableSide:

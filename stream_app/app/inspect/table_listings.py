@@ -90,10 +90,10 @@ def _options_text(schema: TableSchema) -> str:
     )
 
 
-def _range_text(low: int | None, high: int | None) -> str | None:
-    if low is None or high is None:
+def _range_text(minimum: int | None, maximum: int | None) -> str | None:
+    if minimum is None or maximum is None:
         return None
-    return str(low) if low == high else f"{low}-{high}"
+    return str(minimum) if minimum == maximum else f"{minimum}-{maximum}"
 
 
 def _file_facts(table: FileStoreTable) -> Mapping[str, Fact]:

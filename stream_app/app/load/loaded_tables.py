@@ -146,8 +146,8 @@ class LoadedDatabase:
             columns=columns,
             keys=definition.table.primary_keys,
         )
-        if missing := [key for key in setup.primary_keys if key not in targets.values()]:
-            raise self._refusal(name, f"{relation} has no column {missing[0]!r} of the key")
+        if missing_keys := [key for key in setup.primary_keys if key not in targets.values()]:
+            raise self._refusal(name, f"{relation} has no column {missing_keys[0]!r} of the key")
         if relation.unloadable_columns:
             unloadable = ", ".join(relation.unloadable_columns)
             raise self._refusal(name, f"the database cannot write as Debezium would: {unloadable}")
@@ -161,20 +161,20 @@ class LoadedDatabase:
         Raises:
             UnsupportedTableError: tables cannot be loaded exactly; the error lists them.
         """
-        refused: list[UnsupportedTableError] = []
+        errors: list[UnsupportedTableError] = []
         relations: dict[str, list[LoadedRelation]] = {name: [] for name in chosen_tables.of_tables}
         for name, sources in chosen_tables.of_tables.items():
             for source in sources:
                 try:
                     relations[name].append(self.relation(name, schemas[name], source))
                 except UnsupportedTableError as error:
-                    refused.append(error)
-        if len(refused) == 1:
-            raise refused[0]
-        if refused:
-            lines = "\n".join(f"  - {error.problem}" for error in refused)
+                    errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            lines = "\n".join(f"  - {error.problem}" for error in errors)
             raise UnsupportedTableError(
-                f"{len(refused)} tables cannot be loaded:\n{lines}",
+                f"{len(errors)} tables cannot be loaded:\n{lines}",
                 where=str(self.url),
                 fix=self._fix,
             )
@@ -209,7 +209,7 @@ class LoadedDatabase:
         names: dict[Origin, str] = {}
         tables: dict[str, list[JdbcTable]] = {}
         unsent: dict[str, str] = {}
-        refused: list[str] = []
+        refusals: list[str] = []
         for schema, relation in sorted(followed.relations):
             origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
@@ -217,13 +217,13 @@ class LoadedDatabase:
             decision = decide_target(self.job_tables.rules, origin, names)
             reason = followed.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
-                refused.append(f"{decision.reason}; to fix: {decision.fix}")
+                refusals.append(f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, TargetTable) and reason:
                 unsent[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
                 names[origin] = decision.name
                 tables.setdefault(decision.name, []).append(self.definition(f"{schema}.{relation}"))
-        self._check_chosen(tables, refused)
+        self._check_chosen(tables, refusals)
         return ChosenTables(of_tables=tables, unsent=unsent)
 
     def _check_chosen(self, tables: Mapping[str, object], reasons: Sequence[str]) -> None:
@@ -279,8 +279,8 @@ def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     source = replace(
         settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )
-    left_out = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
-    return replace(settings, source=source, leaves_out=left_out).pipeline()
+    omitted_steps = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
+    return replace(settings, source=source, leaves_out=omitted_steps).pipeline()
 
 
 def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:

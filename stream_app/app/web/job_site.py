@@ -135,10 +135,15 @@ class JobSite(Site):
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
-        waiting = with_refused(self._waiting.by_table(), self._unassigned.refused())
+        waiting_records = with_refused(self._waiting.by_table(), self._unassigned.refused())
         status = self._status(None)
         warnings, decoder = status.warnings(), status.decoder()
-        glance = replace(self._summary(tables), waiting=waiting, warnings=warnings, decoder=decoder)
+        glance = replace(
+            self._summary(tables),
+            waiting_records=waiting_records,
+            warnings=warnings,
+            decoder=decoder,
+        )
         if self._history is None:
             return glance
         names = [status.table for status in tables]

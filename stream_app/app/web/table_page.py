@@ -196,18 +196,18 @@ def rows_of(
     def batches_of_splits() -> Iterator[pa.RecordBatch]:
         for split in SplitScan(table, condition).splits(table.snapshots.latest()):
             count_rows(None)
-            yield from read.read(split)
+            yield from split_read.read(split)
 
     condition = None if where is None else row_filter(where, table.schema)
-    read = SplitRead(table, row_filter=condition, watch=count_rows)
+    split_read = SplitRead(table, row_filter=condition, watch=count_rows)
     batches: list[pa.RecordBatch] = []
     try:
         batches.extend(first_rows(batches_of_splits(), limit))
     except _PageClosedError:
         is_stopped = True
     return MatchingRows(
-        columns=read.selection.schema.names,
-        rows=_texts(pa.Table.from_batches(batches, read.selection.schema)),
+        columns=split_read.selection.schema.names,
+        rows=_texts(pa.Table.from_batches(batches, split_read.selection.schema)),
         stopped_after=row_count if is_stopped else None,
     )
 
@@ -330,11 +330,11 @@ def _lists(
     ):
         rows = parts.value(title.lower(), partial(listing, name, table, latest))
         if rows is not None:
-            shown = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
+            shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             end = "newest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown, total=len(rows.rows), which=end)
-    shown = Listing(LevelRow, runs[:RUNS_LISTED])
-    yield PageList(title="Sorted runs", listing=shown, total=len(runs))
+            yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
+    shown_rows = Listing(LevelRow, runs[:RUNS_LISTED])
+    yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
     if latest is not None:
         files = parts.value("files", lambda: largest_files(table, latest))
         if files is not None:

@@ -100,9 +100,9 @@ class UnassignedRecords:
 
     def refused(self) -> Mapping[Origin, int]:
         """Return the refused source tables, except those that the job stores by now."""
-        refused = self.facts().refused
-        stored_origins = self.stored() if refused else ()
-        return {origin: count for origin, count in refused.items() if origin not in stored_origins}
+        counts = self.facts().refused
+        stored_origins = self.stored() if counts else ()
+        return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
         records = list(islice(quarantine.iterate_waiting(newest_first=True), QUARANTINED_READ))

@@ -36,7 +36,7 @@ class WaitingRecords:
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, job_tables.file_system)
             self._watch = QuarantineWatch(
-                quarantine, clock, self._counts_by_table, count_max=QUARANTINED_READ
+                quarantine, clock, self._set_counts, count_max=QUARANTINED_READ
             )
 
     def by_table(self) -> Mapping[str, int] | None:
@@ -61,6 +61,6 @@ class WaitingRecords:
         finally:
             self._count_lock.release()
 
-    def _counts_by_table(self, waiting: Mapping[str, int]) -> None:
+    def _set_counts(self, counts: Mapping[str, int]) -> None:
         full_name = self._tables.full_name
-        self._counts = {full_name(name): count for name, count in waiting.items() if count}
+        self._counts = {full_name(name): count for name, count in counts.items() if count}

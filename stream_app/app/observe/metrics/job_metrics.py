@@ -215,14 +215,14 @@ class JobMetrics:
         self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
         self._count_reasons(quarantined)
 
-    def set_waiting_records(self, waiting: Mapping[str, int]) -> None:
+    def set_waiting_records(self, counts: Mapping[str, int]) -> None:
         """Set the number of records that wait in quarantine.
 
         Args:
-            waiting: table → its records; '' has those of the job's only table, or of no table.
+            counts: table → its records; '' has those of the job's only table, or of no table.
         """
         totals: dict[str, int] = defaultdict(int)
-        for name, count in waiting.items():
+        for name, count in counts.items():
             totals[self.of_table(name).table if name else self.table] += count
         for label, count in totals.items():
             self._quarantine.labels(label).set(count)

@@ -186,13 +186,13 @@ class SourceMetrics:
     def _export_age(self, label: str) -> None:
         self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def _set_table_lags(self, behind: Mapping[PartitionLabels, int]) -> None:
+    def _set_table_lags(self, partition_lags: Mapping[PartitionLabels, int]) -> None:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._offsets is not None:
             ends = self._offsets.committed
         begins = {key: held_table.begin for key, held_table in dict(self._held_tables).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
-        lags = table_lags(topics, behind, ends, begins)
+        lags = table_lags(topics, partition_lags, ends, begins)
         totals: Counter[str] = Counter()
         for (label, _), lag in lags.items():
             totals[label] += lag
@@ -235,7 +235,7 @@ TableT = TypeVar("TableT", bound=Hashable)
 
 def table_lags(
     topics: Mapping[TableT, Collection[str]],
-    behind: Mapping[tuple[str, str], int],
+    partition_lags: Mapping[tuple[str, str], int],
     ends: Offsets,
     begins: Mapping[TableT, Offsets],
 ) -> dict[TableT, int]:
@@ -245,14 +245,14 @@ def table_lags(
 
     Args:
         topics: table → the topics from which it has messages.
-        behind: topic and partition → messages that the job's tables do not have.
+        partition_lags: topic and partition → messages that the job's tables do not have.
         ends: the offsets up to which the job's tables have messages.
         begins: held table → the first offsets that it lacks. It lacks every message of later
             partitions.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))
     unread: Counter[str] = Counter()
-    for (topic, _), count in behind.items():
+    for (topic, _), count in partition_lags.items():
         unread[topic] += count
     lags = {}
     for table, names in topics.items():

@@ -194,8 +194,10 @@ class _DifferingRows:
                 self.bad = self.bad or decoded.bad.column("reason")[0].as_py()
             rows = decoded.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
-            high, low = (lane.tolist() for lane in row_hashes(rows, self.table_side.columns))
-            hashed_rows.update(zip(texts, high, low, strict=True))
+            high_hashes, low_hashes = (
+                lane.tolist() for lane in row_hashes(rows, self.table_side.columns)
+            )
+            hashed_rows.update(zip(texts, high_hashes, low_hashes, strict=True))
             state.source.add(state.assigner.assign(rows))
         read_rows = group_by_key(hashed_rows)
         return {

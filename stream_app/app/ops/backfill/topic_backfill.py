@@ -104,14 +104,14 @@ class TopicBackfill:
         check_newest_row_decides(self.table, self.rules)
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
-        covered = CoveredRecords(self.quarantines)
+        covered_records = CoveredRecords(self.quarantines)
         users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source)
         omissions = Omissions(self.table.location, format_named(self.source.format))
         with scratch_folder("backfill") as folder:
             state = SourceCheck(self.table, folder, append.basis)
             batches = topic_messages(self.source, [(ends, omissions)], self.progress, self.since_ms)
-            messages = covered.pass_through(own_messages(batches, self.splitter), users)
+            messages = covered_records.pass_through(own_messages(batches, self.splitter), users)
             count = replay_source(
                 state, messages, self.source, self.rules, omissions, self.choice
             )  # step 2
@@ -131,15 +131,15 @@ class TopicBackfill:
             elif files := append.write_buckets(
                 changes.bucket_changes(), changes.duplicate_deletes()
             ):  # step 4
-                covered.mark(name, append.commit_user)
+                covered_records.mark(name, append.commit_user)
                 snapshot = append.commit(files, {})
-                covered.mark(name, append.commit_user, snapshot.snapshot_id)
+                covered_records.mark(name, append.commit_user, snapshot.snapshot_id)
             else:
-                covered.mark(name, "")
+                covered_records.mark(name, "")
         return TopicBackfillOutcome(
             read=count,
             is_whole=is_whole,
-            covered=covered.count,
+            covered=covered_records.count,
             written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 

@@ -93,9 +93,9 @@ class WaitingMessages:
         with reader_of(self.source) as reader:
             newest = end_offsets(self.source, reader.settings)
             ends = {topic: end for topic, end in newest.items() if self._has_messages(topic)}
-            if lost := vanished_partitions(positions, ends):
+            if lost_partitions := vanished_partitions(positions, ends):
                 raise WrongSourceError(
-                    f"the topics lack what the table has read: {'; '.join(lost)}",
+                    f"the topics lack what the table has read: {'; '.join(lost_partitions)}",
                     where=self.table.location,
                     fix=RECREATED_FIX,
                 )

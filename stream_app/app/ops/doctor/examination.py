@@ -154,8 +154,8 @@ class Examination:
         )
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
-        elif lost := recreated_topics(state.topic_ids, self._broker.topics):
-            text = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
+        elif recreated := recreated_topics(state.topic_ids, self._broker.topics):
+            text = f"the topic {', '.join(sorted(recreated))} was recreated since the job has begun"
             yield problem("checkpoint", text, RECREATED_FIX)
         else:
             yield from self._position(folder)
@@ -168,16 +168,16 @@ class Examination:
             fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
-        lost = {
+        lost_texts = {
             str(lost_range)
             for position in positions.values()
             for lost_range in lost_ranges(position, self._broker.begins)
         }
-        if not lost:
+        if not lost_texts:
             text = "belongs to this job, which continues where it was"
             yield good_observation("checkpoint", text)
             return
-        text = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
+        text = f"records that the job has not read are gone: {'; '.join(sorted(lost_texts))}"
         if self.job_tables.source.fail_on_data_loss:
             yield problem(
                 "checkpoint",
@@ -203,18 +203,18 @@ class Examination:
             yield from refused_sources_warnings(status.refused())
             yield from database_observations(job_tables, status.paths())
 
-    def _table(self, only: SingleTable) -> Iterator[Observation]:
+    def _table(self, job_tables: SingleTable) -> Iterator[Observation]:
         """Yield whether the table of a job of one table fits its configuration."""
-        schema = configured_schema(only.table, self.clock)
+        schema = configured_schema(job_tables.table, self.clock)
         try:
-            table = open_job_table(only, only.location)
+            table = open_job_table(job_tables, job_tables.location)
         except TableNotFoundError:
-            yield good_observation("table", f"{only.location} will be created")
+            yield good_observation("table", f"{job_tables.location} will be created")
             yield from self._merging(schema)
             return
         open_for_altering(table)
         check_fits(table, schema)
-        table = with_configuration(table, only.table.options)
+        table = with_configuration(table, job_tables.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"

@@ -125,9 +125,9 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
 def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
     """Yield a warning for each table that an error holds back."""
     state = state_or_empty(checkpoint)
-    for name, held in sorted(state.held_tables.items()):
-        if held.has_failed:
-            [reason, *_] = held.reason.splitlines() or [""]
+    for name, held_table in sorted(state.held_tables.items()):
+        if held_table.has_failed:
+            [reason, *_] = held_table.reason.splitlines() or [""]
             fix = f"see the error by stream-app status --table {name}; retry by stream-app resume"
             yield warning("table", f"{name} is held back: {reason}", fix)
 

@@ -164,8 +164,8 @@ class DatabaseSums:
     def groups(self) -> Mapping[int, RowSum]:
         """Let the database sum up all rows in one query."""
         return {
-            int(digits, 16): RowSum.of_totals(int(rows), int(high), int(low))
-            for digits, rows, high, low in self.database.rows_of_query(
+            int(digits, 16): RowSum.of_totals(int(rows), int(high_sum), int(low_sum))
+            for digits, rows, high_sum, low_sum in self.database.rows_of_query(
                 self._dialect.sums_query(self.hashes)
             )
         }
@@ -208,9 +208,9 @@ def database_sums(
         elif field.name not in source.job_columns:
             kind = next(kind for kind, text in pairs if text is None)
             left_out.append(f"{field.name} ({kind or 'not there'})")
-    if missing := [name for name in schema.primary_keys if name not in columns_of[0]]:
+    if missing_keys := [name for name in schema.primary_keys if name not in columns_of[0]]:
         raise UsageError(
-            f"the database cannot hash column {missing[0]!r} of the key",
+            f"the database cannot hash column {missing_keys[0]!r} of the key",
             where=f"{database.url} {_names(relations)}",
             fix="compare with the topics instead (--conf)",
         )

@@ -139,14 +139,14 @@ class JobSums:
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
-        others = [
+        foreign = [
             str(origin)
             for origin in self.state.origins
             if origin.cluster not in clusters and replace(origin, cluster="") in names
         ]
-        if others and not is_named:
+        if foreign and not is_named:
             raise UnsupportedTableError(
-                f"other clusters have a table of this name too: {', '.join(sorted(others))}",
+                f"other clusters have a table of this name too: {', '.join(sorted(foreign))}",
                 where=table.location,
                 fix="name the table, and the one in the database by --source-table, if the "
                 "database is that of this table's cluster",
@@ -167,9 +167,11 @@ class JobSums:
         """Return the names of the source tables in this database; empty if all are elsewhere."""
         own_origins = [origin for origin in origins if _names_table(self.database.url, origin)]
         if own_origins and len(own_origins) < len(origins):
-            others = ", ".join(str(origin) for origin in origins if origin not in own_origins)
+            foreign_origins = ", ".join(
+                str(origin) for origin in origins if origin not in own_origins
+            )
             raise UnsupportedTableError(
-                f"the table has rows of other databases too: {others}",
+                f"the table has rows of other databases too: {foreign_origins}",
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )

@@ -85,8 +85,8 @@ class SourceReplay:
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
-        if refused := self._check.source.refused:
-            self._omissions.add_bad(bad_records_of_refused(refused))
+        if refused_rows := self._check.source.refused:
+            self._omissions.add_bad(bad_records_of_refused(refused_rows))
 
 
 def replay_pipeline(

@@ -120,12 +120,12 @@ def table_sides(
     Raises:
         UsageError: the table or tag does not exist, or the keys cannot be compared.
     """
-    other, version = (
+    other_table, version = (
         (table, Version(tag=source.removeprefix(TAG)))
         if source.startswith(TAG)
         else (open_table(source), Version())
     )
-    own_side, source_side, left_out = table_sums(table, other, version)
+    own_side, source_side, left_out = table_sums(table, other_table, version)
     return SumSides(table=own_side, source=source_side, left_out=left_out, wait_s=0.0)
 
 

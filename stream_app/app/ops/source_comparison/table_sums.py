@@ -71,17 +71,17 @@ class TableSums:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         table, snapshot = self._open()
         names = dict.fromkeys(field.name for _, field in (*self.keys, *self.columns))
-        read = SplitRead(table, tuple(names))
+        split_read = SplitRead(table, tuple(names))
         splits = SplitScan(table).splits(snapshot)
         threads = os.cpu_count() or 1
-        return interleaved((partial(read.read, split) for split in splits), threads)
+        return interleaved((partial(split_read.read, split) for split in splits), threads)
 
     def _open(self) -> tuple[FileStoreTable, Snapshot | None]:
         return at_version(self.table, self.version)
 
 
 def table_sums(
-    table: FileStoreTable, other: FileStoreTable, version: Version
+    table: FileStoreTable, other_table: FileStoreTable, version: Version
 ) -> tuple[TableSums, TableSums, list[str]]:
     """Return both sides of a comparison of tables, for the columns of the same kind in both.
 
@@ -93,7 +93,7 @@ def table_sums(
     Raises:
         UsageError: a column of the key cannot be compared, or the version does not exist.
     """
-    version_table, _ = at_version(other, version)
+    version_table, _ = at_version(other_table, version)
     other_fields = {field.name: field for field in version_table.schema.fields}
     columns, left_out = [], list[str]()
     for position, field in enumerate(table.schema.fields):
@@ -111,9 +111,9 @@ def table_sums(
             columns.append((position, field, other_field))
     left_out += [f"{name} (only there)" for name in other_fields]
     names = [field.name for _, field, _ in columns]
-    if missing := [name for name in table.schema.primary_keys if name not in names]:
+    if missing_keys := [name for name in table.schema.primary_keys if name not in names]:
         raise UsageError(
-            f"column {missing[0]!r} of the key cannot be compared",
+            f"column {missing_keys[0]!r} of the key cannot be compared",
             where=version_table.location,
             fix="name a table that has the same key",
         )
@@ -127,7 +127,7 @@ def table_sums(
         has_all=len(columns) == len(table.schema.fields),
     )
     other_side = TableSums(
-        table=other,
+        table=other_table,
         version=version,
         keys=tuple((position, other_field) for position, _, other_field in keys or columns),
         columns=tuple((position, other_field) for position, _, other_field in columns),
