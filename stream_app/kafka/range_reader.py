@@ -108,9 +108,6 @@ class _Progress:
 class RangeReader:
     """A reader of ranges, one after another; for one thread of the process that made it.
 
-    Attributes:
-        settings: the settings with which the reader was made.
-
     Raises:
         UsageError: librdkafka refuses the settings.
     """
