@@ -120,7 +120,7 @@ class SourceMetrics:
         lag = None if progress is None else progress.lag
         if self._offsets is not None:
             newest: Offsets = {} if progress is None else progress.newest
-            lags = self._offsets.behind(newest)
+            lags = self._offsets.lag(newest)
             lag = sum(lags.values()) if newest else sum(lags.values()) or None
         if lag is not None:
             self._lags.labels(label).set(lag)
