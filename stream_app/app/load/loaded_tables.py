@@ -47,6 +47,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 LOAD_KEY = "source.snapshot-from"
 _DEBEZIUM_FIX = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
+_EXCLUSION_FIX = (
+    "leave such tables out by sync.excluding-tables, name a key by sync.tables.NAME.primary-keys "
+    "where one is missing"
+)
 _PASSWORD_VARIABLES = {"postgresql": "PGPASSWORD"}
 _MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp")
 
@@ -131,7 +135,7 @@ class LoadedDatabase:
                 )
         setup = format_setup(source, rules, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {column: source.column_of(column) for column in definition.kinds}
+        targets = {column: source.column_of(column) for column in definition.source_types}
         columns = {
             column: target_types[target]
             for column, target in targets.items()
@@ -142,7 +146,7 @@ class LoadedDatabase:
             database=self.url.database,
             schema=definition.schema,
             name=definition.name,
-            kinds=with_enums(self.connection, self.url, definition.kinds),
+            kinds=with_enums(self.connection, self.url, definition.source_types),
             columns=columns,
             keys=definition.table.primary_keys,
         )
@@ -253,7 +257,8 @@ class LoadedDatabase:
 
     @property
     def _fix(self) -> str:
-        return f"{self.job_tables.exclusion_fix}{_DEBEZIUM_FIX}"
+        chooses_by_rules = self.job_tables.loaded_source_table is None
+        return f"{_EXCLUSION_FIX}, or {_DEBEZIUM_FIX}" if chooses_by_rules else _DEBEZIUM_FIX
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:

@@ -113,7 +113,8 @@ class SummedDatabase:
 
     def _definition(self, relation: str) -> JdbcTable:
         table = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
-        return replace(table, kinds=with_enums(self.connection, self.url, table.kinds))
+        source_types = with_enums(self.connection, self.url, table.source_types)
+        return replace(table, source_types=source_types)
 
 
 @contextmanager
@@ -242,7 +243,7 @@ def _column_text(
     dialect: SumDialect, relation: JdbcTable, source: SummedSource, field: DataField
 ) -> tuple[str, str | None]:
     """Return a column's type in the database, and the SQL of its text or None."""
-    for name, kind in relation.kinds.items():
+    for name, kind in relation.source_types.items():
         if source.column_of(name) == field.name:
             return kind, dialect.text_expression(name, kind, field.data_type)
     return "", None
