@@ -146,7 +146,7 @@ class LoadedDatabase:
             database=self.url.database,
             schema=definition.schema,
             name=definition.name,
-            kinds=with_enums(self.connection, self.url, definition.source_types),
+            source_types=with_enums(self.connection, self.url, definition.source_types),
             columns=columns,
             keys=definition.table.primary_keys,
         )

@@ -136,7 +136,7 @@ class LoadedRelation:
 
     Attributes:
         schema: the schema in PostgreSQL, or the database in MySQL.
-        kinds: the type of each column, as the database spells it.
+        source_types: column → its type, as the database spells it.
         columns: the loaded columns, with their types in the job's table.
         keys: the columns of the primary key; without them the table is one part.
     """
@@ -145,7 +145,7 @@ class LoadedRelation:
     database: str
     schema: str
     name: str
-    kinds: Mapping[str, str]
+    source_types: Mapping[str, str]
     columns: Mapping[str, DataType]
     keys: Sequence[str]
 
@@ -155,15 +155,15 @@ class LoadedRelation:
     @property
     def omitted_columns(self) -> Sequence[str]:
         """The source's columns that the job's table does not have."""
-        return [name for name in self.kinds if name not in self.columns]
+        return [name for name in self.source_types if name not in self.columns]
 
     @property
     def unloadable_columns(self) -> Sequence[str]:
         """The columns whose values the database cannot write as Debezium would."""
         return [
-            f"{name} ({self.kinds[name]} as {data_type})"
+            f"{name} ({self.source_types[name]} as {data_type})"
             for name, data_type in self.columns.items()
-            if expression_of(self._expressions, self.kinds[name], data_type) is None
+            if expression_of(self._expressions, self.source_types[name], data_type) is None
         ]
 
     def row_query(self, now_ms: int, condition: InCondition | None = None) -> RowQuery:
@@ -217,21 +217,25 @@ class LoadedRelation:
         if self.driver is POSTGRESQL:
             return self.keys
         ordered = _ORDERED_NUMBERS + _ORDERED_TEXTS
-        return self.keys if all(kind_name(self.kinds[key]) in ordered for key in self.keys) else ()
+        return (
+            self.keys
+            if all(kind_name(self.source_types[key]) in ordered for key in self.keys)
+            else ()
+        )
 
     def _key_text(self, name: str) -> str:
         column = self._quote(name)
         if self.driver is POSTGRESQL:
             return f"{column}::text"
-        is_number = kind_name(self.kinds[name]) in _ORDERED_NUMBERS
+        is_number = kind_name(self.source_types[name]) in _ORDERED_NUMBERS
         return column if is_number else f"cast({column} as char)"
 
     def _literal(self, name: str) -> str:
         if self.driver is not POSTGRESQL:
             return "%s"
         # The enum type's own name is unknown here; PostgreSQL infers it from the column.
-        kind = self.kinds[name]
-        return "%s" if kind == "enum" else f"%s::{_escape_percent(kind)}"
+        source_type = self.source_types[name]
+        return "%s" if source_type == "enum" else f"%s::{_escape_percent(source_type)}"
 
     @property
     def _expressions(self) -> Expressions:
@@ -240,7 +244,7 @@ class LoadedRelation:
     def _value_sql(self) -> Mapping[str, str]:
         values = {}
         for name, data_type in self.columns.items():
-            expression = expression_of(self._expressions, self.kinds[name], data_type)
+            expression = expression_of(self._expressions, self.source_types[name], data_type)
             assert expression is not None, (
                 "`LoadedDatabase.relation` has refused an unloadable column"
             )
