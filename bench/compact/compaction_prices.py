@@ -69,7 +69,7 @@ class Bucket:
         """The cost of the job's choice."""
         sizes = BucketSizes(
             size=round(self.flush_mb * MB) * self.flushes,
-            flush=round(self.flush_mb * MB),
+            flush_size=round(self.flush_mb * MB),
             level=self.num_levels - 1,
             num_levels=self.num_levels,
         )

@@ -112,7 +112,7 @@ class SizeModel:
         return WrittenFiles(tuple(after))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
-        return WrittenFiles((file.upgraded(output_level),))
+        return WrittenFiles((file.at_level(output_level),))
 
     def _file(
         self,
@@ -340,7 +340,8 @@ def decision_lines() -> Iterator[str]:
     """What a choice costs: of sizes that no bucket had before, and of known ones."""
     rules, took = UniversalCompaction(), list[float]()
     buckets = [
-        BucketSizes(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
+        BucketSizes(size=MB << power, flush_size=MB, level=5, num_levels=6)
+        for power in range(4, 16)
     ]
     for _ in range(2):
         for sizes in buckets:

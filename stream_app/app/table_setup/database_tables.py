@@ -94,7 +94,7 @@ class DatabaseTables:
     _compared: set[str] = field(init=False, default_factory=set)
     _hidden: set[Origin] = field(init=False, default_factory=set)
     # Tables whose messages `splitter` has left in the topic; they count towards `sync.max-tables`.
-    _waiting: frozenset[str] = field(init=False, default=frozenset())
+    _held_tables: frozenset[str] = field(init=False, default=frozenset())
     _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
@@ -132,7 +132,7 @@ class DatabaseTables:
                     job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
-                if holds or is_of_storage(error):
+                if are_held or is_of_storage(error):
                     _LOG.error("the table %s cannot be made for now: %s", name, error)
                     failed[name] = error
                 elif isinstance(error, NoColumnsError):
@@ -179,19 +179,19 @@ class DatabaseTables:
     def splitter(
         self,
         feeds: Sequence[TableFeed],
-        waiting: frozenset[str] = frozenset(),
+        held_tables: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
-        self._waiting = waiting
+        self._held_tables = held_tables
         assignment = Assignment(
             rules=self.tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
             refused={**self._refused, **(uncreated or {})},
-            hidden=frozenset(self._hidden),
-            waiting=waiting,
-            full=self._full_reason,
+            reported_ghosts=frozenset(self._hidden),
+            held_tables=held_tables,
+            full_reason=self._full_reason,
         )
         share = self.tables.share
         return OriginSplitter(
@@ -240,7 +240,7 @@ class DatabaseTables:
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
     def _refuse_for_limit(self, origin: Origin, name: str, new: Collection[str]) -> bool:
-        names = {*self._taken.values(), *self._waiting, *new}
+        names = {*self._taken.values(), *self._held_tables, *new}
         limit = TableLimit(self.tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refused)):
             return False

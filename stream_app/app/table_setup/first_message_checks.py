@@ -167,7 +167,7 @@ def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin
         )
         if rows:
             changed = any(op != _READ for op, _ in rows)
-            tables[origin] = TableSample(columns=columns, read=read, is_changed=changed)
+            tables[origin] = TableSample(columns=columns, snapshot_rows=read, is_changed=changed)
     return tables
 
 

@@ -244,7 +244,7 @@ class EpochRounds(Generic[Messages]):
         decoded = self._decode(source, partial(self.plan, (), settings=settings))
         arrived = decoded.routed.write(decoded.plan).newcomers
         if arrived.num_rows:
-            self._open_created(self.newcomers.create(arrived, holds=True), self.newcomers)
+            self._open_created(self.newcomers.create(arrived, are_held=True), self.newcomers)
         return bool(arrived.num_rows)
 
     def skip_held(self) -> None:

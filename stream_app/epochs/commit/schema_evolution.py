@@ -141,8 +141,8 @@ class SchemaEvolution:
         """Rename columns, and return whether the schema has changed."""
         renaming = rules.renaming(table, names)
         decision = renaming.decision()
-        if decision.awaited and rules.is_of_statements():
-            columns = ", ".join(map(repr, decision.awaited))
+        if decision.awaited_columns and rules.is_of_statements():
+            columns = ", ".join(map(repr, decision.awaited_columns))
             if decision.waits and not rules.has_waited():
                 raise AwaitedStatementError(table.location, columns)
             problem = f"the columns {columns} are new, and no statement of the source says why"

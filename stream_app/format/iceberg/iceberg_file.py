@@ -25,7 +25,11 @@ def iceberg_file(
     file, stats = entry.file, entry.file.value_stats
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
     columns = schema.fields.project(names)
-    null_counts, lower, upper = dict[int, int](), dict[int, bytes](), dict[int, bytes]()
+    null_counts, lower_bounds, upper_bounds = (
+        dict[int, int](),
+        dict[int, bytes](),
+        dict[int, bytes](),
+    )
     if len(stats.null_counts) == len(columns):
         types = tuple(data_type.as_nullable() for data_type in columns.types)
         lows, highs = (deserialize_row(row, types) for row in (stats.min_values, stats.max_values))
@@ -34,16 +38,16 @@ def iceberg_file(
                 null_counts[column.field_id] = nulls
             if not has_single_value(column.data_type) or _is_unknown(low) or _is_unknown(high):
                 continue
-            lower[column.field_id] = single_value(low, column.data_type)
-            upper[column.field_id] = single_value(high, column.data_type)
+            lower_bounds[column.field_id] = single_value(low, column.data_type)
+            upper_bounds[column.field_id] = single_value(high, column.data_type)
     return IcebergFile(
         path=path,
         size=file.file_size,
         partition=deserialize_row(entry.partition, schema.partition_type.types),
         row_count=file.row_count,
         null_counts=null_counts,
-        lower=lower,
-        upper=upper,
+        lower_bounds=lower_bounds,
+        upper_bounds=upper_bounds,
         first_row_id=first_row_id,
     )
 

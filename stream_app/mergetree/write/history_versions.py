@@ -85,7 +85,7 @@ class HistoryRule:
     @property
     def tracked(self) -> list[str]:
         """The columns whose change begins a version."""
-        others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked}
+        others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked_columns}
         return [name for name in self.layout.schema.names if name not in others]
 
 
@@ -181,7 +181,7 @@ def _affected_rows(
         return rows, rows.slice(0, 0)
     hidden.count_late(changes.column(start))
     # Without untracked columns an older hidden change can't change a later version.
-    since = None if rule.columns.untracked else int(first_changes.min())
+    since = None if rule.columns.untracked_columns else int(first_changes.min())
     changes_of_keys = hidden.find(keys, since)
     nearest = np.flatnonzero(precedes & ~is_past)
     begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
@@ -278,7 +278,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     versions = _set_column(versions, columns.is_current, pa.array(~is_ended))
     is_shown = np.zeros(len(is_value), np.bool_)
     is_shown[heads] = True
-    if columns.untracked:  # a longer version has the untracked values of its newest row
+    if columns.untracked_columns:  # a longer version has the untracked values of its newest row
         is_shown[:-1] &= ~continues[1:]
     is_shown[1:] |= ~is_value[1:] & follows[1:] & is_value[:-1]
     return versions, rows_at(states, _states_to_hide(rows, is_newest, is_shown))

@@ -21,7 +21,7 @@ COLUMNS = ".columns"
 
 def _check_items(text: str) -> None:
     if parse_integer(text) < 1:
-        raise ValueError("is below the least value 1")
+        raise ValueError("is below the minimum 1")
 
 
 def _check_rate(text: str) -> None:
@@ -85,7 +85,7 @@ def setting_parts(key: str) -> tuple[str, ...]:
     return parts if key.startswith(PREFIX) and len(parts) == 3 else ()
 
 
-def renamed_in_index_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+def rename_in_index_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
     """Return the options with a column's new name, in keys and in lists of columns."""
     result = {}
     for key, value in options.items():

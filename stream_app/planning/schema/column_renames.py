@@ -30,7 +30,7 @@ class RenameDecision:
         aliases: each source name that means another column of the table after the renames.
         problem: why the table is held back; empty if it is not.
         fix: the remedy of the problem.
-        awaited: columns of which no DDL statement was read so far.
+        awaited_columns: columns of which no DDL statement was read so far.
         waits: whether such a statement may still arrive.
     """
 
@@ -38,7 +38,7 @@ class RenameDecision:
     aliases: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     fix: str = ""
-    awaited: tuple[str, ...] = ()
+    awaited_columns: tuple[str, ...] = ()
     waits: bool = True
 
     def changes(self, schema: TableSchema) -> list[SchemaChange]:
@@ -76,16 +76,24 @@ def renames_in_new_table(
     The messages may be from before and after a rename.
     """
     original_names = {name.lower(): name for name in names}
-    later = {pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs}
+    newer_names = {
+        pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs
+    }
     present = {name.lower() for renames in table_renames for name in renames.present}
     renamed: dict[str, str] = {}
     for name in original_names.keys() - present:
-        passed, last = {name}, name
-        while (following := later.get(last)) is not None and following not in passed:
-            last = following
-            passed.add(last)
-        if last != name and last in original_names and original_names[last] not in keys:
-            renamed[original_names[name]] = original_names[last]
+        passed_names, last_name = {name}, name
+        while (
+            next_name := newer_names.get(last_name)
+        ) is not None and next_name not in passed_names:
+            last_name = next_name
+            passed_names.add(last_name)
+        if (
+            last_name != name
+            and last_name in original_names
+            and original_names[last_name] not in keys
+        ):
+            renamed[original_names[name]] = original_names[last_name]
     return renamed
 
 
@@ -128,7 +136,7 @@ class _NameSearch:
         if problem := self._unclear_names():
             return problem
         renames: list[Renaming] = []
-        awaited: list[str] = []
+        awaited_columns: list[str] = []
         for name in sent_columns:
             if name in self._names.values() or name in self._aliases:
                 continue
@@ -140,18 +148,18 @@ class _NameSearch:
                 self._rename(old, name)
                 renames.append(Renaming(old, name))
             elif name.lower() not in self._present:
-                awaited.append(name)
+                awaited_columns.append(name)
         return RenameDecision(
             renames=tuple(renames),
             aliases=self._aliases,
-            awaited=tuple(awaited),
+            awaited_columns=tuple(awaited_columns),
             waits=not any(renames.is_partial for renames in self._table_renames),
         )
 
     def _rename(self, old: str, new: str) -> None:
         del self._names[old.lower()]
         self._names[new.lower()] = new
-        aliases = {name: new if to == old else to for name, to in self._aliases.items()}
+        aliases = {name: new if column == old else column for name, column in self._aliases.items()}
         self._aliases = {**aliases, old: new}
         self._aliases.pop(new, None)
 
@@ -165,12 +173,12 @@ class _NameSearch:
         """Return the table's column that now has this name in the source; None without one."""
         return self._last_name(name, self._back)
 
-    def _last_name(self, name: str, steps: Mapping[str, str]) -> str | None:
+    def _last_name(self, name: str, name_steps: Mapping[str, str]) -> str | None:
         lowered = name.lower()
-        passed = {lowered}
-        while (next_name := steps.get(lowered)) is not None and next_name not in passed:
+        passed_names = {lowered}
+        while (next_name := name_steps.get(lowered)) is not None and next_name not in passed_names:
             lowered = next_name
-            passed.add(lowered)
+            passed_names.add(lowered)
             if lowered in self._names:
                 return self._names[lowered]
         return None

@@ -59,8 +59,8 @@ def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
 def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
     """Return remarks on columns that a table gets after its first rows."""
     columns = list(columns)
-    added = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
-    return [*_gather(added), *remarks_of_new(columns)]
+    added_defaults = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
+    return [*_gather(added_defaults), *remarks_of_new(columns)]
 
 
 def remarks_of_existing(
@@ -141,16 +141,16 @@ def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
 
 
 def _column_differences(
-    first: str, source: SourceTable, second: str, another: SourceTable
+    first: str, source: SourceTable, second: str, second_source: SourceTable
 ) -> Iterator[str]:
-    for column in another.columns:
-        other = source.column(column.name)
-        if other is None:
+    for column in second_source.columns:
+        first_column = source.column(column.name)
+        if first_column is None:
             yield f"{column.name!r} of {second} is not a column of {first}"
-        elif other.is_typed and column.is_typed:
-            kinds = other.data_type.as_nullable(), column.data_type.as_nullable()
-            if kinds[0] != kinds[1]:
-                yield f"{column.name!r} is {kinds[0]} in {first} and {kinds[1]} in {second}"
+        elif first_column.is_typed and column.is_typed:
+            types = first_column.data_type.as_nullable(), column.data_type.as_nullable()
+            if types[0] != types[1]:
+                yield f"{column.name!r} is {types[0]} in {first} and {types[1]} in {second}"
     for column in source.columns:
-        if another.column(column.name) is None:
+        if second_source.column(column.name) is None:
             yield f"{column.name!r} of {first} is not a column of {second}"

@@ -22,8 +22,8 @@ class TableShare:
     jobs: int
 
     @classmethod
-    def parsed(cls, text: str) -> Self | None:
-        """Parse a text such as ``3/8``; None if it is no share."""
+    def parse(cls, text: str) -> Self | None:
+        """Parse a text such as ``3/8``; return None if it is no share."""
         match = _TEXT.fullmatch(text)
         if match is None or int(match[1]) > int(match[2]):
             return None

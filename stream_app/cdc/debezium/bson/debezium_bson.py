@@ -166,7 +166,7 @@ _ORIGINS = OriginFields(
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     plain = plain_messages(messages).put_into(messages)
     described = DEBEZIUM_JSON.facts({}).describe(plain, options)
-    if described is None or options.documents is not JsonColumns.VARIANT:
+    if described is None or options.json_columns is not JsonColumns.VARIANT:
         return described
     return with_variants(described, messages.column("value"))
 
