@@ -77,8 +77,8 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
     OptionKind("integer", _parse_max_buckets),
     -1,
     "With bucket = -1 and a primary key: maximum number of a partition's buckets; -1: no "
-    "limit. When all are full, all take further keys. With a key that lacks partition columns it also bounds "
-    "the tasks that place rows, and the first bucket of each takes further keys.",
+    "limit. When all are full, all take further keys. With a key that lacks partition columns it "
+    "also bounds the tasks that place rows, and the first bucket of each takes further keys.",
     minimum=-1,
 )
 
