@@ -19,7 +19,7 @@ from stream_app.mergetree.compact.universal_compaction import UniversalCompactio
 from stream_app.planning.compact.compaction_policy import (
     BucketSizes,
     FixedRules,
-    candidates,
+    candidate_rules,
     choose_rules,
     simulated_cost,
 )
@@ -82,7 +82,9 @@ class Bucket:
     def all_costs(self) -> Iterator[SimulatedCost]:
         """The costs of all candidates within each freshness."""
         for freshness in FRESHNESS:
-            for rules in candidates(UniversalCompaction(), FixedRules(), freshness, self.flushes):
+            for rules in candidate_rules(
+                UniversalCompaction(), FixedRules(), freshness, self.flushes
+            ):
                 yield self.cost(rules)
 
     def dollars(

@@ -222,11 +222,11 @@ class JobStatus:
             state, reason = MISSING, error.problem
         except (StreamAppError, OSError) as error:
             state, reason = UNREADABLE, str(error)
-        waiting = job.held_tables.get(name)
-        if waiting is None:
+        held_table = job.held_tables.get(name)
+        if held_table is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
-        lag = _lag(waiting.begin, ends(name))
-        return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason), TableFacts()
+        lag = _lag(held_table.begin, ends(name))
+        return TableStatus(table=name, state=HELD, lag=lag, reason=held_table.reason), TableFacts()
 
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
@@ -256,20 +256,22 @@ class JobStatus:
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
-                waiting = job.held_tables.get(name)
-                positions[name] = self._position(job, newest) if waiting is None else waiting.begin
+                held_table = job.held_tables.get(name)
+                positions[name] = (
+                    self._position(job, newest) if held_table is None else held_table.begin
+                )
         return positions
 
     def _status_from(
         self, name: str, facts: TableFacts, job: JobState, ends: Offsets | None
     ) -> TableStatus:
         """Return the status of a readable table, from its facts and the job's state."""
-        waiting, newest = job.held_tables.get(name), facts.epochs.get(_user(self.checkpoint))
+        held_table, newest = job.held_tables.get(name), facts.epochs.get(_user(self.checkpoint))
         state = READY if newest is not None else EMPTY
         position = self._position(job, newest)
-        if waiting is not None:
-            state = HELD if waiting.has_failed else WAITING
-            position = waiting.begin
+        if held_table is not None:
+            state = HELD if held_table.has_failed else WAITING
+            position = held_table.begin
         status = TableStatus(
             table=name,
             state=state,
@@ -278,7 +280,7 @@ class JobStatus:
             lag=_lag(position, ends),
             changed_s=_seconds_since(newest.time_ms if newest else None, self.now_ms),
             sorted_runs=facts.sorted_runs,
-            reason=None if waiting is None else waiting.reason,
+            reason=None if held_table is None else held_table.reason,
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_rows)
 

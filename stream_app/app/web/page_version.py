@@ -86,7 +86,7 @@ class PageVersion:
                     glance.ends_problem,
                     glance.running,
                     glance.queued,
-                    glance.waiting,
+                    glance.unresolved_records,
                     glance.warnings,
                     glance.decoder,
                 ),

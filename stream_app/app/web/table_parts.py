@@ -188,10 +188,10 @@ class QuarantinedKind:
 def quarantined_kinds(
     committed: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
-    """Return the newest waiting records by kind of reason, the most frequent first.
+    """Return the newest unresolved records by kind of reason, the most frequent first.
 
     Args:
-        committed: see `Quarantine.iterate_waiting`.
+        committed: see `Quarantine.iterate_unresolved`.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
@@ -199,8 +199,8 @@ def quarantined_kinds(
     folder = quarantine()
     if folder is None:
         return []
-    waiting = folder.iterate_waiting(committed, newest_first=True)
-    return by_kind(list(islice(waiting, QUARANTINED_READ)))
+    unresolved_records = folder.iterate_unresolved(committed, newest_first=True)
+    return by_kind(list(islice(unresolved_records, QUARANTINED_READ)))
 
 
 def by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:

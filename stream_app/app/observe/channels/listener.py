@@ -40,8 +40,8 @@ class JobListener:
     def on_progress(self, progress: SourceProgress) -> None:
         """Receive the progress when an epoch is finished: each table has it, or is held back."""
 
-    def on_held(self, table: str, waiting: HeldTable | None) -> None:
-        """Receive a table that is held back, or that has all epochs again (`waiting` is None)."""
+    def on_held(self, table: str, held_table: HeldTable | None) -> None:
+        """Receive a table that is held, or that has all epochs again (`held_table` is None)."""
 
     def on_heartbeat(self) -> None:
         """Receive a sign that the job has checked its stream, five times a second."""

@@ -136,17 +136,17 @@ class Webhook(JobListener):
                 growth.reasons[reason] = growth.reasons.get(reason, 0) + count
         self._notify_of_growth()
 
-    def on_held(self, table: str, waiting: HeldTable | None) -> None:
+    def on_held(self, table: str, held_table: HeldTable | None) -> None:
         """Report that an error holds a table back, or that the table has all epochs again."""
-        if waiting is None:
+        if held_table is None:
             if table in self._held:
                 self._held.remove(table)
                 self._notify("caught_up", {"table": table})
-        elif waiting.has_failed and table not in self._held:
+        elif held_table.has_failed and table not in self._held:
             self._held.add(table)
-            reason = self.hide(waiting.reason)
+            reason = self.hide(held_table.reason)
             self._notify(
-                "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
+                "held", {"table": table, "since_epoch": held_table.since_epoch, "reason": reason}
             )
 
     def on_heartbeat(self) -> None:

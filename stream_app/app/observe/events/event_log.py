@@ -222,29 +222,29 @@ class EventLog:
         self._count(lambda metrics: metrics.source.note_heartbeat(metrics.table))
         self.listeners.call(lambda listener: listener.on_heartbeat())
 
-    def report_held(self, table: str, waiting: HeldTable | None) -> None:
+    def report_held(self, table: str, held_table: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""
-        self._count(lambda metrics: metrics.note_held(table, waiting))
+        self._count(lambda metrics: metrics.note_held(table, held_table))
         if self.health is not None:
             self.health.held.pop(table, None)
-            if waiting is not None and waiting.has_failed:
-                self.health.held[table] = waiting.reason
+            if held_table is not None and held_table.has_failed:
+                self.health.held[table] = held_table.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        self.listeners.call(lambda listener: listener.on_held(label, waiting))
-        if waiting is None:
+        self.listeners.call(lambda listener: listener.on_held(label, held_table))
+        if held_table is None:
             with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
             self._write("caught_up", {"table": table})
-        elif waiting.has_failed:
-            with logging_about(table=label, epoch=waiting.since_epoch, offsets=waiting.begin):
+        elif held_table.has_failed:
+            with logging_about(table=label, epoch=held_table.since_epoch, offsets=held_table.begin):
                 _LOG.error(
                     "%s: held back from epoch %d on, while the other tables continue: %s",
                     table,
-                    waiting.since_epoch,
-                    waiting.reason,
+                    held_table.since_epoch,
+                    held_table.reason,
                 )
-            facts = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
-            self._write("held", {"table": table, **facts, "reason": waiting.reason})
+            facts = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
+            self._write("held", {"table": table, **facts, "reason": held_table.reason})
 
     def report_unassigned(self, epoch: int, quarantined: Quarantined) -> None:
         """Report messages of an epoch that belong to no table."""

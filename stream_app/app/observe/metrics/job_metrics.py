@@ -190,14 +190,14 @@ class JobMetrics:
             ]
         )
 
-    def note_held(self, name: str, waiting: HeldTable | None) -> None:
-        """Record a waiting table, and count the tables of its label that an error holds back."""
+    def note_held(self, name: str, held_table: HeldTable | None) -> None:
+        """Record a held table, and count the tables of its label that an error holds back."""
         label = self.of_table(name).table
         names = self._held_tables[label]
-        is_held = waiting is not None and waiting.has_failed
+        is_held = held_table is not None and held_table.has_failed
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.note_held(label, name, waiting)
+        self.source.note_held(label, name, held_table)
 
     def note_open(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
@@ -215,14 +215,15 @@ class JobMetrics:
         self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
         self._count_reasons(quarantined)
 
-    def set_waiting_records(self, waiting: Mapping[str, int]) -> None:
-        """Set the number of records that wait in quarantine.
+    def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
+        """Set the number of unresolved records in the quarantine.
 
         Args:
-            waiting: table → its records; '' has those of the job's only table, or of no table.
+            counts: table → its unresolved records; '' has those of the job's only table, or of no
+                table.
         """
         totals: dict[str, int] = defaultdict(int)
-        for name, count in waiting.items():
+        for name, count in counts.items():
             totals[self.of_table(name).table if name else self.table] += count
         for label, count in totals.items():
             self._quarantine.labels(label).set(count)

@@ -1,4 +1,4 @@
-"""Counts the records that wait in a job's quarantine.
+"""Counts the unresolved records of a job's quarantine.
 
 Counting reads all files of the folder. So it counts again only when the folder has changed, and
 asks for a rest of twenty times as long as counting took. `watched_job` repeats it.
@@ -52,5 +52,5 @@ class QuarantineWatch:
         statuses = folder.files.list_status(folder.location)
         files = frozenset(status for status in statuses if not status.is_folder)
         if self._seen.get(name) != files:
-            self._counts[name] = folder.waiting_count(self.most)
+            self._counts[name] = folder.unresolved_count(self.most)
             self._seen[name] = files

@@ -47,7 +47,7 @@ class SourceMetrics:
         self._is_committed = False
         self._newest_s: dict[SeriesKey, float] = {}
         self._ready_s: float | None = None
-        self._waiting: dict[SeriesKey, HeldTable] = {}
+        self._held_tables: dict[SeriesKey, HeldTable] = {}
         self._complete_s: dict[SeriesKey, float] = {}
         self._topics: dict[SeriesKey, set[str]] = {}
         self._lagging: set[str] = set()
@@ -141,24 +141,24 @@ class SourceMetrics:
         if times:
             self._note_message_time(label, name, max(times) / 1000)
 
-    def note_held(self, label: str, name: str, waiting: HeldTable | None) -> None:
+    def note_held(self, label: str, name: str, held_table: HeldTable | None) -> None:
         """Record a table that waits because of an error or compactions; None ends the wait."""
         key = label, name
-        if waiting is None:
-            self._waiting.pop(key, None)
+        if held_table is None:
+            self._held_tables.pop(key, None)
             return
-        if key not in self._waiting:
+        if key not in self._held_tables:
             # Before, it was as complete as the others, which may have advanced if the job has
             # restarted.
-            since_s = waiting.since_ms / 1000
+            since_s = held_table.since_ms / 1000
             self._complete_s[key] = min(since_s, self._ready_s or since_s)
-        self._waiting[key] = waiting
+        self._held_tables[key] = held_table
         self._export_age(label)
 
     def state(self) -> SourceState:
         """Return the state of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
-        keys = {*newest_s, *self._waiting} if self._knows_source else {*self._waiting}
+        keys = {*newest_s, *self._held_tables} if self._knows_source else {*self._held_tables}
         return SourceState(
             stale_s=self._greatest_age(newest_s, keys) if keys else None,
             looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
@@ -170,7 +170,7 @@ class SourceMetrics:
         key = label, name
         self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
         self._newest.labels(label).set(self._newest_s[key])
-        if key not in self._waiting:
+        if key not in self._held_tables:
             self._ready_s = max(time_s, self._ready_s or time_s)
         if self._knows_source:
             self._export_age(label)
@@ -187,7 +187,7 @@ class SourceMetrics:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._seen is not None:
             ends = self._seen.committed
-        begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
+        begins = {key: held_table.begin for key, held_table in dict(self._held_tables).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
         lags = table_lags(topics, behind, ends, begins)
         totals: Counter[str] = Counter()
@@ -201,18 +201,18 @@ class SourceMetrics:
 
     def _age(self, label: str) -> float:
         newest_s = dict(self._newest_s)
-        keys = {*newest_s, *self._waiting}
+        keys = {*newest_s, *self._held_tables}
         return self._greatest_age(newest_s, [key for key in keys if key[0] == label])
 
     def _greatest_age(
         self, newest_s: Mapping[SeriesKey, float], keys: Iterable[SeriesKey]
     ) -> float:
-        now_s, waiting = self._now_s(), dict(self._waiting)
-        waiting_since = [
-            max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting
+        now_s, held_tables = self._now_s(), dict(self._held_tables)
+        held_since_s = [
+            max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in held_tables
         ]
-        if waiting_since:
-            return max(0.0, now_s - min(waiting_since))
+        if held_since_s:
+            return max(0.0, now_s - min(held_since_s))
         # An epoch without messages for a table also brings it as far as the others.
         begin_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:
@@ -242,7 +242,7 @@ def table_lags(
         topics: table → the topics from which it has messages.
         behind: topic and partition → messages that the job's tables do not have.
         ends: the offsets up to which the job's tables have messages.
-        begins: waiting table → the first offsets that it lacks. It lacks newer partitions as a
+        begins: held table → the first offsets that it lacks. It lacks newer partitions as a
             whole.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))

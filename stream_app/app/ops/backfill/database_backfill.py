@@ -33,7 +33,7 @@ from stream_app.app.ops.backfill.table_changes import (
     all_keys,
     check_newest_row_decides,
 )
-from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
+from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.source_comparison.compared_sums import compare_sums
 from stream_app.app.ops.source_comparison.database_sums import (
     DatabaseSums,
@@ -94,7 +94,7 @@ class DatabaseBackfill:
     job_tables: JobTables
     database: SummedDatabase
     source: SummedSource
-    messages: WaitingMessages
+    messages: UnreadMessages
     wait_s: float
     scope: Scope = all_keys
 

@@ -144,14 +144,14 @@ class _DatabaseReplays:
         return replays
 
     def _replay_of_table(
-        self, name: str, waiting: Quarantine, *, other_folder: Quarantine
+        self, name: str, table_folder: Quarantine, *, other_folder: Quarantine
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
         passed = _passed_offsets(self.epoch_log, name)
         table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.job_tables, waiting, table, self.epoch_log, read),
+            _replay(self.job_tables, table_folder, table, self.epoch_log, read),
             passed_offsets=passed,
             other_folder=other_folder,
         )

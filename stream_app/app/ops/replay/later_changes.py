@@ -35,7 +35,7 @@ class LaterChanges:
         message_format: decodes messages without the table's filter, because a row that it drops is
             a newer state, too.
         ends: partition → the offset up to which jobs have read it.
-        waiting: partition → offsets of the records that wait in the quarantine.
+        unresolved_offsets: partition → offsets of the unresolved records.
         merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
@@ -43,7 +43,7 @@ class LaterChanges:
     message_format: MessageFormat
     primary_keys: tuple[str, ...]
     ends: Mapping[KafkaPartition, int]
-    waiting: Mapping[KafkaPartition, Collection[int]]
+    unresolved_offsets: Mapping[KafkaPartition, Collection[int]]
     merges_by_key: bool = True
 
     def is_overtaken(
@@ -62,13 +62,13 @@ class LaterChanges:
         is_overtaken = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
             return is_overtaken
-        waiting_rows = pa.table(
+        unresolved_rows = pa.table(
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
             [*self.primary_keys, _ROW, _OUR_OFFSET],
         )
         first = pc.min(offsets).as_py() + 1
         for batch in self.read(kafka_partition, first, self.ends[kafka_partition]):
-            messages = self._without_waiting(kafka_partition, batch)
+            messages = self._without_unresolved(kafka_partition, batch)
             decoded = self._decode(kafka_partition, messages)
             if decoded.truncated is not None:
                 emptied_at = messages.column("offset")[decoded.truncated]
@@ -76,19 +76,21 @@ class LaterChanges:
             later = self._changes(messages, decoded)
             if self.merges_by_key and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                same_keys = waiting_rows.join(newest, list(self.primary_keys), join_type="inner")
+                same_keys = unresolved_rows.join(newest, list(self.primary_keys), join_type="inner")
                 newer = same_keys.filter(
                     pc.greater(same_keys.column(f"{_OFFSET}_max"), same_keys.column(_OUR_OFFSET))
                 )
                 is_overtaken[newer.column(_ROW).to_numpy()] = True
         return is_overtaken
 
-    def _without_waiting(
+    def _without_unresolved(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages that do not wait in the quarantine."""
-        waiting_offsets = pa.array(sorted(self.waiting.get(kafka_partition, ())), pa.int64())
-        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waiting_offsets)))
+        unresolved_offsets = pa.array(
+            sorted(self.unresolved_offsets.get(kafka_partition, ())), pa.int64()
+        )
+        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), unresolved_offsets)))
 
     def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages that the table has already."""

@@ -1,15 +1,15 @@
 """Writes quarantined records into their table, once and never over a newer change.
 
 1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
-2. Choose waiting records. Leave records whose epoch the table lacks to the job.
+2. Choose unresolved records. Leave records whose epoch the table lacks to the job.
 3. Decode them with the table's current schema and the job's current configuration, in the order of
-   the source. Records that are still bad keep waiting.
+   the source. Records that are still bad stay unresolved.
 4. Leave out rows of which the table has newer changes (`later_changes`).
 5. Write a mark, the files, and one snapshot, on top of step 1's snapshot or of later compactions.
    After other commits, begin again.
 
-The mark is written before the commit and counts only with it. So a crash leaves either a waiting
-record without a commit, or a commit with its mark.
+The mark is written before the commit and counts only with it. So a crash leaves either an
+unresolved record without a commit, or a commit with its mark.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Replay:
             where the table does not record them.
         rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
-        other_folder: another folder that may contain waiting records of the table.
+        other_folder: another folder that may contain unresolved records of the table.
         truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
             replayed.
     """
@@ -142,10 +142,10 @@ class Replay:
         job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
         self._check_one_job(epochs)
-        waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        selected_records = self._select(choice.select(waiting))
+        unresolved_records = self.quarantine.unresolved_records(epochs.keys())  # step 2
+        selected_records = self._select(choice.select(unresolved_records))
         if self.other_folder is not None:
-            waiting += self.other_folder.waiting(epochs.keys())
+            unresolved_records += self.other_folder.unresolved_records(epochs.keys())
         current_records = [record for record in selected_records if not record.is_replaced]
         early = [
             record
@@ -161,7 +161,7 @@ class Replay:
             key=lambda record: (record.topic, record.partition, record.offset),
         )
         self._check_places(ready)
-        rows, marks, bad = self._decide(ready, waiting, ends)  # steps 3 and 4
+        rows, marks, bad = self._decide(ready, unresolved_records, ends)  # steps 3 and 4
         replay_outcome = ReplayOutcome(
             replayed=[record for record, outcome in marks if outcome is RecordOutcome.REPLAYED],
             overtaken=[record for record, outcome in marks if outcome is RecordOutcome.OVERTAKEN],
@@ -203,12 +203,12 @@ class Replay:
     def _decide(
         self,
         ready: Sequence[QuarantinedRecord],
-        waiting: Sequence[QuarantinedRecord],
+        unresolved_records: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
         """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
         offsets_of: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for record in waiting:
+        for record in unresolved_records:
             offsets_of[_partition_of(record)].append(record.offset)
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
         later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)

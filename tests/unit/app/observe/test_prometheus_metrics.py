@@ -253,7 +253,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
         }
 
     quarantine = Quarantine(*file_io_of(str(tmp_path)))
-    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.set_waiting_records)
+    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.set_unresolved_records)
     assert waiting() == {"db": 0}
     (tmp_path / "orders").mkdir()
     quarantine_records(tmp_path / "orders", 1, 5, 6)

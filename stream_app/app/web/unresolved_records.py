@@ -1,4 +1,4 @@
-"""Counts the records that wait in a job's quarantine, for its pages, in a thread of its own.
+"""Counts the unresolved records of a job's quarantine, for its pages, in a thread of its own.
 
 Pages are loaded often, and a count reads a whole folder. So a page waits only a moment for a new
 count, and shows the last one until then.
@@ -20,7 +20,7 @@ _COUNT_S = 1.0
 """Seconds for which a page waits for a new count of the quarantine."""
 
 
-class WaitingRecords:
+class UnresolvedRecords:
     """The count of a job's bad records, by table. Thread-safe.
 
     Args:
@@ -61,6 +61,8 @@ class WaitingRecords:
         finally:
             self._counting.release()
 
-    def _counts_by_table(self, waiting: Mapping[str, int]) -> None:
+    def _counts_by_table(self, unresolved_counts: Mapping[str, int]) -> None:
         full_name = self._tables.full_name
-        self._counts = {full_name(name): count for name, count in waiting.items() if count}
+        self._counts = {
+            full_name(name): count for name, count in unresolved_counts.items() if count
+        }
