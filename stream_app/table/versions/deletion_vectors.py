@@ -78,9 +78,7 @@ def index_changes(
             else:
                 unchanged[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
-    return changes + files.write(
-        *bucket, unchanged | changed, needs_one_file=table.kind.has_buckets
-    )
+    return changes + files.write(*bucket, unchanged | changed, in_one_file=table.kind.has_buckets)
 
 
 def new_index_manifest(
