@@ -28,8 +28,8 @@ class LoadPart:
 
     Attributes:
         name: the job's name of the table that gets the rows.
-        table: its path.
-        relation: the source table, for people.
+        table: the path of that table.
+        relation: the name of the source table, by which it has a query.
         after: the key before the part, or None if the part begins with the first row.
         until: the greatest key, or None if the part ends with the last row.
     """
@@ -82,15 +82,15 @@ def split_into_epochs(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[
             tables.
     """
     epochs: list[list[LoadPart]] = []
-    free = 0
+    free_slots = 0
     for parts in tables:
-        share = _TABLES_A_TASK if len(parts) > 1 else 1
+        slots = _TABLES_A_TASK if len(parts) > 1 else 1
         for part in parts:
-            if free < share:
+            if free_slots < slots:
                 epochs.append([])
-                free = _TABLES_A_TASK * tasks
+                free_slots = _TABLES_A_TASK * tasks
             epochs[-1].append(part)
-            free -= share
+            free_slots -= slots
     return epochs
 
 

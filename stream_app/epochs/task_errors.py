@@ -56,8 +56,8 @@ def readable_error(error: BaseException) -> BaseException:
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
         )
-    if workers := _worker_error(text):
-        return workers
+    if worker_error := _worker_error(text):
+        return worker_error
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(
             "the bad records of one epoch exceed the driver's limit",
@@ -129,9 +129,9 @@ def _own_error(text: str) -> StreamAppError | None:
         if lines[number].startswith("Traceback (most recent call last)"):
             return None
         match = _OWN_ERROR.match(lines[number])
-        kind = getattr(errors, match[1], None) if match else None
-        if match and isinstance(kind, type) and issubclass(kind, StreamAppError):
-            return _parse_error(kind, match[2], lines[number + 1 :])
+        error_class = getattr(errors, match[1], None) if match else None
+        if match and isinstance(error_class, type) and issubclass(error_class, StreamAppError):
+            return _parse_error(error_class, match[2], lines[number + 1 :])
     return None
 
 

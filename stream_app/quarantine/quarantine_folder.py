@@ -327,12 +327,12 @@ class RecordChoice:
         return [record for record in records if self._matches(record)]
 
     def _matches(self, record: QuarantinedRecord) -> bool:
-        first, last = self.offsets or (record.offset, record.offset)
+        first_offset, last_offset = self.offsets or (record.offset, record.offset)
         return (
             (not self.reasons or record.kind in self.reasons)
             and (not self.topics or record.topic in self.topics)
             and self.partition in (None, record.partition)
-            and first <= record.offset <= last
+            and first_offset <= record.offset <= last_offset
             and self._in_time(record.timestamp)
         )
 

@@ -48,7 +48,7 @@ def main() -> None:
         for name in PRELOADED:
             importlib.import_module(name)
         compile_ahead()
-    # Each task scans again the directories that were scanned before.
+    # Each task scans the cached directories again, so only those of the import path stay.
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]
     daemon: Any = importlib.import_module("pyspark.daemon")

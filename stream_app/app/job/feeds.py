@@ -162,7 +162,7 @@ class JobFeeds:
                 restores=True,
                 quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,
             ),
-            sources=sources,
+            source_check=sources,
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),

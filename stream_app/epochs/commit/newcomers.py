@@ -32,7 +32,7 @@ class Newcomers(Protocol):
     """The creation of tables that appear in the messages."""
 
     def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
-        """Create the tables of messages in the warehouse unless they exist; return them.
+        """Create the tables of messages in the warehouse unless they exist; return the outcome.
 
         The splitter sends messages of a table that cannot be created to `blocks.UNREADABLE_INDEX`.
 

@@ -21,16 +21,16 @@ class SourceProgress:
     Attributes:
         lag: unread messages over all partitions; None when unknown.
         end_offsets: topic → partition → offset at which the next epoch begins.
-        behind: topic and partition → its unread messages.
-        newest: the offsets behind the newest messages; none when they are unknown.
+        partition_lags: topic and partition → its unread messages.
+        newest_offsets: the offsets behind the newest messages; none when they are unknown.
     """
 
     epoch: int
     messages: int
     lag: int | None
     end_offsets: Mapping[str, Mapping[str, int]]
-    behind: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    newest: Offsets = field(default_factory=dict)
+    partition_lags: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    newest_offsets: Offsets = field(default_factory=dict)
 
 
 class Stream(Protocol):

@@ -31,9 +31,9 @@ def java_context(spark: SparkSession) -> Any:
     return spark.sparkContext._jsc
 
 
-def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
+def java_array(spark: SparkSession, java_class: Any, values: Sequence[Any]) -> Any:
     """Make an array of a Java class, with these elements."""
-    array = _gateway(spark).new_array(kind, len(values))
+    array = _gateway(spark).new_array(java_class, len(values))
     for index, value in enumerate(values):
         array[index] = value
     return array

@@ -22,10 +22,10 @@ from stream_app.errors import SourceError
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 BATCH_ROWS = 16_384
-_ANSWER_S = 3600
-_FIX = (
-    "see that it runs, that it lets the user read the table, and that no ALTER has removed a "
-    "column; then start the job again: it goes on with this part"
+_ANSWER_TIMEOUT_S = 3600
+_READ_FIX = (
+    "check that the database runs, that the user may read the table, and that no ALTER has "
+    "removed a column; then start the job again: it continues with this part"
 )
 
 
@@ -68,13 +68,13 @@ class RowQuery:
         it.
         """
         pairs = list(zip(self.keys, self.literals, strict=True))
-        choices, values = [], list[int | str]()
+        alternatives, values = [], list[int | str]()
         for index, (column, literal) in enumerate(pairs):
-            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
-            choices.append(f"({' and '.join([*equal, f'{column} > {literal}'])})")
+            equalities = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
+            alternatives.append(f"({' and '.join([*equalities, f'{column} > {literal}'])})")
             values += key[: index + 1]
-        first, literal = pairs[0]
-        return f"({first} >= {literal} and ({' or '.join(choices)}))", [key[0], *values]
+        first_column, literal = pairs[0]
+        return f"({first_column} >= {literal} and ({' or '.join(alternatives)}))", [key[0], *values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,17 +99,17 @@ class DatabaseRows:
             SourceError: the database does not answer, or refuses the query.
         """
         for index, part in shares:
-            first = 0
+            first_offset = 0
             with closing(self._read_texts(part)) as batches:
                 for values in batches:
                     if values.null_count:
                         raise _unwritable_row_error(part)
-                    yield _messages(part, index, first, values)
-                    first += len(values)
+                    yield _messages(part, index, first_offset, values)
+                    first_offset += len(values)
 
     def _read_texts(self, part: LoadPart) -> Any:
         query, parameters = self.queries[part.relation].of_part(part)
-        url = replace(self.url, answer_s=_ANSWER_S)
+        url = replace(self.url, answer_s=_ANSWER_TIMEOUT_S)
         module = url.driver.load()
         try:
             with closing(url.driver.open(module, url)) as connection:
@@ -117,10 +117,9 @@ class DatabaseRows:
                 yield from read(connection, query, parameters)
         except module.Error as error:
             raise SourceError(
-                f"the database does not give the rows of {part.relation}: "
-                f"{' '.join(str(error).split())}",
+                f"cannot read the rows of {part.relation}: {' '.join(str(error).split())}",
                 where=str(url),
-                fix=_FIX,
+                fix=_READ_FIX,
             ) from None
 
 
@@ -173,18 +172,20 @@ def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> 
     from pymysql.cursors import SSCursor  # noqa: PLC0415 - an extra, which `Driver.load` has loaded
 
     with connection.cursor(SSCursor) as cursor:
-        cursor.execute(f"set time_zone = '+00:00', sql_mode = '', net_write_timeout = {_ANSWER_S}")
+        cursor.execute(
+            f"set time_zone = '+00:00', sql_mode = '', net_write_timeout = {_ANSWER_TIMEOUT_S}"
+        )
         cursor.execute(query, parameters)
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield pa.array([text for (text,) in rows], pa.binary())
 
 
-def _messages(part: LoadPart, index: int, first: int, values: pa.Array) -> pa.RecordBatch:
+def _messages(part: LoadPart, index: int, first_offset: int, values: pa.Array) -> pa.RecordBatch:
     count = len(values)
     columns = [
         pa.repeat(part.relation, count),
         pa.repeat(pa.scalar(index, pa.int32()), count),
-        pa.array(np.arange(first, first + count)),
+        pa.array(np.arange(first_offset, first_offset + count)),
         pa.nulls(count, MESSAGE_SCHEMA.field("timestamp").type),
         pa.nulls(count, pa.binary()),
         values,

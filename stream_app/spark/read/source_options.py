@@ -130,7 +130,7 @@ class SourceOptions:
 
 
 def read_source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Return the options of a read; keys in any case, for Spark makes them lower.
+    """Return the options of a read; the case of keys does not matter, because Spark lowers them.
 
     Raises:
         UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.

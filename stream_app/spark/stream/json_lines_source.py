@@ -91,8 +91,8 @@ def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """
     for batch in batches:
         lines = _trim(batch.column("line"))
-        present = pc.not_equal(pc.binary_length(lines), 0)
-        lines, files = lines.filter(present), batch.column("file").filter(present)
+        is_present = pc.not_equal(pc.binary_length(lines), 0)
+        lines, files = lines.filter(is_present), batch.column("file").filter(is_present)
         if not len(lines):
             continue
         columns = _parse(lines)

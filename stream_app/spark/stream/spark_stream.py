@@ -74,7 +74,7 @@ class SparkStream:
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.committer.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop that Spark runs between epochs. The table
-                # and the checkpoint are intact: a restart catches up with Spark's notes.
+                # and the checkpoint are intact: a restart continues from Spark's records.
                 _LOG.warning("the stream ended before Spark had noted its last epoch")
                 return True
             raise _cause(error, self.committer.failure) from None
@@ -119,8 +119,8 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
         messages=int(progress.get("numInputRows") or 0),
         lag=sum(partition_lags.values()) if newest else None,
         end_offsets=ends,
-        behind=partition_lags,
-        newest=newest,
+        partition_lags=partition_lags,
+        newest_offsets=newest,
     )
 
 

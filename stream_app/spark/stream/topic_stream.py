@@ -1,9 +1,9 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
-It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
-the ranges to the committer, and notes that the epoch is done. The notes have Spark's paths, order
-and format. So after a crash the job resumes as Spark's query would, and Spark's query can continue
-this job.
+The stream plans an epoch by two requests to the brokers, and records its end in the checkpoint.
+Then it gives the ranges to the committer, and records that the epoch is done. The records have
+Spark's paths, order and format. So after a crash the job resumes as Spark's query would, and
+Spark's query can continue this job.
 
 No DataFrame, no plan of Spark and no process beside the driver's take part
 (docs/adr/0027-the-job-plans-its-epochs.md).
@@ -37,7 +37,7 @@ from stream_app.model.job_epoch import Offsets
 
 _LOG = logging.getLogger(__name__)
 IDLE_S = 0.01
-"""Least time between two checks for messages, as in Spark."""
+"""Minimum time between two checks for messages, as in Spark."""
 _ASK_AGAIN_S = 0.2
 _CANCEL_AGAIN_S = 0.5
 
@@ -67,10 +67,10 @@ class Borders(Protocol):
         """Return the end of an epoch; `begin` when it has no messages yet.
 
         Args:
-            begin: also the oldest offsets of new partitions, so that the limit counts their
-                messages.
+            begin: the begin of the epoch, with the oldest offsets of new partitions, so that the
+                limit counts their messages.
             newest: the ends of all partitions.
-            stopping: whether the job shall end.
+            stopping: returns whether the job is stopping.
 
         Raises:
             SourceError: messages that decide it cannot be read.
@@ -140,14 +140,14 @@ class EpochRules:
         limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
-        loads: number of epochs before the first message; a first load's rows fill them.
+        load_epochs: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
     limit: int | None = None
     fails_on_loss: bool = True
     drains: bool = True
-    loads: int = 0
+    load_epochs: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -231,13 +231,13 @@ class TopicStream:
         epoch, begin = self._next_epoch(newest)
         is_idle = is_full = True
         while not self._stopping.is_set():
-            if epoch < self.rules.loads:
+            if epoch < self.rules.load_epochs:
                 epoch = self._run_load_epoch(epoch, begin, newest)
                 polled_s, newest = self._poll()
                 continue
             newest = self._newest_without_loss(begin, newest)
-            counted_from = self._with_new_partitions(begin, newest)
-            end = borders.end(epoch, counted_from, newest, self._stopping.is_set)
+            limit_begin = self._with_new_partitions(begin, newest)
+            end = borders.end(epoch, limit_begin, newest, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
@@ -250,8 +250,8 @@ class TopicStream:
                 is_full = end != newest and messages >= (self.rules.limit or math.inf) // 2
                 epoch, begin = epoch + 1, end
             if not self.rules.drains:
-                until = polled_s + self.pace.pause(is_full=is_full)
-                self._wait(until, at_least=IDLE_S if is_idle else 0.0)
+                next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
+                self._wait(next_poll_s, min_wait_s=IDLE_S if is_idle else 0.0)
                 polled_s, newest = self._poll()
             elif is_idle or end == newest:
                 return
@@ -300,8 +300,8 @@ class TopicStream:
             messages=messages,
             lag=sum(partition_lags.values()),
             end_offsets=end,
-            behind=partition_lags,
-            newest=newest,
+            partition_lags=partition_lags,
+            newest_offsets=newest,
         )
         with self._lock:
             last = self._reports[-1] if self._reports else None
@@ -317,23 +317,25 @@ class TopicStream:
         Raises:
             WrongSourceError: an offset still lies before, and a loss is an error.
         """
-        until = self.clock.steady_seconds() + self.patience_s
-        while (lost := vanished_partitions(begin, newest)) and not self._lost.issuperset(lost):
+        deadline_s = self.clock.steady_seconds() + self.patience_s
+        while (lost_texts := vanished_partitions(begin, newest)) and not self._lost.issuperset(
+            lost_texts
+        ):
             if self._stopping.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
-            if self.clock.steady_seconds() < until:
+            if self.clock.steady_seconds() < deadline_s:
                 newest = self.source.offsets_at(OffsetEnd.NEWEST)
                 continue
             if self.rules.fails_on_loss:
                 raise WrongSourceError(
-                    f"the topics lack what the job has read: {'; '.join(lost)}",
+                    f"the topics lack what the job has read: {'; '.join(lost_texts)}",
                     where="source.topics",
                     fix="see whether the topic was deleted or recreated, and whether source.topics "
                     "or source.topic-pattern still matches its whole name; to continue without it, "
                     "set source.fail-on-data-loss = false",
                 )
-            self._lost.update(lost)
-            _LOG.warning("%s; going on without it", "; ".join(lost))
+            self._lost.update(lost_texts)
+            _LOG.warning("%s; the job continues without it", "; ".join(lost_texts))
         return newest
 
     def _with_new_partitions(self, begin: Offsets, newest: Offsets) -> Offsets:
@@ -344,6 +346,6 @@ class TopicStream:
         oldest = self.source.offsets_at(OffsetEnd.OLDEST)
         return {topic: {**oldest.get(topic, {}), **begin.get(topic, {})} for topic in newest}
 
-    def _wait(self, until: float, at_least: float) -> None:
-        remaining_s = until - self.clock.steady_seconds()
-        self._stopping.wait(max(remaining_s, at_least, 0.0))
+    def _wait(self, deadline_s: float, min_wait_s: float) -> None:
+        remaining_s = deadline_s - self.clock.steady_seconds()
+        self._stopping.wait(max(remaining_s, min_wait_s, 0.0))

@@ -113,10 +113,10 @@ class SourceMetrics:
 
     def _set_lag(self, label: str) -> None:
         progress, self._seen = self._progress, self._position()
-        behind: Mapping[PartitionLabels, int] = {} if progress is None else progress.behind
+        behind: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
         if self._seen is not None:
-            newest: Offsets = {} if progress is None else progress.newest
+            newest: Offsets = {} if progress is None else progress.newest_offsets
             behind = self._seen.behind(newest)
             lag = sum(behind.values()) if newest else sum(behind.values()) or None
         if lag is not None:
