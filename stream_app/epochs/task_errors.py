@@ -81,19 +81,19 @@ def readable_error(error: BaseException) -> BaseException:
 
 def _worker_error(text: str) -> StreamAppError | None:
     """Return an error that says how a task's Python workers ended; None if they did not end."""
-    if lost := _WORKER_LOST.search(text):
+    if lost_worker := _WORKER_LOST.search(text):
         return WorkerLostError(
             "a worker of Spark died in the middle of its task, as often as the task was tried: "
-            + lost[0][:300],
+            + lost_worker[0][:300],
             where="on the machines of spark.master",
             fix="the system kills processes that take too much memory (see dmesg, or the "
             "cluster's log): "
             "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; "
             "then start the job again, it continues where it was",
         )
-    if refused := _NO_PYTHON.search(text):
+    if refused_python := _NO_PYTHON.search(text):
         return UsageError(
-            "the workers of Spark cannot run stream_app with their Python: " + refused[0],
+            "the workers of Spark cannot run stream_app with their Python: " + refused_python[0],
             where="spark.pyspark.python (or PYSPARK_PYTHON), spark.archives",
             fix="install stream_app and its packages on each machine, or send the environment as "
             "an archive (docs/operate/clusters.md); the executors' stderr names what is missing",

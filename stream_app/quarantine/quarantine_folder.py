@@ -197,13 +197,17 @@ class Quarantine:
 
     def remove(self, records: Sequence[QuarantinedRecord]) -> None:
         """Remove records from their files, and delete files without remaining records."""
-        removed = {record.identity for record in records}
+        removed_identities = {record.identity for record in records}
         for name in sorted(self._names()):
             if not is_quarantine_file(name):
                 continue
             path = f"{self.location}/{name}"
             lines = self.files.read_bytes(path).splitlines(keepends=True)
-            remaining = [line for line in lines if self._record(name, line).identity not in removed]
+            remaining = [
+                line
+                for line in lines
+                if self._record(name, line).identity not in removed_identities
+            ]
             if not remaining:
                 self.files.delete(path)
             elif len(remaining) < len(lines):

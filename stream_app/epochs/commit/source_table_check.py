@@ -200,5 +200,7 @@ class SourceTableCheck:
 
 
 def _first_texts(texts: list[str], separator: str) -> str:
-    more = len(texts) - _SHOWN_TEXTS
-    return separator.join(texts[:_SHOWN_TEXTS]) + (f" and {more} more" if more > 0 else "")
+    hidden_count = len(texts) - _SHOWN_TEXTS
+    return separator.join(texts[:_SHOWN_TEXTS]) + (
+        f" and {hidden_count} more" if hidden_count > 0 else ""
+    )

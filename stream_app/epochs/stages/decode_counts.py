@@ -56,8 +56,8 @@ class RecordSighting:
 
     def plus(self, other: RecordSighting) -> RecordSighting:
         """Add another sighting."""
-        first = min(self.place, other.place)
-        return RecordSighting(self.records + other.records, *first)
+        first_place = min(self.place, other.place)
+        return RecordSighting(self.records + other.records, *first_place)
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -255,8 +255,8 @@ def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _newest_ms(timestamps: pa.Array) -> int | None:
-    newest = pc.max(timestamps)
-    return newest.value // 1000 if newest.is_valid else None
+    newest_time = pc.max(timestamps)
+    return newest_time.value // 1000 if newest_time.is_valid else None
 
 
 def counts_of(block: bytes) -> DecodeCounts:

@@ -86,10 +86,12 @@ def _parts(
     for positions in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
         if not len(positions):
             continue
-        first, count = int(positions[0]), len(positions)
-        is_run = int(positions[-1]) - first + 1 == count
-        part = messages.slice(first, count) if is_run else messages.take(pa.array(positions))
-        yield int(message_tables[first]), part
+        first_position, count = int(positions[0]), len(positions)
+        is_run = int(positions[-1]) - first_position + 1 == count
+        part = (
+            messages.slice(first_position, count) if is_run else messages.take(pa.array(positions))
+        )
+        yield int(message_tables[first_position]), part
 
 
 def _samples(

@@ -241,22 +241,22 @@ def parse_data_type(text: str) -> DataType:
     match = _PATTERN.fullmatch(text.strip().upper())
     if not match:
         raise _no_type_error(text)
-    first = None if match["first"] is None else int(match["first"])
-    second = None if match["second"] is None else int(match["second"])
+    first_argument = None if match["first"] is None else int(match["first"])
+    second_argument = None if match["second"] is None else int(match["second"])
     nullable = "NOT" not in (match["null"] or "")
-    base = _base_type(match["name"], first, second, zone=match["zone"] or "")
+    base = _base_type(match["name"], first_argument, second_argument, zone=match["zone"] or "")
     if base is None:
         raise _no_type_error(text)
     return base if nullable else base.not_null()
 
 
-def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType:
+def _nested_type(text: str, name: str, inner_text: str, null: str | None) -> DataType:
     root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
     if root is TypeRoot.ROW:
         return DataType(
-            root=root, nullable=nullable, fields=parse_columns(inner).with_new_ids().fields
+            root=root, nullable=nullable, fields=parse_columns(inner_text).with_new_ids().fields
         )
-    parts = split_outside_brackets(inner, *_BRACKETS_AND_QUOTES)
+    parts = split_outside_brackets(inner_text, *_BRACKETS_AND_QUOTES)
     if root is TypeRoot.VECTOR and len(parts) == 2 and parts[1].strip().isdecimal():
         return vector_type(parse_data_type(parts[0]), int(parts[1]), nullable=nullable)
     if len(parts) != (1 if root is TypeRoot.ARRAY else 2):
@@ -277,29 +277,31 @@ def vector_type(element: DataType, length: int, *, nullable: bool = True) -> Dat
     return vector
 
 
-def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
+def _base_type(
+    name: str, first_argument: int | None, second_argument: int | None, *, zone: str
+) -> DataType | None:
     """Return the type of this name and arguments; None if there is no such type."""
-    if name in _NO_ARGUMENT and first is None and not zone:
+    if name in _NO_ARGUMENT and first_argument is None and not zone:
         return DataType(root=_NO_ARGUMENT[name])
-    if name in _LENGTH and second is None and not zone:
+    if name in _LENGTH and second_argument is None and not zone:
         root, default = _LENGTH[name]
-        if name in ("STRING", "BYTES") and first is not None:
+        if name in ("STRING", "BYTES") and first_argument is not None:
             return None
-        length = default if first is None else first
+        length = default if first_argument is None else first_argument
         return DataType(root=root, length=length) if 1 <= length <= STRING_MAX else None
     if name in ("DECIMAL", "NUMERIC", "DEC") and not zone:
-        precision, scale = 10 if first is None else first, second or 0
+        precision, scale = 10 if first_argument is None else first_argument, second_argument or 0
         is_valid = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision
         decimal = DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
         return decimal if is_valid else None
-    if second is not None or (first or 0) > TIMESTAMP_PRECISION_MAX:
+    if second_argument is not None or (first_argument or 0) > TIMESTAMP_PRECISION_MAX:
         return None
     if name == "TIME" and "LOCAL" not in zone:
-        return DataType(root=TypeRoot.TIME, precision=first or 0)
+        return DataType(root=TypeRoot.TIME, precision=first_argument or 0)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         has_local_zone = name == "TIMESTAMP_LTZ" or "LOCAL" in zone
         root = TypeRoot.TIMESTAMP_LTZ if has_local_zone else TypeRoot.TIMESTAMP
-        return DataType(root=root, precision=6 if first is None else first)
+        return DataType(root=root, precision=6 if first_argument is None else first_argument)
     return None
 
 
@@ -366,9 +368,9 @@ class RowType:
         """Return the named columns, in the order of `names`."""
         return RowType(tuple(self.field(name) for name in names))
 
-    def with_new_ids(self, first: int = 0) -> RowType:
+    def with_new_ids(self, first_id: int = 0) -> RowType:
         """Return the columns with ids in order, each before those of its inner fields."""
-        ids = count(first)
+        ids = count(first_id)
         return RowType(tuple(field.with_new_ids(ids) for field in self.fields))
 
     @property

@@ -68,8 +68,8 @@ def next_step(
         if not version.branch and version.kind is not VersionKind.CHANGELOG
     ]
     snapshots = [version for version in main_versions if version.kind is VersionKind.SNAPSHOT]
-    newest = max(snapshots, key=lambda version: version.number or 0, default=None)
-    if newest not in dependents:
+    newest_version = max(snapshots, key=lambda version: version.number or 0, default=None)
+    if newest_version not in dependents:
         has_rows = any(not dependent.is_changes for dependent in dependents)
         verdict = "the newest version does not need it" if has_rows else "no row depends on it"
         return (
@@ -117,6 +117,8 @@ def _names_text(names: Collection[VersionName]) -> str:
 def _ranges(numbers: Sequence[int]) -> str:
     texts = []
     for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        first, *others = [number for _, number in run]
-        texts.append(f"{first} to {others[-1]}" if others else str(first))
+        first_number, *other_numbers = [number for _, number in run]
+        texts.append(
+            f"{first_number} to {other_numbers[-1]}" if other_numbers else str(first_number)
+        )
     return ", ".join(texts)

@@ -130,10 +130,10 @@ def hint_findings(
     # Paimon ignores hints that are not above 0, and writes -1 after the last changelog.
     is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
     if is_believed and latest not in numbers:
-        newest = numbers[-1] if numbers else "none"
+        newest_number = numbers[-1] if numbers else "none"
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint LATEST says {latest}, but the newest {noun} is {newest}",
+            problem=f"the hint LATEST says {latest}, but the newest {noun} is {newest_number}",
             where=f"{where}/LATEST",
             fix=f"delete the file: Paimon trusts this stale hint unless the next {noun} exists, "
             "and would miss the newest one; without the hint readers list the folder",
@@ -150,14 +150,14 @@ def hint_findings(
 
 def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Finding]:
     """Yield findings about epochs that a commit user has committed twice, or out of order."""
-    newest: dict[str, Snapshot] = {}
+    newest_by_user: dict[str, Snapshot] = {}
     for snapshot in snapshots:
         if (
             snapshot.commit_kind is not CommitKind.APPEND
             or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
         ):
             continue
-        previous = newest.get(snapshot.commit_user)
+        previous = newest_by_user.get(snapshot.commit_user)
         if previous is not None and snapshot.commit_identifier <= previous.commit_identifier:
             yield Finding(
                 kind=FindingKind.SNAPSHOTS,
@@ -168,4 +168,4 @@ def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Fin
                 fix="use each checkpoint in one job only; rows of a table with a primary key "
                 f"are right nevertheless, else {_ROLL_BACK}",
             )
-        newest[snapshot.commit_user] = snapshot
+        newest_by_user[snapshot.commit_user] = snapshot

@@ -83,12 +83,17 @@ def _bucket_count_conflicts(
     for change in changes:
         if change.kind is FileKind.DELETE:
             continue
-        other = entry_of_partition.setdefault(change.partition, change)
-        if other.total_buckets not in (change.total_buckets, *_UNCOUNTED):
-            problem = f"the partition has {other.total_buckets} buckets, not {change.total_buckets}"
+        other_entry = entry_of_partition.setdefault(change.partition, change)
+        if other_entry.total_buckets not in (change.total_buckets, *_UNCOUNTED):
+            problem = (
+                f"the partition has {other_entry.total_buckets} buckets, not {change.total_buckets}"
+            )
             conflicts.append(
                 Conflict(
-                    kind=ConflictKind.BUCKET_COUNT, problem=problem, change=change, live_entry=other
+                    kind=ConflictKind.BUCKET_COUNT,
+                    problem=problem,
+                    change=change,
+                    live_entry=other_entry,
                 )
             )
     return conflicts
@@ -149,8 +154,8 @@ def _lookup_conflicts(
         if (entry.partition, entry.bucket) == bucket
         and entry.file.level > look_up.output_level
         and any(
-            key_of(entry.file.min_key) <= greatest and least <= key_of(entry.file.max_key)
-            for least, greatest in key_ranges
+            key_of(entry.file.min_key) <= max_key and min_key <= key_of(entry.file.max_key)
+            for min_key, max_key in key_ranges
         )
     }
     if not lifted_entries or files_above.keys() == look_up.files:
@@ -171,9 +176,9 @@ def _key_range_conflicts(
     entries: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
 ) -> list[Conflict]:
     """Return a conflict for each two files of a level above 0 that overlap, if one is added."""
-    added = [change for change in changes if change.kind is FileKind.ADD]
-    added_identities = {change.identity for change in added}
-    changed_levels = {(entry.partition, entry.bucket, entry.file.level) for entry in added}
+    added_entries = [change for change in changes if change.kind is FileKind.ADD]
+    added_identities = {change.identity for change in added_entries}
+    changed_levels = {(entry.partition, entry.bucket, entry.file.level) for entry in added_entries}
     levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     for entry in entries:
         where = (entry.partition, entry.bucket, entry.file.level)
@@ -185,14 +190,16 @@ def _key_range_conflicts(
         for left, right in pairwise(ordered):
             if key_of(left.file.max_key) < key_of(right.file.min_key):
                 continue
-            change, other = (left, right) if left.identity in added_identities else (right, left)
+            change, other_entry = (
+                (left, right) if left.identity in added_identities else (right, left)
+            )
             conflicts.append(
                 Conflict(
                     kind=ConflictKind.KEY_RANGES,
                     problem=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
                     f"{bucket}, level {level}",
                     change=change,
-                    live_entry=other,
+                    live_entry=other_entry,
                 )
             )
     return conflicts
@@ -265,7 +272,10 @@ def _deltas_that_delete(
     change: ManifestEntry, deltas: Iterable[SnapshotDelta]
 ) -> Iterator[SnapshotDelta]:
     for delta in deltas:
-        if any(e.kind is FileKind.DELETE and e.identity == change.identity for e in delta.entries):
+        if any(
+            entry.kind is FileKind.DELETE and entry.identity == change.identity
+            for entry in delta.entries
+        ):
             yield delta
 
 

@@ -59,7 +59,9 @@ class SubCoordinator:
 
     def without_files(self, names: Collection[str]) -> SubCoordinator:
         """Remove deleted files."""
-        return replace(self, files=tuple(f for f in self.files if f.file_name not in names))
+        return replace(
+            self, files=tuple(file for file in self.files if file.file_name not in names)
+        )
 
     @property
     def may_be_forgotten(self) -> bool:

@@ -20,14 +20,14 @@ class CoreAdvice:
 
     Attributes:
         cores: the cores on which they may run.
-        needed: the cores that they keep busy at the present pace.
+        cores_needed: the cores that they keep busy at the present pace.
         interval_s: the seconds from epoch to epoch.
         length_factor: the factor by which epochs must be longer; 1: the cores suffice; None: none
             of `LENGTH_FACTORS` helps.
     """
 
     cores: int
-    needed: float
+    cores_needed: float
     interval_s: float
     length_factor: int | None
 
@@ -39,7 +39,7 @@ class CoreAdvice:
     @property
     def need(self) -> str:
         """The need and the bound, as text."""
-        return f"compactions need {self.needed:.1f} of {self.cores} cores"
+        return f"compactions need {self.cores_needed:.1f} of {self.cores} cores"
 
     @property
     def fix(self) -> str:
@@ -58,15 +58,17 @@ class CoreAdvice:
         return self.need if self.suffices else f"{self.need}: {self.fix}"
 
 
-def core_advice(needed: Callable[[int], float], cores: int, interval_s: float) -> CoreAdvice:
+def core_advice(cores_needed: Callable[[int], float], cores: int, interval_s: float) -> CoreAdvice:
     """Return the advice for a job.
 
     Args:
-        needed: returns the cores that compactions keep busy if epochs are longer by a factor.
+        cores_needed: returns the cores that compactions keep busy if epochs are longer by a factor.
     """
     return CoreAdvice(
         cores=cores,
-        needed=needed(1),
+        cores_needed=cores_needed(1),
         interval_s=interval_s,
-        length_factor=next((factor for factor in LENGTH_FACTORS if needed(factor) <= cores), None),
+        length_factor=next(
+            (factor for factor in LENGTH_FACTORS if cores_needed(factor) <= cores), None
+        ),
     )

@@ -174,13 +174,18 @@ class _Altering:
     def is_inside(self, name: str) -> bool:
         """Return whether a name is a path into a nested column, such as ``items.element.price``."""
         columns = {column.name: column.data_type for column in self.fields}
-        first, dot, _ = name.partition(".")
-        return bool(name not in columns and dot and first in columns and columns[first].is_nested)
+        column_name, dot, _ = name.partition(".")
+        return bool(
+            name not in columns
+            and dot
+            and column_name in columns
+            and columns[column_name].is_nested
+        )
 
     def _apply_inside(self, change: schema_changes.FieldChange) -> None:
         """Apply a change to members of a nested column, which keys and their options never name."""
-        first, _, path = change.name.partition(".")
-        column = self._column(first)
+        column_name, _, path = change.name.partition(".")
+        column = self._column(column_name)
         inner_options = {key: value for key, value in self.options.items() if key in _INNER_OPTIONS}
         schema = replace(
             self._old,
@@ -199,8 +204,8 @@ class _Altering:
             )
         inner.apply(replace(change, name=path))
         self.highest_field_id = inner.highest_field_id
-        changed = with_members(column.data_type, inner.fields)
-        self._replace_column(first, replace(column, data_type=changed))
+        changed_type = with_members(column.data_type, inner.fields)
+        self._replace_column(column_name, replace(column, data_type=changed_type))
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:

@@ -89,24 +89,28 @@ def difference_fix(
     return f"{fix}, or change the table for all its jobs: stream-app alter {location} {flags}"
 
 
-def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+def rename_in_options(options: Mapping[str, str], old_name: str, new_name: str) -> dict[str, str]:
     """Return the options with a column's new name, in keys and in lists of columns."""
     result = {}
     for key, value in options.items():
         names_columns = key in _COLUMN_LISTS or (key.startswith(_FIELDS) and key.endswith(_GROUPS))
-        result[_rename_in_key(key, old, new)] = (
-            _rename_in_list(value, old, new) if names_columns else value
+        result[_rename_in_key(key, old_name, new_name)] = (
+            _rename_in_list(value, old_name, new_name) if names_columns else value
         )
     return result
 
 
-def _rename_in_key(key: str, old: str, new: str) -> str:
+def _rename_in_key(key: str, old_name: str, new_name: str) -> str:
     if not key.startswith(_FIELDS):
         return key
     columns, dot, setting = key.removeprefix(_FIELDS).rpartition(".")
-    return f"{_FIELDS}{_rename_in_list(columns, old, new)}{dot}{setting}"
+    return f"{_FIELDS}{_rename_in_list(columns, old_name, new_name)}{dot}{setting}"
 
 
-def _rename_in_list(columns: str, old: str, new: str) -> str:
+def _rename_in_list(columns: str, old_name: str, new_name: str) -> str:
     names = [name.strip() for name in columns.split(",")]
-    return ",".join(new if name == old else name for name in names) if old in names else columns
+    return (
+        ",".join(new_name if name == old_name else name for name in names)
+        if old_name in names
+        else columns
+    )

@@ -82,10 +82,10 @@ def snapshot_range(
         limit: the maximum number that may expire.
         time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
-    begin, latest = ids[0], ids[-1]
-    end, kept_by = _end_by_counts(begin, latest, retention, limit=limit, protected_from=None)
+    begin, latest_id = ids[0], ids[-1]
+    end, kept_by = _end_by_counts(begin, latest_id, retention, limit=limit, protected_from=None)
     # Beyond `num_max` age does not count. The newest snapshot has no successor.
-    for number in range(max(latest - retention.num_max + 1, begin), end):
+    for number in range(max(latest_id - retention.num_max + 1, begin), end):
         next_time_ms = time_of(number + 1)
         if next_time_ms is not None and older_than_ms <= next_time_ms:
             end, kept_by = number, "the time that is retained"

@@ -33,9 +33,11 @@ def dropped_files(delta: Collection[ManifestEntry]) -> list[ManifestEntry]:
 
     A file that only changes its level is deleted and added again, and stays.
     """
-    added = {file_key(entry) for entry in delta if entry.kind is FileKind.ADD}
+    added_keys = {file_key(entry) for entry in delta if entry.kind is FileKind.ADD}
     return [
-        entry for entry in delta if entry.kind is FileKind.DELETE and file_key(entry) not in added
+        entry
+        for entry in delta
+        if entry.kind is FileKind.DELETE and file_key(entry) not in added_keys
     ]
 
 
@@ -66,8 +68,8 @@ def tags_of_range(tagged_ids: Sequence[int], begin: int, end: int) -> list[int]:
 
     These are the tags in the range and the newest one before it; `tagged_ids` is ascending.
     """
-    first = max(bisect_right(tagged_ids, begin) - 1, 0)
-    return list(tagged_ids[first : bisect_left(tagged_ids, end)])
+    first_index = max(bisect_right(tagged_ids, begin) - 1, 0)
+    return list(tagged_ids[first_index : bisect_left(tagged_ids, end)])
 
 
 def nearest_numbers(expiring: int, remaining: Iterable[int]) -> list[int]:

@@ -36,9 +36,9 @@ class RowQuery:
     Attributes:
         message: the expression of a row's message.
         relation: the table's name, or a query in its place.
-        parameters: the values of placeholders in it.
-        keys: expressions of the key's columns.
-        literals: the form of a value of each, with a placeholder.
+        parameters: the values of the placeholders in `relation`.
+        keys: the expressions of the key's columns.
+        literals: for each key column, the form of its values, with a placeholder.
     """
 
     message: str
@@ -50,14 +50,14 @@ class RowQuery:
     def of_part(self, part: LoadPart) -> tuple[str, Sequence[int | str]]:
         """Return the query of a part's messages, and its parameters."""
         conditions, values = [], list[int | str](self.parameters)
-        if part.after is not None:
-            condition, after_values = self._greater_key_condition(part.after)
+        if part.key_before is not None:
+            condition, key_values = self._greater_key_condition(part.key_before)
             conditions.append(condition)
-            values += after_values
-        if part.until is not None:
-            condition, until_values = self._greater_key_condition(part.until)
+            values += key_values
+        if part.last_key is not None:
+            condition, key_values = self._greater_key_condition(part.last_key)
             conditions.append(f"not {condition}")
-            values += until_values
+            values += key_values
         where = f" where {' and '.join(conditions)}" if conditions else ""
         return f"select {self.message} from {self.relation}{where}", values
 
@@ -127,7 +127,7 @@ def _unwritable_row_error(part: LoadPart) -> SourceError:
     return SourceError(
         f"the database cannot write a row of {part.relation} as a message: it has a date of zeros, "
         "or is larger than max_allowed_packet",
-        where=f"keys after {part.after} until {part.until}",
+        where=f"keys after {part.key_before} until {part.last_key}",
         fix="correct the row, or raise max_allowed_packet; then start the job again",
     )
 

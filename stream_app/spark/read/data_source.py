@@ -272,6 +272,6 @@ def _column_names(requested: StructType, columns: StructType) -> list[str]:
             where="the columns that were given to the read; without any, those of the version at "
             "which it begins",
             fix="give the columns with .schema(…): the table has "
-            f"{', '.join(f'{name} {kind}' for name, kind in types.items())}",
+            f"{', '.join(f'{name} {type_name}' for name, type_name in types.items())}",
         )
     return list(requested.fieldNames())

@@ -215,9 +215,7 @@ class _DifferingRows:
         ):
             relation = loaded_database.relation(table.name, table.schema, source)
             name, now_ms = str(relation), table.clock.now_ms()
-            part = LoadPart(
-                name=table.name, table=table.location, relation=name, after=None, until=None
-            )
+            part = LoadPart(name=table.name, table=table.location, relation=name)
             for start in range(0, len(digests), _KEYS_MAX):
                 query = relation.row_query(
                     now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])
