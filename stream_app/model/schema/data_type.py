@@ -219,7 +219,7 @@ STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
 VARIANT = DataType(root=TypeRoot.VARIANT)
 _NESTED_PATTERN = re.compile(
-    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
+    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner_text>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -253,9 +253,7 @@ def parse_data_type(text: str) -> DataType:
 def _nested_type(text: str, name: str, inner_text: str, null: str | None) -> DataType:
     root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
     if root is TypeRoot.ROW:
-        return DataType(
-            root=root, nullable=nullable, fields=parse_columns(inner_text).with_new_ids().fields
-        )
+        return DataType(root=root, nullable=nullable, fields=parse_columns(inner_text).fields)
     parts = split_outside_brackets(inner_text, *_BRACKETS_AND_QUOTES)
     if root is TypeRoot.VECTOR and len(parts) == 2 and parts[1].strip().isdecimal():
         return vector_type(parse_data_type(parts[0]), int(parts[1]), nullable=nullable)
