@@ -19,7 +19,7 @@ DATABASE = "a whole database"
 _NEW_CHECKPOINT_FIX = "give the job a new checkpoint folder (stream.checkpoint)"
 
 
-def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str = "") -> None:
+def own_checkpoint(state_file: JobStateFile, location: str, identity: str, share: str = "") -> None:
     """Check that the checkpoint belongs to the job; claim a new checkpoint for it.
 
     Args:
@@ -28,14 +28,18 @@ def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str 
     Raises:
         CheckpointError: see `check_owner`.
     """
-    check_owner(file.folder, file.state, location, identity, share)
-    if not file.state.location:
-        file.update(replace(file.state, location=location, table_identity=identity, share=share))
+    check_owner(state_file.folder, state_file.state, location, identity, share)
+    if not state_file.state.location:
+        state_file.update(
+            replace(state_file.state, location=location, table_identity=identity, share=share)
+        )
 
 
-def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
+def remember_topics(state_file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
     """Add topics to the state; known topics keep their ids."""
-    file.update(replace(file.state, topic_ids={**topic_ids, **file.state.topic_ids}))
+    state_file.update(
+        replace(state_file.state, topic_ids={**topic_ids, **state_file.state.topic_ids})
+    )
 
 
 def check_owner(

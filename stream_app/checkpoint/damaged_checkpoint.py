@@ -24,7 +24,7 @@ def check_whole(checkpoint: Path) -> None:
     """Refuse a checkpoint in which a file of Spark is empty, and delete stale checksums.
 
     Raises:
-        CheckpointError: names the files.
+        CheckpointError: files are empty; the error names them.
     """
     if empty_names := empty_files(checkpoint):
         raise CheckpointError(

@@ -17,7 +17,7 @@ from stream_app.model.job_epoch import Offsets
 LOST_FIX = (
     "restore the checkpoint from a backup, or give the job a new one, with "
     "source.starting-offsets where its tables end (stream-app inspect TABLE snapshots): the job "
-    "does not store again what a table has, where that would count"
+    "does not begin if it would count records of a table twice"
 )
 
 

@@ -50,7 +50,7 @@ class EpochLogWriter:
 
     def write_first_offsets(self, offsets: Offsets) -> None:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
-        # The byte before the version comes from an earlier format of Spark.
+        # The byte before the version stems from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
         self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
 

@@ -39,7 +39,7 @@ class VectorPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFile:
-    """A data file, or a deletion vector.
+    """A data file, or the deletion vector of one.
 
     Attributes:
         path: the path of the data file, or of the index file with the vector.

@@ -30,12 +30,12 @@ class Quarantined:
 
     Attributes:
         file: the file with the records, or None if they are not stored.
-        first: place and reason of the first record, in words.
+        first_text: place and reason of the first record, in words.
         reasons: number of records of each kind of `bad_reasons.REASON_KINDS`.
     """
 
     file: str | None
-    first: str
+    first_text: str
     reasons: Mapping[str, int]
 
 
@@ -70,7 +70,7 @@ class QuarantineWriter:
         first_texts = [_record_text(line) for line in lines_of(bad.slice(0, _SHOWN_RECORDS))]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
-            return Quarantined(file=file, first=first_texts[0], reasons=reasons)
+            return Quarantined(file=file, first_text=first_texts[0], reasons=reasons)
         file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",

@@ -136,7 +136,7 @@ class EpochCommitter(Generic[Messages]):
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
-        It retries held tables that are due. After an epoch that failed as a whole it does nothing,
+        Also retry the held tables that are due. Do nothing after an epoch that failed as a whole,
         because the job is about to end. The next job finishes that epoch first.
         """
         if not self.lock.acquire(blocking=False):

@@ -105,8 +105,8 @@ class EpochRounds(Generic[Messages]):
     ) -> DecodedEpoch[Messages]:
         """Read and decode an epoch's messages, and route them, for some of the tables.
 
-        It may run beside `finish` of the epoch before, and fails no table. `finish` fails one that
-        has no plan, and decodes anew what an outdated plan has decoded.
+        `decode` may run beside `finish` of the previous epoch, and fails no table. `finish` fails a
+        table without a plan, and decodes again what an outdated plan has decoded.
         """
         # The settings come first: their splitter must not know more tables than the plan.
         return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))

@@ -38,7 +38,7 @@ _RENAMED_FIX = (
 
 
 class AwaitedStatementError(CommitError):
-    """A column is new, and the statement that added it may still arrive in another topic."""
+    """Columns are new, and the statement that explains them may still arrive in another topic."""
 
     def __init__(self, where: str, columns: str) -> None:
         super().__init__(

@@ -121,15 +121,15 @@ class SourceTableCheck:
         choice: the records that the next plan takes.
     """
 
-    def __init__(self, state: JobStateFile) -> None:
+    def __init__(self, state_file: JobStateFile) -> None:
         self.choice = SourceChoice()
-        self._file = state
+        self._state_file = state_file
         # Records of other tables since the job's own last one, by the end of their epoch.
         self._foreign_counts: dict[str, int] = {}
 
     def begin(self) -> SourceChoice:
         """Return the choice, with what the job remembers."""
-        source_tables = self._file.state.source_tables_of()
+        source_tables = self._state_file.state.source_tables_of()
         names = frozenset(
             name for table_names in source_tables.values() for name in table_names if name
         )
@@ -153,7 +153,7 @@ class SourceTableCheck:
         """
         if not counts.records and not counts.others:
             return False
-        source_tables, records = self._file.state.source_tables_of(), counts.records
+        source_tables, records = self._state_file.state.source_tables_of(), counts.records
         verdict = verdict_on(source_tables, records, counts.others)
         can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
@@ -170,7 +170,7 @@ class SourceTableCheck:
         if counts.refusal is not None:  # of the job's own table
             raise counts.refusal
         self._note_others(counts, source_tables)
-        self._file.add_source_tables({ONLY_TABLE: records})
+        self._state_file.add_source_tables({ONLY_TABLE: records})
         return False
 
     def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:

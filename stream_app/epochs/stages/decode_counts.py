@@ -26,7 +26,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 
 COLUMN_NAMES_MAX = 64
-"""Limit for unknown and for missing columns: messages may contain any number of names."""
+"""Maximum number of unknown, and of missing columns: messages may contain any number of names."""
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
 _SUMMED_FIELDS = (

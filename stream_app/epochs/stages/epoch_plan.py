@@ -25,9 +25,9 @@ from stream_app.table.write.bucket_assigner import BucketAssigner
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers before it cuts blocks."""
 _TABLES_KEPT = 1024
-"""Unpacked tables that a worker caches, each with what its format has learnt from messages."""
+"""Unpacked tables that a worker caches, each with what its format has learned from messages."""
 _SHELF_TABLES = 128
-"""Tables that are compressed together: they are alike, so each takes some 60 bytes."""
+"""Tables that are compressed together: similar tables take some 60 bytes each."""
 _SHELVES_PACKED = 256
 _SHELVES_KEPT = 16
 """Unpacked shelves that a worker caches, of some 0.5 MB each."""

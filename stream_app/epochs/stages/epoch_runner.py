@@ -81,7 +81,7 @@ class EpochOutput:
         return max(slowest, default=TaskSeconds())
 
 
-Writing = Callable[[EpochPlan], EpochOutput]
+BlockWriter = Callable[[EpochPlan], EpochOutput]
 """Writes an epoch's blocks, for a plan of the same tables.
 
 When a task fails, its files are deleted.
@@ -99,7 +99,7 @@ class RoutedEpoch:
     """
 
     messages: int
-    write: Writing
+    write: BlockWriter
     tables: Set[int] | None = None
 
 

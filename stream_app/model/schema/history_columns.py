@@ -43,8 +43,8 @@ class HistoryColumns:
         sequence: the metadata of a message that orders the changes of a key.
         valid_from: the column with the sequence from which a version is valid; it ends the primary
             key.
-        valid_to: the column with the sequence at which it ends; null while it is valid.
-        is_current: the column that says whether it is valid.
+        valid_to: the column with the sequence at which a version ends; null while it is valid.
+        is_current: the column that says whether a version is valid.
         untracked_columns: columns whose change makes no version; the version gets the newest value.
     """
 

@@ -72,7 +72,7 @@ class SourceTable:
     primary_keys: tuple[str, ...] = ()
 
     def column(self, name: str) -> SourceColumn | None:
-        """Return the column of a name."""
+        """Return the column of a name; None without one."""
         return next((column for column in self.columns if column.name == name), None)
 
     @property

@@ -1,6 +1,6 @@
 """Checks the rules between versions of a table, for `stream-app check`.
 
-It uses only numbers and counts; `table.check.metadata_check` reads the files.
+The rules use only numbers and counts; `table.check.metadata_check` reads the files.
 
 Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
 `operation/FileStoreCommitImpl.java`.

@@ -1,4 +1,4 @@
-"""Decides whether compactions have enough cores, and computes an epoch length for which they do.
+"""Decides whether compactions have enough cores, and for which length of epochs they would.
 
 `table.compact.core_budget` calls it after epochs, with simulated bytes. The job follows the user's
 trigger or freshness in any case: longer epochs are advice.

@@ -2,7 +2,7 @@
 
 Pure. PostgreSQL publishes changes of a partitioned table under the names of its partitions, unless
 the publication has publish_via_partition_root. The initial snapshot also reads the root. So the
-root's table has the rows of that moment, and never changes again.
+root's table has the rows of the snapshot, and never changes again.
 """
 
 from __future__ import annotations

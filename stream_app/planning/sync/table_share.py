@@ -1,7 +1,7 @@
 """Defines a job's share of a database's tables, if several jobs share a database.
 
-A hash of a table's name in the warehouse decides. So shards of one table belong to one job, and
-jobs need no communication.
+A hash of a table's name in the warehouse decides which job gets it. So shards of one table belong
+to one job, and jobs need no communication.
 """
 
 from __future__ import annotations

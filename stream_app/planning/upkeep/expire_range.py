@@ -84,7 +84,7 @@ def snapshot_range(
     """
     begin, latest_id = ids[0], ids[-1]
     end, kept_by = _end_by_counts(begin, latest_id, retention, limit=limit, protected_from=None)
-    # Beyond `num_max` age does not count. The newest snapshot has no successor.
+    # Snapshots beyond `num_max` expire at any age. The newest snapshot has no successor.
     for number in range(max(latest_id - retention.num_max + 1, begin), end):
         next_time_ms = time_of(number + 1)
         if next_time_ms is not None and older_than_ms <= next_time_ms:

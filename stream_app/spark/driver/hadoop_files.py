@@ -126,7 +126,7 @@ def _as_os_errors(path: str) -> Iterator[None]:
     """Raise Java's error as an `OSError`.
 
     Raises:
-        OSError: names the path.
+        OSError: Java raised an error; the `OSError` names the path.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Contains all uses of Spark beyond its public interface.
 
-PySpark has no public access to its JVM. Hadoop's files, signals, and metrics of the JVM and of
-Spark need it. An epoch uses only public functions of `SparkContext` and `RDD`.
+PySpark has no public access to its JVM, which Hadoop's files, signals, and metrics of the JVM and
+of Spark need. An epoch uses only public functions of `SparkContext` and `RDD`.
 
 `worker_daemon` replaces Spark's module of that name, and its docstring lists what it relies on.
 `tests/integration/spark/test_spark_internals.py` tries all of this on the installed Spark, and

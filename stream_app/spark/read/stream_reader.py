@@ -58,8 +58,8 @@ class StreamReader(DataSourceStreamReader):
     """A reader of some columns of a table's stream.
 
     Args:
-        shows_row_kinds: the column ``rowkind`` is among them, and rows of all kinds; else only rows
-            that were added.
+        shows_row_kinds: whether the stream has the column ``rowkind`` and rows of all kinds;
+            otherwise it has only added rows.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ def stream_reader(
     """Return the reader that the options ask for.
 
     Raises:
-        UsageError: they do not go together, or are for batch reads.
+        UsageError: the options do not go together, or are for batch reads.
     """
     start_option(options, refused=_BATCH_OPTIONS)
     if "read.protect" in options.raw:

@@ -217,7 +217,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         system: the name of a system table; empty for the table itself.
 
     Raises:
-        UsageError: they do not go together, or there is no such version.
+        UsageError: the options do not go together, or there is no such version.
         UnsupportedTableError: stream_app would read the table wrongly.
     """
     choice = batch_choice(options)

@@ -5,8 +5,9 @@ key and value as texts or null. ``timestamp`` (milliseconds since 1970) and ``he
 the job ignores the headers. Any other line stops the job, because its meaning is unknown. Blank
 lines are skipped.
 
-The job reads a file when its name appears, in the order of modification times. So write a file
-elsewhere and move it in. Within an epoch the offsets decide the order, across all files.
+The job reads a file as soon as its name appears, in the order of modification times. So write a
+file elsewhere and move it into the folder. Within an epoch the offsets decide the order, across all
+files.
 
 Source: Spark's file stream; Kafka's own record for the fields.
 """

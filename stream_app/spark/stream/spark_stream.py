@@ -47,7 +47,7 @@ class SparkStream:
     trigger: str | None
     stop_requested: threading.Event
     query: StreamingQuery | None = None
-    _reported: str = field(init=False, default="")
+    _reported_json: str = field(init=False, default="")
     _epoch: int = field(init=False, default=-1)
 
     def start(self) -> None:
@@ -82,9 +82,9 @@ class SparkStream:
     def reports(self) -> Sequence[SourceProgress]:
         """See `Stream.reports`."""
         last_progress = None if self.query is None else self.query.lastProgress
-        if self.query is None or last_progress is None or last_progress.json == self._reported:
+        if self.query is None or last_progress is None or last_progress.json == self._reported_json:
             return ()
-        self._reported = last_progress.json
+        self._reported_json = last_progress.json
         newest_state = source_progress(json.loads(last_progress.json))
         states = [newest_state]
         if newest_state.epoch > self._epoch + 1:

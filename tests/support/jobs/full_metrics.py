@@ -37,7 +37,7 @@ BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 
 
 def fill(of_table: JobMetrics) -> None:
     """An epoch of one table with everything in it, and the numbers of its compactions."""
-    aside = Quarantined(file="f", first="", reasons={"value": 1})
+    aside = Quarantined(file="f", first_text="", reasons={"value": 1})
     ends = {("t", 0): PartitionEnd(7, 1000)}
     of_table.count_epoch(
         EpochReport(
