@@ -222,8 +222,6 @@ _NESTED_PATTERN = re.compile(
     r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
 )
-
-
 _BRACKETS_AND_QUOTES = ("(<", ")>", '`"')
 """Brackets around commas of a type, and quotes around names."""
 
@@ -253,9 +251,7 @@ def parse_data_type(text: str) -> DataType:
 def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType:
     root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
     if root is TypeRoot.ROW:
-        return DataType(
-            root=root, nullable=nullable, fields=parse_columns(inner).with_new_ids().fields
-        )
+        return DataType(root=root, nullable=nullable, fields=parse_columns(inner).fields)
     parts = split_outside_brackets(inner, *_BRACKETS_AND_QUOTES)
     if root is TypeRoot.VECTOR and len(parts) == 2 and parts[1].strip().isdecimal():
         return vector_type(parse_data_type(parts[0]), int(parts[1]), nullable=nullable)
