@@ -222,8 +222,6 @@ _NESTED_PATTERN = re.compile(
     r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner_text>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
 )
-
-
 _BRACKETS_AND_QUOTES = ("(<", ")>", '`"')
 """Brackets around commas of a type, and quotes around names."""
 
@@ -275,31 +273,29 @@ def vector_type(element: DataType, length: int, *, nullable: bool = True) -> Dat
     return vector
 
 
-def _base_type(
-    name: str, first_argument: int | None, second_argument: int | None, *, zone: str
-) -> DataType | None:
-    """Return the type of this name and arguments; None if there is no such type."""
-    if name in _NO_ARGUMENT and first_argument is None and not zone:
+def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
+    """Return the type of this name with up to two arguments; None if there is no such type."""
+    if name in _NO_ARGUMENT and first is None and not zone:
         return DataType(root=_NO_ARGUMENT[name])
-    if name in _LENGTH and second_argument is None and not zone:
+    if name in _LENGTH and second is None and not zone:
         root, default = _LENGTH[name]
-        if name in ("STRING", "BYTES") and first_argument is not None:
+        if name in ("STRING", "BYTES") and first is not None:
             return None
-        length = default if first_argument is None else first_argument
+        length = default if first is None else first
         return DataType(root=root, length=length) if 1 <= length <= STRING_MAX else None
     if name in ("DECIMAL", "NUMERIC", "DEC") and not zone:
-        precision, scale = 10 if first_argument is None else first_argument, second_argument or 0
+        precision, scale = 10 if first is None else first, second or 0
         is_valid = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision
         decimal = DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
         return decimal if is_valid else None
-    if second_argument is not None or (first_argument or 0) > TIMESTAMP_PRECISION_MAX:
+    if second is not None or (first or 0) > TIMESTAMP_PRECISION_MAX:
         return None
     if name == "TIME" and "LOCAL" not in zone:
-        return DataType(root=TypeRoot.TIME, precision=first_argument or 0)
+        return DataType(root=TypeRoot.TIME, precision=first or 0)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         has_local_zone = name == "TIMESTAMP_LTZ" or "LOCAL" in zone
         root = TypeRoot.TIMESTAMP_LTZ if has_local_zone else TypeRoot.TIMESTAMP
-        return DataType(root=root, precision=6 if first_argument is None else first_argument)
+        return DataType(root=root, precision=6 if first is None else first)
     return None
 
 
