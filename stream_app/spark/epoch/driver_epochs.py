@@ -43,7 +43,7 @@ _TABLE_COST = 10
 """The cost of a table in messages: each message may belong to another table."""
 _FAILS_AFTER_S = 2.0
 """The time without progress after which Spark's tasks read the epoch instead."""
-_PARTITIONS_AHEAD = 16
+_RANGES_AT_ONCE = 16
 """Partitions that are fetched at once, because the first fetch of each takes some milliseconds."""
 
 
@@ -141,7 +141,7 @@ class DriverEpochs:
         if self._reader is None:
             settings = self.spark_epochs.settings
             self._reader = RangeReader(
-                replace(settings, ahead=_PARTITIONS_AHEAD, fails_after_s=_FAILS_AFTER_S)
+                replace(settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S)
             )
         bytes_read = 0
         with closing(self._reader.read(messages)) as batches:
