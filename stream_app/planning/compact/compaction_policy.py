@@ -158,14 +158,14 @@ def choose_rules(
     def writes(rules: UniversalCompaction) -> float:
         return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
 
-    late_rules = replace(table_rules, early=None)
+    late_rules = replace(table_rules, early_full_compaction=None)
     rules = _best_rules(late_rules, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
     if present_choice is not None and present_choice.stop_trigger == stop_trigger:
-        present_rules = replace(present_choice.rules, early=None)
+        present_rules = replace(present_choice.rules, early_full_compaction=None)
         if writes(present_rules) <= writes(rules) * _TOLERANCE:
             rules = present_rules
     return PolicyChoice(
-        rules=replace(rules, early=table_rules.early),
+        rules=replace(rules, early_full_compaction=table_rules.early_full_compaction),
         stop_trigger=stop_trigger,
         sizes=sizes,
         writes=writes(rules),
@@ -203,7 +203,7 @@ def candidate_rules(
     triggers = {trigger for trigger in lower_triggers if trigger < trigger_max} | {trigger_max}
     sized_rules = (
         [table_rules]
-        if fixed.size_ratio or table_rules.off_peak
+        if fixed.size_ratio or table_rules.off_peak_hours
         else [
             replace(table_rules, fits_levels=True),
             *(replace(table_rules, size_ratio=r) for r in SIZE_RATIOS),

@@ -58,8 +58,8 @@ examples:
 _COLUMNS = (
     Column("reason"),
     Column("topic"),
-    Column("partition", right=True),
-    Column("records", right=True),
+    Column("partition", align_right=True),
+    Column("records", align_right=True),
     Column("offsets"),
     Column("first"),
     Column("last"),
@@ -225,8 +225,8 @@ class _Records:
         """Return the records that still wait."""
         return self.choice.select(self.quarantine.unresolved_records(self._commit_users(self.name)))
 
-    def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """Return `unresolved_records` by the name of their table; empty for a single table."""
+    def unresolved_by_table(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
+        """Return the unresolved records by the name of their table; empty for a single table."""
         separates_tables = self.job_tables is None or self.job_tables.separates_tables
         return {
             name: self.choice.select(
@@ -239,7 +239,9 @@ class _Records:
 
     def lines_of_other_tables(self) -> Iterator[str]:
         """Yield a line with the other tables that have unresolved records; nothing without such."""
-        counts = {name: len(records) for name, records in self.of_tables().items() if records}
+        counts = {
+            name: len(records) for name, records in self.unresolved_by_table().items() if records
+        }
         if counts:
             tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
             yield f"such records wait in tables; choose one with --table: {tables}"
@@ -258,7 +260,7 @@ class _Records:
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    tables = records.of_tables()
+    tables = records.unresolved_by_table()
     summaries = _summaries(records.unresolved_records())
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
