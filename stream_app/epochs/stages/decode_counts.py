@@ -231,7 +231,7 @@ def counts_of_batch(
         if decoded.truncated is None
         else {kafka_partition: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},
-        others=decoded.others,
+        others=decoded.other_records,
         refusal=decoded.refusal,
     )
 
