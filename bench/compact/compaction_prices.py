@@ -19,7 +19,7 @@ from stream_app.mergetree.compact.universal_compaction import UniversalCompactio
 from stream_app.planning.compact.compaction_policy import (
     BucketSizes,
     FixedRules,
-    candidates,
+    candidate_rules,
     choose_rules,
     simulated_cost,
 )
@@ -69,7 +69,7 @@ class Bucket:
         """Return the cost of the job's choice."""
         sizes = BucketSizes(
             size=round(self.flush_mb * MB) * self.flushes,
-            flush=round(self.flush_mb * MB),
+            flush_size=round(self.flush_mb * MB),
             level=self.num_levels - 1,
             num_levels=self.num_levels,
         )
@@ -82,7 +82,9 @@ class Bucket:
     def all_costs(self) -> Iterator[SimulatedCost]:
         """Yield the costs of all candidates for each freshness."""
         for freshness in FRESHNESS:
-            for rules in candidates(UniversalCompaction(), FixedRules(), freshness, self.flushes):
+            for rules in candidate_rules(
+                UniversalCompaction(), FixedRules(), freshness, self.flushes
+            ):
                 yield self.cost(rules)
 
     def dollars(

@@ -116,7 +116,7 @@ class SizeModel:
         return WrittenFiles(tuple(output_files))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
-        return WrittenFiles((file.upgraded(output_level),))
+        return WrittenFiles((file.at_level(output_level),))
 
     def _file(
         self,
@@ -346,7 +346,8 @@ def decision_lines() -> Iterator[str]:
     """Yield a line about the cost of a choice: for new sizes, and for known ones."""
     rules, times_ms = UniversalCompaction(), list[float]()
     buckets = [
-        BucketSizes(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
+        BucketSizes(size=MB << power, flush_size=MB, level=5, num_levels=6)
+        for power in range(4, 16)
     ]
     for _ in range(2):
         for sizes in buckets:

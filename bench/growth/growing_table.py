@@ -159,7 +159,7 @@ class GrowingTable:
         ):
             for partition in partitions:
                 for change in _load(table, partition_rows(self._rng, partition, keys)):
-                    files = tuple(file.upgraded(_TOP_LEVEL) for file in change.added)
+                    files = tuple(file.at_level(_TOP_LEVEL) for file in change.added)
                     changes.append(replace(change, added=files))
         commit = FileStoreCommit(self.table, CommitHistory(self.table, "filled", None))
         commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))

@@ -161,7 +161,7 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     visible = f"files of {newest} or later" if newest else "no file yet in some"
     rows = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
     return (
-        f"readers lack {rows} in {buckets} until a compaction to level {levels.least}; "
+        f"readers lack {rows} in {buckets} until a compaction to level {levels.min_level}; "
         f"they see {visible}"
     )
 
@@ -202,7 +202,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
         return None
     size = "large" if advice.is_large else "small"
     return (
-        f"a bucket has {size_text(advice.mean)} on average, which is {size}; "
+        f"a bucket has {size_text(advice.mean_bytes)} on average, which is {size}; "
         f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
         f"({_REMEDIES[advice.option]})"
     )

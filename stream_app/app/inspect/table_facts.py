@@ -84,7 +84,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
         proven_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
-        proven_without=None if proof is None else proof.without_text,
+        proven_without=None if proof is None else proof.left_out_text,
     )
 
 

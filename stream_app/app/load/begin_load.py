@@ -83,9 +83,9 @@ class JobLoad:
     def runner_before(self, topics: DriverEpochs) -> LoadEpochs:
         """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochs(
-            topics=topics,
+            topic_epochs=topics,
             load=self.plan,
-            rows=self._source_rows,
+            reader_of=self._source_rows,
             format_of=functools.partial(load_format, self.job_tables),
         )
 

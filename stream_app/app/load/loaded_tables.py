@@ -202,10 +202,10 @@ class LoadedDatabase:
                 name=name,
                 table=table.location,
                 relation=str(relation),
-                after=after,
-                until=until,
+                key_before=key_before,
+                last_key=last_key,
             )
-            for after, until in zip([None, *bounds], [*bounds, None], strict=True)
+            for key_before, last_key in zip([None, *bounds], [*bounds, None], strict=True)
         ]
 
     def _choose_by_rules(self, followed: FollowedDatabase) -> ChosenTables:

@@ -180,4 +180,4 @@ def _quarantine_watch(
         quarantine = open_quarantine(location, file_system)
     except SparkOnlyError:
         return None
-    return QuarantineWatch(quarantine, clock, metrics.set_waiting_records)
+    return QuarantineWatch(quarantine, clock, metrics.set_unresolved_records)

@@ -26,7 +26,7 @@ class JobGlance:
         messages_per_s: the recent messages per second of all tables; None if the job runs
             elsewhere.
         running, queued: the compactions of all tables; None if the job runs elsewhere.
-        waiting_records: table → its records in quarantine, if any; '' means no table. None if they
+        unresolved_records: table → its unresolved records, if any; '' means no table. None if they
             are not counted.
         warnings: the warnings of the job.
         decoder: the decoder in use; empty if the format has only one.
@@ -39,7 +39,7 @@ class JobGlance:
     messages_per_s: float | None = None
     running: int | None = None
     queued: int | None = None
-    waiting_records: Mapping[str, int] | None = field(default_factory=dict)
+    unresolved_records: Mapping[str, int] | None = field(default_factory=dict)
     warnings: Sequence[JobWarning] = ()
     decoder: str = ""
 

@@ -34,7 +34,7 @@ from stream_app.app.web.unassigned_records import (
     refused_reason,
     with_refused,
 )
-from stream_app.app.web.waiting_records import WaitingRecords
+from stream_app.app.web.unresolved_records import UnresolvedRecords
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
@@ -113,7 +113,7 @@ class JobSite(Site):
             job.job_tables.source.facts.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
-        self._waiting = WaitingRecords(job.job_tables, job.quarantine, clock)
+        self._unresolved_records = UnresolvedRecords(job.job_tables, job.quarantine, clock)
 
     @property
     def title(self) -> str:
@@ -140,12 +140,14 @@ class JobSite(Site):
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
-        waiting_records = with_refused(self._waiting.by_table(), self._unassigned.refused())
+        unresolved_records = with_refused(
+            self._unresolved_records.by_table(), self._unassigned.refused()
+        )
         status = self._status(None)
         warnings, decoder = status.warnings(), status.decoder()
         glance = replace(
             self._summary(tables),
-            waiting_records=waiting_records,
+            unresolved_records=unresolved_records,
             warnings=warnings,
             decoder=decoder,
         )
@@ -207,7 +209,7 @@ class JobSite(Site):
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():
             yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
-        self._waiting.invalidate()
+        self._unresolved_records.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""

@@ -88,7 +88,7 @@ class PageVersion:
                     glance.ends_problem,
                     glance.running,
                     glance.queued,
-                    glance.waiting_records,
+                    glance.unresolved_records,
                     glance.warnings,
                     glance.decoder,
                 ),

@@ -47,19 +47,20 @@ def refused_reason(reason: str) -> str:
 
 
 def with_refused(
-    waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
+    unresolved_counts: Mapping[str, int] | None, refused: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
-    """Return the counts of waiting records by table, with refused source tables as tables.
+    """Return the counts of unresolved records by table, with refused source tables as tables.
 
     Args:
-        waiting: table → its waiting records; '' has those of no table. None if not counted.
+        unresolved_counts: table → its unresolved records; '' has those of no table. None if they
+            are not counted.
         refused: refused source table → the number of its records.
     """
-    if waiting is None:
+    if unresolved_counts is None:
         return None
     refused_names = {str(origin): count for origin, count in refused.items()}
-    unassigned = max(0, waiting.get("", 0) - sum(refused_names.values()))
-    named = {name: count for name, count in waiting.items() if name}
+    unassigned = max(0, unresolved_counts.get("", 0) - sum(refused_names.values()))
+    named = {name: count for name, count in unresolved_counts.items() if name}
     return {**named, **refused_names, "": unassigned}
 
 
@@ -105,7 +106,7 @@ class UnassignedRecords:
         return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
-        records = list(islice(quarantine.iterate_waiting(newest_first=True), QUARANTINED_READ))
+        records = list(islice(quarantine.iterate_unresolved(newest_first=True), QUARANTINED_READ))
         return UnassignedFacts(kinds=group_by_kind(records), refused=self._count_by_origin(records))
 
     def _count_by_origin(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:

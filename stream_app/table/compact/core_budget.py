@@ -37,7 +37,7 @@ class CoreBudget:
         self._total += cores - self._needs.get(table, (need, 0.0))[1]
         self._needs[table] = need, cores
         advice = self.advice
-        if advice is None or abs(self._total - advice.needed) > _NEAR * advice.needed:
+        if advice is None or abs(self._total - advice.cores_needed) > _NEAR * advice.cores_needed:
             self.advice = core_advice(self._sum, self.cores, interval_s)
 
     def _sum(self, longer: int) -> float:

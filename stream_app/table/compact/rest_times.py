@@ -45,4 +45,4 @@ class RestTimes:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
         filled_at, newest = self._newest
         age_s = self.clock.steady_seconds() - filled_at
-        return rows_to_report(waiting, newest=newest, age_s=age_s)
+        return rows_to_report(waiting, newest_count=newest, age_s=age_s)

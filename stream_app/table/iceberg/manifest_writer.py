@@ -17,7 +17,7 @@ from stream_app.model.iceberg_metadata import (
 from stream_app.planning.iceberg.manifest_merge import (
     ManifestMergeLimits,
     carried_entries,
-    full_manifest_entries,
+    full_manifest_entry_count,
     manifests_to_merge,
 )
 
@@ -92,7 +92,7 @@ class ManifestWriter:
             if removed and not removed.isdisjoint(self.keys.keys(manifest))
         ]
         others = [manifest for manifest in live if manifest not in touched]
-        full = full_manifest_entries(sum(manifest.live_files for manifest in live))
+        full = full_manifest_entry_count(sum(manifest.live_files for manifest in live))
         merged = manifests_to_merge(others, self.limits, full)
         entries = [
             IcebergEntry(

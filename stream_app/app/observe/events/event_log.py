@@ -330,7 +330,7 @@ def _warn_of_quarantined(epoch: int, quarantined: Quarantined | None, prefix: st
             sum(quarantined.reasons.values()),
             ", ".join(f"{count} {kind}" for kind, count in quarantined.reasons.items()),
             quarantined.file,
-            quarantined.first,
+            quarantined.first_text,
         )
 
 

@@ -191,7 +191,7 @@ class JobMetrics:
         )
 
     def note_held(self, name: str, held_table: HeldTable | None) -> None:
-        """Record a waiting table, and count the tables of its label that an error holds back."""
+        """Record a held table, and count the tables of its label that an error holds back."""
         label = self.of_table(name).table
         names = self._held_tables[label]
         is_held = held_table is not None and held_table.has_failed
@@ -215,11 +215,12 @@ class JobMetrics:
         self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
         self._count_reasons(quarantined)
 
-    def set_waiting_records(self, counts: Mapping[str, int]) -> None:
-        """Set the number of records that wait in quarantine.
+    def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
+        """Set the number of unresolved records in the quarantine.
 
         Args:
-            counts: table → its records; '' has those of the job's only table, or of no table.
+            counts: table → its unresolved records; '' has those of the job's only table, or of no
+                table.
         """
         totals: dict[str, int] = defaultdict(int)
         for name, count in counts.items():

@@ -1,4 +1,4 @@
-"""Counts the records that wait in a job's quarantine.
+"""Counts the unresolved records of a job's quarantine.
 
 A count reads all files of a folder. So the watch counts again only after the folder has changed,
 with pauses that are twenty times as long as a count. `watched_job` and the pages repeat it.
@@ -52,5 +52,5 @@ class QuarantineWatch:
         statuses = folder.files.list_status(folder.location)
         files = frozenset(status for status in statuses if not status.is_folder)
         if self._counted_files.get(name) != files:
-            self._counts[name] = folder.waiting_count(self.count_max)
+            self._counts[name] = folder.unresolved_count(self.count_max)
             self._counted_files[name] = files

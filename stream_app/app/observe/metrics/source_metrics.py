@@ -116,10 +116,10 @@ class SourceMetrics:
 
     def _set_lag(self, label: str) -> None:
         progress, self._offsets = self._progress, self._position()
-        lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.behind
+        lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
         if self._offsets is not None:
-            newest: Offsets = {} if progress is None else progress.newest
+            newest: Offsets = {} if progress is None else progress.newest_offsets
             lags = self._offsets.lag(newest)
             lag = sum(lags.values()) if newest else sum(lags.values()) or None
         if lag is not None:

@@ -1,4 +1,4 @@
-"""Finds the quarantined records that a backfill reads again, and marks them as finished.
+"""Finds the quarantined records that a backfill reads again, and marks them as resolved.
 
 A record is covered if the topic still has the same message. Its mark is written before the commit,
 and takes effect through the commit, as in a replay.
@@ -29,11 +29,11 @@ class CoveredRecords:
     """The quarantined records that a backfill also reads from the topics.
 
     Attributes:
-        folders: the quarantine folders that may contain waiting records of the table.
+        folders: the quarantine folders that may contain unresolved records of the table.
     """
 
     folders: Sequence[Quarantine]
-    _waiting_of_folders: list[frozenset[Identity]] = field(init=False, default_factory=list)
+    _unresolved_identities: list[frozenset[Identity]] = field(init=False, default_factory=list)
     _covered: set[Identity] = field(init=False, default_factory=set)
 
     def pass_through(
@@ -45,17 +45,17 @@ class CoveredRecords:
             batches: messages in columns of `MESSAGE_SCHEMA`.
             committed: the commit users that have a commit in the table.
         """
-        self._waiting_of_folders = [
-            frozenset(record.identity for record in folder.waiting(committed))
+        self._unresolved_identities = [
+            frozenset(record.identity for record in folder.unresolved_records(committed))
             for folder in self.folders
         ]
-        waiting_identities = frozenset[Identity]().union(*self._waiting_of_folders)
+        unresolved_identities = frozenset[Identity]().union(*self._unresolved_identities)
         offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for topic, partition, offset, _ in waiting_identities:
+        for topic, partition, offset, _ in unresolved_identities:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._covered |= waiting_identities.intersection(_identities(batch, offsets))
+                self._covered |= unresolved_identities.intersection(_identities(batch, offsets))
             yield batch
 
     @property
@@ -64,13 +64,15 @@ class CoveredRecords:
         return len(self._covered)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
-        """Mark the covered records as finished.
+        """Mark the covered records as resolved.
 
         Args:
             name, user, snapshot: see `RecordMark`.
         """
-        for folder, waiting_identities in zip(self.folders, self._waiting_of_folders, strict=True):
-            if records := tuple(sorted(waiting_identities & self._covered)):
+        for folder, unresolved_identities in zip(
+            self.folders, self._unresolved_identities, strict=True
+        ):
+            if records := tuple(sorted(unresolved_identities & self._covered)):
                 outcomes = (RecordOutcome.BACKFILLED,) * len(records)
                 folder.write_mark(
                     RecordMark(

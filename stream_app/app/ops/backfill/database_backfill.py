@@ -34,7 +34,7 @@ from stream_app.app.ops.backfill.table_changes import (
     all_keys,
     check_newest_row_decides,
 )
-from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
+from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.source_comparison.compared_sums import compare_sums
 from stream_app.app.ops.source_comparison.database_sums import (
     DatabaseSums,
@@ -95,7 +95,7 @@ class DatabaseBackfill:
     job_tables: JobTables
     database: SummedDatabase
     source: SummedSource
-    messages: WaitingMessages
+    messages: UnreadMessages
     wait_s: float
     scope: Scope = all_keys
 
@@ -220,9 +220,7 @@ class _DifferingRows:
         ):
             relation = loaded_database.relation(table.name, table.schema, source)
             name, now_ms = str(relation), table.clock.now_ms()
-            part = LoadPart(
-                name=table.name, table=table.location, relation=name, after=None, until=None
-            )
+            part = LoadPart(name=table.name, table=table.location, relation=name)
             for start in range(0, len(digests), _KEYS_MAX):
                 query = relation.row_query(
                     now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])

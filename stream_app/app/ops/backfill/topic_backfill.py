@@ -78,7 +78,8 @@ class TopicBackfill:
         since_ms: the time of the oldest message to read, in ms since 1970, or None to read all.
         splitter: assigns the table's messages to index 0.
         choice: the source tables whose records the table accepts.
-        quarantines: the folders with waiting records of the table; empty if `scope` excludes keys.
+        quarantines: the folders with unresolved records of the table; empty if `scope` excludes
+            keys.
         scope: selects the rows whose keys may be written.
     """
 

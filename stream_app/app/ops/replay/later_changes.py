@@ -36,7 +36,7 @@ class LaterChanges:
         message_format: decodes messages without the table's filter, because a row that the filter
             drops is a newer state too.
         ends: partition → the offset up to which jobs have read it.
-        waiting_offsets: partition → offsets of the records that wait in the quarantine.
+        unresolved_offsets: partition → offsets of the unresolved records.
         merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
@@ -44,7 +44,7 @@ class LaterChanges:
     message_format: MessageFormat
     primary_keys: tuple[str, ...]
     ends: Mapping[KafkaPartition, int]
-    waiting_offsets: Mapping[KafkaPartition, Collection[int]]
+    unresolved_offsets: Mapping[KafkaPartition, Collection[int]]
     merges_by_key: bool = True
 
     def is_overtaken(
@@ -69,7 +69,7 @@ class LaterChanges:
         )
         begin = pc.min(offsets).as_py() + 1
         for batch in self.read(kafka_partition, begin, self.ends[kafka_partition]):
-            messages = self._without_waiting(kafka_partition, batch)
+            messages = self._without_unresolved(kafka_partition, batch)
             decoded = self._decode(kafka_partition, messages)
             if decoded.truncated is not None:
                 emptied_at = messages.column("offset")[decoded.truncated]
@@ -84,11 +84,11 @@ class LaterChanges:
                 is_overtaken[newer_pairs.column(_ROW).to_numpy()] = True
         return is_overtaken
 
-    def _without_waiting(
+    def _without_unresolved(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages that do not wait in the quarantine."""
-        offsets = pa.array(sorted(self.waiting_offsets.get(kafka_partition, ())), pa.int64())
+        offsets = pa.array(sorted(self.unresolved_offsets.get(kafka_partition, ())), pa.int64())
         return messages.filter(pc.invert(pc.is_in(messages.column("offset"), offsets)))
 
     def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:

@@ -1,15 +1,15 @@
 """Writes quarantined records into their table, once and never over a newer change.
 
 1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
-2. Choose waiting records. Leave records whose epoch the table lacks to the job.
+2. Choose unresolved records. Leave records whose epoch the table lacks to the job.
 3. Decode the others with the table's current schema and the job's current configuration, in the
-   order of the source. Records that are still bad keep waiting.
+   order of the source. Records that are still bad stay unresolved.
 4. Leave out rows of which the table has newer changes (`later_changes`).
 5. Write a mark, the files, and one snapshot, on top of step 1's snapshot or of later compactions.
    After other commits, begin again.
 
-The mark is written before the commit and counts only with it. So a crash leaves either a waiting
-record without a commit, or a commit with its mark.
+The mark is written before the commit and counts only with it. So a crash leaves either an
+unresolved record without a commit, or a commit with its mark.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Replay:
             where the table does not record them.
         rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
-        other_folder: another folder that may contain waiting records of the table.
+        other_folder: another folder that may contain unresolved records of the table.
         truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
             replayed.
     """
@@ -142,14 +142,14 @@ class Replay:
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
         job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
-        waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        selected = self._select(choice.select(waiting))
+        unresolved = self.quarantine.unresolved_records(epochs.keys())  # step 2
+        selected = self._select(choice.select(unresolved))
         if self.other_folder is not None:
-            waiting += self.other_folder.waiting(epochs.keys())
+            unresolved += self.other_folder.unresolved_records(epochs.keys())
         current = [record for record in selected if not record.is_replaced]
         ready, early = _split_at_ends(current, job_ends)
         self._check_places(ready)
-        rows, outcomes, bad = self._decide(ready, waiting, ends)  # steps 3 and 4
+        rows, outcomes, bad = self._decide(ready, unresolved, ends)  # steps 3 and 4
         replay_outcome = ReplayOutcome(
             replayed=[record for record, outcome in outcomes if outcome is RecordOutcome.REPLAYED],
             overtaken=[
@@ -204,13 +204,13 @@ class Replay:
     def _decide(
         self,
         ready: Sequence[QuarantinedRecord],
-        waiting: Sequence[QuarantinedRecord],
+        unresolved_records: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
         """Steps 3 and 4: return the rows to write, and the outcomes of good and of bad records."""
         offsets_of = {
             kafka_partition: [record.offset for record in records]
-            for kafka_partition, records in _by_partition(waiting).items()
+            for kafka_partition, records in _by_partition(unresolved_records).items()
         }
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
         later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)

@@ -45,7 +45,7 @@ def held(tries: int) -> HeldTable:
 
 
 def quarantine_report(**reasons: int) -> EpochReport:
-    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first="", reasons=reasons))
+    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first_text="", reasons=reasons))
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
@@ -110,7 +110,9 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook.on_epoch("shop.orders", quarantine_report(value=2))
         webhook.on_epoch("shop.orders", quarantine_report(value=1))
         webhook.on_epoch("shop.orders", quarantine_report(value=1, partition=4))
-        webhook.on_quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
+        webhook.on_quarantined(
+            "shop", Quarantined(file="f", first_text="", reasons={"not-json": 1})
+        )
         webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)
         webhook.on_heartbeat()

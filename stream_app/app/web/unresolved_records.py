@@ -1,4 +1,4 @@
-"""Counts the records that wait in a job's quarantine, for its pages, in a thread of its own.
+"""Counts the unresolved records of a job's quarantine, for its pages, in a thread of its own.
 
 Pages are loaded often, and a count reads a whole folder. So a page waits only a moment for a new
 count, and shows the last one until then.
@@ -20,7 +20,7 @@ _COUNT_WAIT_S = 1.0
 """The seconds for which a page waits for a new count of the quarantine."""
 
 
-class WaitingRecords:
+class UnresolvedRecords:
     """The count of a job's bad records, by table. Thread-safe.
 
     Args:

@@ -31,7 +31,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingMessages:
+class UnreadMessages:
     """The messages after the newest epoch of a table.
 
     Attributes:
@@ -51,7 +51,7 @@ class WaitingMessages:
     @classmethod
     def of_job(
         cls, table: FileStoreTable, job_tables: JobTables, state: JobState, source: SourceConfig
-    ) -> WaitingMessages:
+    ) -> UnreadMessages:
         """Return the messages that a job has not read into one of its tables.
 
         Args:
