@@ -70,7 +70,7 @@ def compactions_of(
         reports_of.setdefault((report.partition, report.bucket), []).append(report)
     rows = []
     for (partition, bucket), entries in changes.items():
-        partition_path = table.paths.partition(partition)
+        partition_path = table.paths.partition_path(partition)
         reports = reports_of.get((partition_path, bucket))
         if reports is None:
             rows.append(_derive_row(snapshot, partition_path, bucket, entries))

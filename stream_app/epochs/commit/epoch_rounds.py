@@ -335,6 +335,6 @@ def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed)
     """
     if routed_plan.message_format is not write_plan.message_format:
         return True
-    return not routed_plan.first_offsets and not feed.table_job.committer.buckets.fits(
+    return not routed_plan.first_offsets and not feed.table_job.committer.bucket_state.fits(
         routed_plan.basis
     )

@@ -20,7 +20,6 @@ from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.model.source.topic_name import in_cluster
-from stream_app.planning.schema.column_renames import RenameDecision
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules, evolve
 from stream_app.table.schema.renames import TableRenaming
@@ -127,30 +126,29 @@ class SchemaEvolution:
         if self.renames is not None:
             names = [] if description is None else [column.name for column in description.columns]
             renaming = self.renames.renaming(table, names)
-            decision = renaming.decision()
-            warnings = self._unexplained_columns(self.renames, table, decision)
-            if self._rename(table, renaming, decision):
+            warnings = self._warnings_of_new_columns(self.renames, renaming)
+            if self._rename(renaming):
                 return warnings
         if description is not None:
             warnings = [*warnings, *self.apply(table, description)]
         return warnings
 
-    def _unexplained_columns(
-        self, rules: RenameRules, table: FileStoreTable, decision: RenameDecision
+    def _warnings_of_new_columns(
+        self, rules: RenameRules, renaming: TableRenaming
     ) -> Sequence[JobWarning]:
         """Return a warning of new columns that no statement of the source explains."""
+        decision = renaming.decision()
         if not (decision.awaited_columns and rules.reads_statements()):
             return []
         columns = ", ".join(map(repr, decision.awaited_columns))
         if decision.waits and not rules.has_waited():
-            raise AwaitedStatementError(table.location, columns)
+            raise AwaitedStatementError(renaming.table.location, columns)
         problem = f"the columns {columns} are new, and no statement of the source says why"
         return [JobWarning(table=self.name, problem=problem, fix=_RENAMED_FIX, is_lasting=True)]
 
-    def _rename(
-        self, table: FileStoreTable, renaming: TableRenaming, decision: RenameDecision
-    ) -> bool:
+    def _rename(self, renaming: TableRenaming) -> bool:
         """Rename columns, and return whether the schema has changed."""
+        decision, table = renaming.decision(), renaming.table
         if not decision.changes(table.schema):
             return False
         for old, new in decision.renames:

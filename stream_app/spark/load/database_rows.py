@@ -23,6 +23,7 @@ from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 BATCH_ROWS = 16_384
 _ANSWER_TIMEOUT_S = 3600
+"""MySQL may search for a part's first row so long, and a task may take as long to use a batch."""
 _READ_FIX = (
     "check that the database runs, that the user may read the table, and that no ALTER has "
     "removed a column; then start the job again: it continues with this part"
