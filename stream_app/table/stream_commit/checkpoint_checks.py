@@ -48,9 +48,11 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
     if table_epoch is None and (table.snapshots.earliest_id() or 1) > 1:
         _LOG.warning("the table's snapshots of epoch %d have expired; going on", newest)
         return
+    epochs_text = (
+        "none of its epochs" if table_epoch is None else f"only its epochs up to {table_epoch}"
+    )
     raise CheckpointError(
-        f"the checkpoint has finished epoch {newest}, the table has "
-        f"{'none of its epochs' if table_epoch is None else f'only its epochs up to {table_epoch}'}",
+        f"the checkpoint has finished epoch {newest}, the table has {epochs_text}",
         where=table.location,
         fix="the table was rolled back, or an older copy of it was restored: give the job a new "
         "checkpoint, with which it reads from source.starting-offsets, or restore the newer table",
