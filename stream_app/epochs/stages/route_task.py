@@ -173,7 +173,7 @@ class _Router:
         assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
         plan = self._plan.tables[table_index]
         if gathered is None:
-            needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
+            needed = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
         start_s = self._clock.steady_seconds()
         decoded = plan.message_format.decode(messages)

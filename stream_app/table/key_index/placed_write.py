@@ -45,8 +45,8 @@ class KeyShares:
     rule: IndexRule
 
     @property
-    def buckets(self) -> int:
-        """See `BucketAssigner.buckets`."""
+    def bucket_count(self) -> int:
+        """See `BucketAssigner.bucket_count`."""
         return self.rule.shares
 
     @property

@@ -48,31 +48,32 @@ def index_changes(
     bucket: BucketId,
     *,
     deleted_files: Collection[str] = (),
-    deleted: Mapping[str, DeletionVector] | None = None,
+    deleted_rows: Mapping[str, DeletionVector] | None = None,
 ) -> list[IndexManifestEntry]:
     """Write the changed index files of a bucket, and return DELETE entries, then ADD entries.
 
     Args:
         live: the live index files of the table, or of the bucket.
         deleted_files: names of data files that a compaction or an overwrite deletes.
-        deleted: data file → rows to delete, in addition to those already deleted.
+        deleted_rows: data file → rows to delete, in addition to those already deleted.
 
     Raises:
         CorruptFileError: a file of vectors is missing or unreadable.
     """
-    deleted = deleted or {}
-    assert deleted.keys().isdisjoint(deleted_files), "no rows are deleted of a file that is gone"
+    deleted_rows = deleted_rows or {}
+    assert deleted_rows.keys().isdisjoint(deleted_files), "no rows are deleted from a deleted file"
     plan = choose_rewrites(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
         deleted_files=deleted_files,
-        changed=deleted.keys(),
+        changed=deleted_rows.keys(),
         in_one_file=table.kind.has_buckets,
     )
     files = table.deletion_vector_files
     unchanged: BucketVectors = {}
-    changed = dict(deleted)
+    changed = dict(deleted_rows)
     for rewrite in plan:
-        for name, vector in files.read(rewrite.entry, {*rewrite.moved_files, *deleted}).items():
+        names = {*rewrite.moved_files, *deleted_rows}
+        for name, vector in files.read(rewrite.entry, names).items():
             if name in changed:
                 changed[name] = changed[name].union(vector)
             else:
@@ -84,7 +85,7 @@ def index_changes(
 def new_index_manifest(
     table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
-    """Return the index manifest's name on top of `latest`; the same name if nothing changes."""
+    """Write the next index manifest, and return its name; without changes the old name."""
     previous = latest.index_manifest if latest else None
     if not changes:
         return previous

@@ -124,7 +124,9 @@ class FileStoreScan:
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted_buckets = {
-                item for item in wanted_buckets if low_bucket <= item[1] <= high_bucket
+                (partition, bucket)
+                for partition, bucket in wanted_buckets
+                if low_bucket <= bucket <= high_bucket
             }
         return self.may_hold_partitions(meta, {partition for partition, _ in wanted_buckets})
 
@@ -139,8 +141,8 @@ class FileStoreScan:
         bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
         if not bounded:
             return bool(partitions)
-        key_of, stats = key_order(types), meta.partition_stats
-        low, high = key_of(stats.min_values), key_of(stats.max_values)
+        key_of = key_order(types)
+        low, high = key_of(meta.partition_stats.min_values), key_of(meta.partition_stats.max_values)
         for partition in partitions:
             values = key_of(partition)
             if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):

@@ -74,7 +74,7 @@ def changed(
     gone: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
 ) -> Snapshot:  # fmt: skip
     live = entries_of(table, snapshot)
-    changes = index_changes(table, live, bucket, deleted_files=gone, deleted=deleted)
+    changes = index_changes(table, live, bucket, deleted_files=gone, deleted_rows=deleted)
     return committed(table, changes, snapshot)
 
 

@@ -95,7 +95,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
         }
         removed = {file.file_name for file in change.removed}
         removed -= {file.file_name for file in change.added}
-        changes = index_changes(table, live, bucket, deleted_files=removed, deleted=deleted)
+        changes = index_changes(table, live, bucket, deleted_files=removed, deleted_rows=deleted)
     except BaseException:
         table.discard([change])
         raise
