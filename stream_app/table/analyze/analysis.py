@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
+from stream_app.table.upkeep.read_protection import TableVersion, protected_version
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _RETAINED_MS = 6 * 3_600_000
@@ -113,5 +113,5 @@ def statistics_of(
     )
 
 
-def _newest_version(table: FileStoreTable) -> FoundVersion:
+def _newest_version(table: FileStoreTable) -> TableVersion:
     return table, table.snapshots.latest()

@@ -21,7 +21,7 @@ from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
-from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
+from stream_app.table.upkeep.read_protection import TableVersion, protected_version
 from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
 
@@ -73,7 +73,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
     return batch_committer(table).commit_analysis(ANALYSIS, row_sums=record)
 
 
-def _snapshot_at_rest(table: FileStoreTable) -> FoundVersion:
+def _snapshot_at_rest(table: FileStoreTable) -> TableVersion:
     snapshot = newest_at_rest(table)
     if snapshot is None and table.snapshots.latest() is not None:
         raise UsageError(

@@ -31,7 +31,7 @@ from stream_app.table.follow.followed_snapshot import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
-from stream_app.table.upkeep.announcements import is_announced, is_rolled_back, is_whole
+from stream_app.table.upkeep.announcements import is_announced, is_complete, is_rolled_back
 
 POLL_SECONDS = 0.5
 _A_SNAPSHOT = StepLimits(max_snapshots=1)
@@ -197,7 +197,7 @@ class ChangelogFollow:
             longer = expire_config(self._table.options).is_changelog_longer
             is_going = not longer and is_announced(self._table, number)
             # An older consumer protects intact snapshots, whatever a crashed expiry has announced.
-            if is_going and (self._is_new or not is_whole(self._table, number)):
+            if is_going and (self._is_new or not is_complete(self._table, number)):
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
                     where=self._table.location,

@@ -265,9 +265,9 @@ def _snapshot_of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
             newest_watermark = snapshot.watermark
             if newest_watermark >= watermark:
                 return snapshot
-    reached = "none has one" if newest_watermark is None else f"the newest has {newest_watermark}"
+    state = "; none has any" if newest_watermark is None else f": the newest has {newest_watermark}"
     raise UsageError(
-        f"no snapshot has reached the watermark {watermark}: {reached}",
+        f"no snapshot has reached the watermark {watermark}{state}",
         where=table.location,
         fix="give an earlier watermark, or name the version by snapshot, tag or timestamp",
     )
