@@ -34,7 +34,8 @@ _RETAINED_MS = 6 * 3_600_000
 def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[DataField]:
     """Select the columns to analyze by name; None selects all that can have statistics.
 
-    Raises: UsageError: a name is unknown, or its column is nested.
+    Raises:
+        UsageError: a name is unknown, or its column is nested.
     """
     if names is None:
         return [column for column in schema.fields if not column.data_type.is_nested]

@@ -50,7 +50,7 @@ class SplitRead:
         shows_row_kinds: whether to show row kinds, and deletes that no compaction has removed, as
             Paimon's audit log does.
         selection: gives each batch its requested rows and columns; see it for `columns`.
-        watch: receives each batch before the condition; its error ends the read.
+        watch: receives each batch before the condition is applied; an error of it ends the read.
     """
 
     table: FileStoreTable
@@ -107,11 +107,11 @@ class SplitRead:
                 for file in self._files_matching_indexes(split, files):
                     yield from bucket_files.read(file)
                 continue
-            merging = self._reader_of_wanted_keys(
+            merge_reader = self._reader_of_wanted_keys(
                 self._bucket_files(split, vectors, merged_parts, system)
             )
             layout = self.table.layout(self._read_columns(), system=system)
-            for batch in merged_section(section, layout, self.table.merge_function, merging):
+            for batch in merged_section(section, layout, self.table.merge_function, merge_reader):
                 yield batch if self.shows_row_kinds else without_deletes(batch)
 
     def _files_matching_indexes(
@@ -171,10 +171,10 @@ class SplitRead:
         vectors: BucketVectors = {}
         for entry in split.index_files:
             entry_vectors = self.table.deletion_vector_files.read(entry, names)
-            twice = sorted(vectors.keys() & entry_vectors.keys())
-            if twice:
+            repeated_names = sorted(vectors.keys() & entry_vectors.keys())
+            if repeated_names:
                 raise CorruptFileError(
-                    f"data file {twice[0]} has deletion vectors in two index files",
+                    f"data file {repeated_names[0]} has deletion vectors in two index files",
                     where=self.table.location,
                     fix="roll the table back to a tag",
                 )
@@ -186,10 +186,10 @@ class SplitRead:
         schema = self.table.schema
         if self.columns is None:
             return schema.fields
-        needed = {
+        needed_names = {
             *self.selection.needed_columns,
             *schema.trimmed_primary_keys,
             *schema.sequence_fields,
         }
-        needed |= schema.merge_rules.needed_columns(needed)
-        return schema.fields.project([name for name in schema.fields.names if name in needed])
+        needed_names |= schema.merge_rules.needed_columns(needed_names)
+        return schema.fields.project([name for name in schema.fields.names if name in needed_names])

@@ -124,7 +124,7 @@ def test_a_snapshot_has_one_tag_of_a_period(tmp_path: Path) -> None:
     job = hourly(tmp_path)
     job.commit()
     TagUpkeep(job.table.table).run()
-    with pytest.raises(UsageError, match="has the tag '2026-01-01 00' of a period already"):
+    with pytest.raises(UsageError, match="already has the automatic tag '2026-01-01 00'"):
         new_tag(job.table.table, "2026-01-01 05", 1)
 
 
