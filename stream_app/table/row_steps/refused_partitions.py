@@ -28,7 +28,7 @@ from stream_app.model.options.expire_options import (
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.upkeep.partition_time import PartitionTime, time_of_partitions
-from stream_app.table.write.bucket_assigner import partition_codes
+from stream_app.table.write.bucket_assigner import row_codes
 
 NAME_BYTES_MAX = 255
 _ESCAPED_BYTES_MAX = 3
@@ -98,7 +98,7 @@ class DatedPartitions:
         columns = [decoded.changes.rows.column(name) for name in self.partition_type.names]
         if not len(columns[0]):
             return decoded
-        codes = partition_codes(columns, len(columns[0]))
+        codes = row_codes(columns, len(columns[0]))
         _, first_rows, partition_of = np.unique(codes, return_index=True, return_inverse=True)
         # The loop is over partitions, of which there are few.
         texts = [self._undated_partition(columns, row) for row in first_rows.tolist()]

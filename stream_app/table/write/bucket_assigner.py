@@ -119,7 +119,7 @@ def indices_by_partition(
     """Yield each serialized partition with the indices of its rows in order of arrival."""
     columns = [rows.column(name) for name in schema.partition_keys]
     types = schema.partition_type.types
-    codes = partition_codes(columns, rows.num_rows)
+    codes = row_codes(columns, rows.num_rows)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     for indices in np.split(order, starts[1:]):  # the loop is over partitions
@@ -135,7 +135,7 @@ def rows_by_bucket(
     1, 0. The groups are 1, 2, 2, 1, the order is 0, 3, 1, 2, and the cuts are at 0, 2 and 4.
     """
     partition_columns = [rows.column(name) for name in schema.partition_keys]
-    groups = buckets + partition_codes(partition_columns, rows.num_rows) * bucket_count
+    groups = buckets + row_codes(partition_columns, rows.num_rows) * bucket_count
     order = np.argsort(_narrowed(groups), kind="stable")
     groups = groups[order]
     starts = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
@@ -151,8 +151,8 @@ def rows_by_bucket(
         yield partitions[code], bucket, rows.slice(start, stop - start)
 
 
-def partition_codes(columns: list[pa.Array], row_count: int) -> Int64s:
-    """Return a small code for each row, which is equal for equal partitions."""
+def row_codes(columns: list[pa.Array], row_count: int) -> Int64s:
+    """Return a code for each row: int64 [n], at most n, and equal for rows with equal values."""
     codes = np.zeros(row_count, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")
