@@ -1,4 +1,4 @@
-"""Runs most of the benchmarks behind docs/performance.md.
+"""Runs most of the benchmarks behind docs/performance.
 
     ./run.sh bench [steps|kept|hostile|ingest|memory|simulation|commits|requests|scaling|
                     compaction|engines|databases|checksums|latency|small|freshness|reading|

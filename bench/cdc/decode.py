@@ -278,7 +278,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
 
 
 def lines(count: int, repeat: int, names: Sequence[str] = ()) -> Iterator[str]:
-    """The table of `docs/performance.md`."""
+    """The table of `docs/performance/decoding.md`."""
     pa.set_cpu_count(1)
     yield (
         "| messages | bytes each | parse, k/s | arrays, k/s | ÷ parse "

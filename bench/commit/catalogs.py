@@ -96,7 +96,7 @@ def few(
 
 
 def lines(folder: Path, commits: int = COMMITS, epochs: int = EPOCHS) -> Iterator[str]:
-    """A table for docs/performance.md."""
+    """A table for docs/performance/committing.md."""
     pa.set_cpu_count(1)
     with ExitStack() as stack:
         catalog_options = catalogs(folder, stack)

@@ -195,7 +195,7 @@ LOADS = {"only new files": False, "with compactions": True}
 def lines(
     folder: Path, commits: int, options: Mapping[str, str], loads: Sequence[str] = tuple(LOADS)
 ) -> Iterator[str]:
-    """A table for docs/performance.md: a line for each tenth of the commits."""
+    """A table for docs/performance/committing.md: a line for each tenth of the commits."""
     yield (
         "| load | commits | live files | manifests | read, KB | written, KB | most written, KB "
         "| processor: median, ms | longest, ms | clock: median, ms |"

@@ -164,7 +164,7 @@ def lines(counts: Iterable[RequestCount]) -> Iterator[str]:
 
 
 def load_lines(count: RequestCount) -> Iterator[str]:
-    """A row for docs/performance.md, and below it what it is made of."""
+    """A row for docs/performance/committing.md, and below it what it is made of."""
     met = "met" if count.is_met else "missed"
     yield f"{count.load.name}: {count.mean:.1f} requests a snapshot, goal {count.load.goal} ({met})"
     for kind, number in sorted(count.kinds.items(), key=lambda item: -item[1]):

@@ -214,7 +214,7 @@ def lines(
     delta: Path | None = None,
     svg: Path | None = None,
 ) -> Iterator[str]:
-    """A table for docs/performance.md, and a picture for each axis."""
+    """A table for docs/performance/whole-jobs.md, and a picture for each axis."""
     yield (
         f"| {bounds.changes:,} changes: what grows | to | write, s | compactions, s "
         f"| the rest, s | an epoch, s | ÷ first | {' | '.join(f'{name}, s' for name in OTHERS)} |"

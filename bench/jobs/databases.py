@@ -155,7 +155,7 @@ class DatabaseJob:
             )
 
         database_tables = DatabaseTables(
-            tables=database, state_file=state, clock=SystemClock(),
+            job_tables=database, state_file=state, clock=SystemClock(),
             feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)

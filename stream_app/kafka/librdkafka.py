@@ -2,7 +2,7 @@
 
 Used by `range_reader`, `message_columns`, `message_stamps` and `cluster_offsets`. The library is
 the one in confluent-kafka. Its Python classes are not used, because a Python object for each
-message costs more than all of librdkafka's work (docs/performance.md). All functions are
+message costs more than all of librdkafka's work (docs/performance/decoding.md). All functions are
 in the public header, whose binary interface is stable within a major version.
 
 A client starts threads, which a fork does not copy. So create it in the process that uses it.

@@ -20,7 +20,11 @@ WHOLE = {
 """They take it apart; what they call takes the values that it needs. A contract has the rooms."""
 PARSING = "app/config/"
 KINDS = {"SingleTable", "WholeDatabase"}
-MATCHING = {"app/job/start_table_checks", "app/ops/doctor/examination", "app/ops/replay/job_replay"}
+MATCHING = {
+    "app/table_setup/start_table_checks",
+    "app/ops/doctor/examination",
+    "app/ops/replay/job_replay",
+}
 """They do different work for each kind of job: a `match` over both, which mypy completes."""
 
 

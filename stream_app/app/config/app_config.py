@@ -20,7 +20,6 @@ from stream_app.app.config.config_keys import families_of, keys_of
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.source_problems import source_section_problems
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
@@ -62,7 +61,7 @@ class AppConfig:
         secrets: texts that no output may contain.
     """
 
-    job_tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
@@ -164,7 +163,9 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     return config
 
 
-def _tables(values: Mapping[str, dict[str, Any]], stream: StreamConfig) -> SingleTableOrDatabase:
+def _tables(
+    values: Mapping[str, dict[str, Any]], stream: StreamConfig
+) -> SingleTable | WholeDatabase:
     job_settings: dict[str, Any] = {
         "source": SourceConfig(**values["source"]),
         "expectations": ExpectationsConfig(**values["expectations"]),

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.toml_text import toml_settings
 
@@ -27,7 +28,7 @@ class ShownJob:
         secrets: texts that no page may show.
     """
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     quarantine: str | None
     max_staleness_s: int
     spark: Mapping[str, str] = field(repr=False)
@@ -38,7 +39,7 @@ class ShownJob:
 def shown_job(config: AppConfig) -> ShownJob:
     """Return the part of the configuration that pages show or need."""
     return ShownJob(
-        tables=config.job_tables,
+        job_tables=config.job_tables,
         quarantine=config.stream.quarantine,
         max_staleness_s=config.stream.max_staleness // 1000,
         spark=config.spark,

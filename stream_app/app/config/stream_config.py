@@ -125,7 +125,7 @@ class StreamConfig:
         5000,
         meaning="The maximum number of messages of an epoch that the driver itself writes, "
         "without a job of Spark; for a whole database a tenth of it. With 0, tasks of Spark "
-        "write every epoch ([small epochs](performance.md#small-epochs)).",
+        "write every epoch ([small epochs](performance/whole-jobs.md#small-epochs)).",
     )
     compaction_policy: CompactionPolicy = config_key(
         values.member(CompactionPolicy),

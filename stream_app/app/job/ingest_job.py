@@ -17,7 +17,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
@@ -59,7 +60,7 @@ _LOOKING = Activity("no epoch has begun: the job looks for messages", repeats=Fa
 
 
 def ingest(
-    job_tables: SingleTableOrDatabase,
+    job_tables: SingleTable | WholeDatabase,
     stream: StreamConfig,
     session: JobSession,
     watched: WatchedJob,
@@ -101,7 +102,7 @@ def ingest(
 class _IngestJob:
     """A checked job in its process; `run` has its steps."""
 
-    job_tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
     session: JobSession
     checked: CheckedJob

@@ -11,20 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.start_table_checks import (
-    CheckedTable,
-    CheckedTables,
-    SampledDatabase,
-    check_tables,
-)
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.source_connection import unaskable_settings
 from stream_app.app.source.topic_checks import RECREATED_FIX, check_topics, recreated_topics
 from stream_app.app.table_setup.job_folder_access import check_folders_writable, make_local
+from stream_app.app.table_setup.start_table_checks import (
+    CheckedTable,
+    CheckedTables,
+    SampledDatabase,
+    check_tables,
+)
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.checkpoint.damaged_checkpoint import check_whole
@@ -73,7 +74,7 @@ class JobChecks:
         open_folder: opens the folder of the checkpoint.
     """
 
-    job_tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
     clock: Clock
     open_folder: Callable[[str], JobFolder]

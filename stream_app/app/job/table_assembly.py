@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.start_checks import CheckedJob
-from stream_app.app.job.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
 from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
+from stream_app.app.table_setup.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
@@ -51,7 +51,7 @@ def prepare_tables(
     match checked.tables:
         case SampledDatabase(database, messages):
             return DatabaseTables(
-                tables=database,
+                job_tables=database,
                 state_file=checked.state_file,
                 clock=clock,
                 feed_of=feeds.of_table,
@@ -119,5 +119,5 @@ def _database_setup(
         LoadingTables if loads else IndependentTables,
         database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
         newcomers=database,
-        read_statements=statements_of(database.tables, feeds.state_file, clock.now_ms),
+        read_statements=statements_of(database.job_tables, feeds.state_file, clock.now_ms),
     )

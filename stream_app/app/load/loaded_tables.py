@@ -87,7 +87,7 @@ class LoadedDatabase:
 
     connection: Any
     url: JdbcUrl
-    tables: JobTables
+    job_tables: JobTables
 
     def choose_tables(self, followed: FollowedDatabase) -> ChosenTables:
         """Step 2: return the source tables that the job loads.
@@ -96,17 +96,17 @@ class LoadedDatabase:
             UsageError: no table is chosen, or the job's rules refuse one.
             UnsupportedTableError: no connector sends the table of a job of one table.
         """
-        tables = self.tables
-        if tables.loaded_source_table is None:
+        job_tables = self.job_tables
+        if job_tables.loaded_source_table is None:
             return self._choose_by_rules(followed)
-        only = self.read(tables.loaded_source_table)
+        only = self.read(job_tables.loaded_source_table)
         if reason := followed.why_not_sent((only.schema, only.name)):
-            raise _refusal(tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
-        return ChosenTables(of_tables={tables.name: [only]}, unsent={})
+            raise _refusal(job_tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
+        return ChosenTables(of_tables={job_tables.name: [only]}, unsent={})
 
     def read(self, relation: str) -> JdbcTable:
         """Read the definition of a source table."""
-        return read_table(self.connection, self.url, relation, self.tables.mapping_options)
+        return read_table(self.connection, self.url, relation, self.job_tables.mapping_options)
 
     def relation(self, name: str, schema: TableSchema, definition: JdbcTable) -> LoadedRelation:
         """Step 3 for one source table: return what to read for a table of the job.
@@ -114,8 +114,8 @@ class LoadedDatabase:
         Raises:
             UnsupportedTableError: the rows cannot be loaded exactly.
         """
-        tables = self.tables
-        source, rules = tables.source_of(name), tables.table_config(name, schema.fields)
+        job_tables = self.job_tables
+        source, rules = job_tables.source_of(name), job_tables.table_config(name, schema.fields)
         if reason := why_incomparable(schema, rules):
             raise self._refusal(
                 name, f"changes that come again would not leave the same rows: {reason}"
@@ -207,7 +207,7 @@ class LoadedDatabase:
             origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
                 continue
-            decision = decide_target(self.tables.rules, origin, names)
+            decision = decide_target(self.job_tables.rules, origin, names)
             reason = followed.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
                 refused.append(f"{decision.reason}; to fix: {decision.fix}")
@@ -221,7 +221,7 @@ class LoadedDatabase:
 
     def _check_chosen(self, tables: Mapping[str, object], refused: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
-        section = self.tables.section
+        section = self.job_tables.section
         tables_max = section.max_tables if isinstance(section, SyncConfig) else 1
         if refused:
             lines = "".join(f"\n  - {reason}" for reason in refused)
@@ -243,11 +243,11 @@ class LoadedDatabase:
             )
 
     def _refusal(self, name: str, reason: str) -> UnsupportedTableError:
-        return _refusal(self.tables.full_name(name), reason, self._fix)
+        return _refusal(self.job_tables.full_name(name), reason, self._fix)
 
     @property
     def _fix(self) -> str:
-        return f"{self.tables.exclusion_fix}{_OTHERWISE}"
+        return f"{self.job_tables.exclusion_fix}{_OTHERWISE}"
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:
@@ -263,9 +263,9 @@ def database_of(source: SourceConfig) -> JdbcUrl:
     return replace(url, password=password)
 
 
-def load_format(tables: JobTables, table: FileStoreTable) -> Pipeline:
+def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     """Return the pipeline for messages that the database generates, with the job's steps."""
-    settings = row_settings(tables, table)
+    settings = row_settings(job_tables, table)
     column_options = {option.key for option in COLUMN_OPTIONS}
     options = {
         key: text for key, text in settings.source.format_options.items() if key in column_options

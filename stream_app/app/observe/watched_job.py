@@ -64,7 +64,7 @@ class WatchedJob:
 
 @contextmanager
 def watched_job(
-    tables: JobTables,
+    job_tables: JobTables,
     stream: StreamConfig,
     secrets: Secrets,
     clock: Clock,
@@ -79,12 +79,12 @@ def watched_job(
     Raises:
         UsageError: the port is taken, or a package is missing.
     """
-    name = tables.name
+    name = job_tables.name
     metrics = JobMetrics(
         name,
         clock,
         look_s=stream.pause_s + POLL_S,
-        folders=_local_folders(tables.section.warehouse, stream),
+        folders=_local_folders(job_tables.section.warehouse, stream),
     )
     metrics.source.note_start(name)
     with ExitStack() as stack:
@@ -107,19 +107,19 @@ def watched_job(
                 stream, name, clock,
                 hide=secrets.hide, ends_by_itself=stream.is_available_now,
                 others=(
-                    *stack.enter_context(group_listeners(tables.source)),
-                    *stack.enter_context(_lineage_listeners(tables, stream, secrets, clock)),
+                    *stack.enter_context(group_listeners(job_tables.source)),
+                    *stack.enter_context(_lineage_listeners(job_tables, stream, secrets, clock)),
                 ),
             )
         )  # fmt: skip
         proofs = ProofWatch(clock)
         events = EventLog(
-            clock, metrics=metrics, message_format=format_named(tables.source.format),
+            clock, metrics=metrics, message_format=format_named(job_tables.source.format),
             health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
         if stream.metrics_port is not None:
             stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
-            watch = _quarantine_watch(stream.quarantine, tables.file_system, clock, metrics)
+            watch = _quarantine_watch(stream.quarantine, job_tables.file_system, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
         yield WatchedJob(events, metrics, events_file, secrets)
@@ -127,7 +127,7 @@ def watched_job(
 
 @contextmanager
 def _lineage_listeners(
-    tables: JobTables, stream: StreamConfig, secrets: Secrets, clock: Clock
+    job_tables: JobTables, stream: StreamConfig, secrets: Secrets, clock: Clock
 ) -> Iterator[Sequence[JobListener]]:
     """Within the block, send the run's lineage if the configuration names a service.
 
@@ -141,7 +141,7 @@ def _lineage_listeners(
         url=None if stream.openlineage_url == ENVIRONMENT else stream.openlineage_url,
         namespace=stream.openlineage_namespace,
         is_batch=stream.is_available_now,
-        tables=tables,
+        job_tables=job_tables,
         clock=clock,
         hide=secrets.hide,
     )

@@ -23,68 +23,70 @@ from stream_app.model.source.origin import Origin
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def paths_of(tables: JobTables, *, needs_one: bool = True) -> Sequence[str]:
+def paths_of(job_tables: JobTables, *, needs_one: bool = True) -> Sequence[str]:
     """Return the folders of a job's tables, in the order of their names.
 
     Raises:
         UsageError: the job has not seen any table yet, or only Spark can read its checkpoint.
     """
-    paths = tables.paths(_recorded_names(tables))
+    paths = job_tables.paths(_recorded_names(job_tables))
     if not paths and needs_one:
-        is_begun = read_state(_checkpoint(tables)) is not None
+        is_begun = read_state(_checkpoint(job_tables)) is not None
         raise UsageError(
-            "the job has not seen any table yet" if is_begun else not_begun_text(tables.checkpoint),
-            where=tables.checkpoint,
+            "the job has not seen any table yet"
+            if is_begun
+            else not_begun_text(job_tables.checkpoint),
+            where=job_tables.checkpoint,
             fix="run the job first, or name a table's folder",
         )
     return list(paths.values())
 
 
-def refused_sources(tables: JobTables) -> Mapping[Origin, str]:
+def refused_sources(job_tables: JobTables) -> Mapping[Origin, str]:
     """Return source table → reason, for those that the job should store but does not.
 
     It is empty if only Spark can read the checkpoint.
     """
     try:
-        return refused_tables(state_or_empty(_checkpoint(tables)), tables.rules)
+        return refused_tables(state_or_empty(_checkpoint(job_tables)), job_tables.rules)
     except SparkOnlyError:
         return {}
 
 
-def warnings_of(tables: JobTables) -> Sequence[JobWarning]:
+def warnings_of(job_tables: JobTables) -> Sequence[JobWarning]:
     """Return the warnings in a job's checkpoint; empty if only Spark can read the checkpoint."""
     try:
-        return state_or_empty(_checkpoint(tables)).warnings
+        return state_or_empty(_checkpoint(job_tables)).warnings
     except SparkOnlyError:
         return ()
 
 
-def state_of_job(tables: JobTables) -> JobState:
+def state_of_job(job_tables: JobTables) -> JobState:
     """Return the state in a job's checkpoint, which is empty before the job has begun.
 
     Raises:
         UsageError: only Spark can access the checkpoint.
     """
-    return state_or_empty(_checkpoint(tables))
+    return state_or_empty(_checkpoint(job_tables))
 
 
-def loaded_tables(tables: JobTables | None) -> frozenset[str]:
+def loaded_tables(job_tables: JobTables | None) -> frozenset[str]:
     """Return the folders of tables whose first rows came from a database, from the checkpoint."""
-    if tables is None:
+    if job_tables is None:
         return frozenset()
     try:
-        load = read_load_plan(_checkpoint(tables))
+        load = read_load_plan(_checkpoint(job_tables))
     except SparkOnlyError:
         return frozenset()
     return frozenset() if load is None else frozenset(part.table for part in load.parts_from(0))
 
 
-def choice_of(tables: JobTables | None) -> SourceChoice:
+def choice_of(job_tables: JobTables | None) -> SourceChoice:
     """Return which source tables a job of one table accepts; all without a readable checkpoint."""
-    if tables is None or tables.joins_sources:
+    if job_tables is None or job_tables.joins_sources:
         return EVERY_SOURCE
     try:
-        folder = _checkpoint(tables)
+        folder = _checkpoint(job_tables)
     except SparkOnlyError:
         return EVERY_SOURCE
     names_by_topic = state_or_empty(folder).source_tables_of()
@@ -94,13 +96,13 @@ def choice_of(tables: JobTables | None) -> SourceChoice:
         name for names_of_topic in names_by_topic.values() for name in names_of_topic if name
     )
     foreign = frozenset(
-        (topic, "") for topic in tables.source.topics if topic not in names_by_topic
+        (topic, "") for topic in job_tables.source.topics if topic not in names_by_topic
     )
     return SourceChoice(own_names=names, others=foreign)
 
 
 def recorded_splitter(
-    tables: JobTables | None, *file_store_tables: FileStoreTable
+    job_tables: JobTables | None, *file_store_tables: FileStoreTable
 ) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the tables' indexes.
 
@@ -109,40 +111,40 @@ def recorded_splitter(
     Raises:
         UsageError: only the checkpoint could name the source tables, and it cannot be read.
     """
-    if tables is None:
+    if job_tables is None:
         return OneTableSplitter()
     names = [table.name for table in file_store_tables]
     origins: Mapping[Origin, str] = {}
-    if tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
-        origins = state_or_empty(_checkpoint(tables)).origins
+    if job_tables.may_collide:  # otherwise the names suffice, and the checkpoint need not exist
+        origins = state_or_empty(_checkpoint(job_tables)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
                 f"the checkpoint does not record which source tables the table {name!r} has: with "
                 "merge-shards = false or case-sensitive = false two of them may have its name",
-                where=tables.checkpoint,
+                where=job_tables.checkpoint,
                 fix="give the configuration with the checkpoint of the table's job",
             )
-    return named_splitter(tables, names, origins)
+    return named_splitter(job_tables, names, origins)
 
 
 def named_splitter(
-    tables: JobTables, names: Sequence[str], origins: Mapping[Origin, str]
+    job_tables: JobTables, names: Sequence[str], origins: Mapping[Origin, str]
 ) -> MessageSplitter:
     """Make a splitter that assigns messages to tables, by the indexes of their names.
 
     Args:
         origins: source table → its table, as far as the caller knows.
     """
-    assignment = tables.assignment(names, origins)
+    assignment = job_tables.assignment(names, origins)
     if assignment is None:
         return OneTableSplitter()
-    return OriginSplitter(tables.source.facts.origins, assignment)
+    return OriginSplitter(job_tables.source.facts.origins, assignment)
 
 
-def _recorded_names(tables: JobTables) -> Iterator[str]:
+def _recorded_names(job_tables: JobTables) -> Iterator[str]:
     """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
-    yield from state_or_empty(_checkpoint(tables)).origins.values()
+    yield from state_or_empty(_checkpoint(job_tables)).origins.values()
 
 
-def _checkpoint(tables: JobTables) -> JobFolder:
-    return checkpoint_of(tables, fix="name a table's folder")
+def _checkpoint(job_tables: JobTables) -> JobFolder:
+    return checkpoint_of(job_tables, fix="name a table's folder")

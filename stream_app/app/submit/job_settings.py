@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.shown_job import ShownJob, shown_job
 from stream_app.app.config.stream_config import StreamConfig
@@ -29,7 +30,7 @@ class JobSettings:
         events_file: the file that gets a JSON line for each epoch and commit, or None.
     """
 
-    job_tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
     session: JobSession
     shown: ShownJob

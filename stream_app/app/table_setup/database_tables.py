@@ -33,6 +33,7 @@ from stream_app.app.table_setup.single_table_setup import changes_that_fail, col
 from stream_app.app.table_setup.source_statements import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import SourceFacts
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
@@ -54,8 +55,8 @@ from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differ
 from stream_app.planning.sync.new_tables import options_for
 from stream_app.planning.sync.target_tables import (
     GhostTable,
-    LeftOutTable,
     RefusedTable,
+    TargetTable,
     decide_target,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -65,7 +66,7 @@ from stream_app.table.schema.alter import alter_table, next_schema
 _LOG = logging.getLogger("stream_app")
 
 
-def is_of_storage(error: BaseException) -> bool:
+def is_storage_failure(error: BaseException) -> bool:
     """Return whether storage, rather than a table's messages, prevented its creation."""
     return is_temporary(error) or isinstance(error, NoAccessError)
 
@@ -82,33 +83,37 @@ class DatabaseTables:
             `MESSAGE_SCHEMA`.
     """
 
-    tables: WholeDatabase
+    job_tables: WholeDatabase
     state_file: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
     quarantine: Callable[[int, pa.Table], None]
     first_messages: pa.Table = field(default_factory=MESSAGE_SCHEMA.empty_table)
-    _taken: dict[Origin, str] = field(init=False)
-    _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _targets: dict[Origin, str] = field(init=False)
+    _refusal_reasons: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
-    _compared: set[str] = field(init=False, default_factory=set)
-    _hidden: set[Origin] = field(init=False, default_factory=set)
+    _compared_tables: set[str] = field(init=False, default_factory=set)
+    _ghosts: set[Origin] = field(init=False, default_factory=set)
     # Tables whose messages `splitter` has left in the topic; they count towards `sync.max-tables`.
-    _waiting: frozenset[str] = field(init=False, default=frozenset())
+    _waiting_tables: frozenset[str] = field(init=False, default=frozenset())
     _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._taken = dict(self.state_file.state.origins)
+        self._targets = dict(self.state_file.state.origins)
+
+    @property
+    def _facts(self) -> SourceFacts:
+        return self.job_tables.source.facts
 
     def known_feeds(self) -> list[TableFeed]:
         """Return the feeds of known tables. A missing one is created when messages come."""
-        for name in dict.fromkeys(self._taken.values()):
+        for name in dict.fromkeys(self._targets.values()):
             try:
                 self._feeds[name] = self._feed(name, self._with_made_columns(name))
             except TableNotFoundError as error:
                 _LOG.warning("the table %s was dropped: %s", name, error.problem)
             except (StreamAppError, OSError) as error:
-                if not is_of_storage(error):
+                if not is_storage_failure(error):
                     raise
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
@@ -118,33 +123,29 @@ class DatabaseTables:
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
-        renames = renames_with(
-            self.state_file.state.renames,
-            self.tables.source.facts.ddl_of,
-            messages,
-            self.clock.now_ms(),
-        )
+        ddl_of, known_renames = self._facts.ddl_of, self.state_file.state.renames
+        renames = renames_with(known_renames, ddl_of, messages, self.clock.now_ms())
         for name, parts in self._messages_by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    described = partial(described_sources, self.tables, parts)
-                    table = self._create(name, described, renames)
-                    job_pipeline(self.tables, table)  # options of the format that do not fit it
+                    describe = partial(described_sources, self.job_tables, parts)
+                    table = self._create(name, describe, renames)
+                    job_pipeline(self.job_tables, table)  # refuses options that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
-                if holds or is_of_storage(error):
-                    _LOG.error("the table %s cannot be made for now: %s", name, error)
+                if holds or is_storage_failure(error):
+                    _LOG.error("the table %s cannot be created for now: %s", name, error)
                     failed[name] = error
                 elif isinstance(error, NoColumnsError):
                     uncreated.update(dict.fromkeys(parts, str(error)))
                 else:
-                    self._refuse(parts, f"the table {name} cannot be made: {error}")
+                    self._refuse(parts, f"the table {name} cannot be created: {error}")
                 continue
             feeds.append(self._feeds[name])
             self._warn_of_differences(name, parts)
-            if new := [origin for origin in parts if origin not in self._taken]:
-                self._taken.update(dict.fromkeys(new, name))
-                _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
+            if new_origins := [origin for origin in parts if origin not in self._targets]:
+                self._targets.update(dict.fromkeys(new_origins, name))
+                _LOG.info("the table %s takes %s", name, ", ".join(map(str, new_origins)))
         self._remember({})
         return NewcomerOutcome(feeds, failed, uncreated)
 
@@ -157,9 +158,12 @@ class DatabaseTables:
         try:
             table = self._open(name)
         except TableNotFoundError:
-            return database_table_schema(self.tables, name, sources, self.clock)
-        schema = next_schema(table, _missing_columns(self.tables.sync, name, table.schema.fields))
-        return replace(self._with_configured_options(name, table).schema, fields=schema.fields)
+            return database_table_schema(self.job_tables, name, sources, self.clock)
+        missing_columns = _missing_columns(self.job_tables.sync, name, table.schema.fields)
+        fields = next_schema(table, missing_columns).fields
+        return replace(
+            _with_configured_options(self.job_tables.sync, name, table).schema, fields=fields
+        )
 
     def begin_with(
         self, tables: Mapping[str, Mapping[Origin, SourceTable]]
@@ -167,12 +171,12 @@ class DatabaseTables:
         """Create or open tables before their first message, and store them in the job's state.
 
         Args:
-            tables: name of the table → its source tables.
+            tables: the table's name → its source tables.
         """
         created = {}
         for name, sources in tables.items():
             created[name] = self._create(name, partial(dict, sources), NO_RENAMES)
-            self._taken.update(dict.fromkeys(sources, name))
+            self._targets.update(dict.fromkeys(sources, name))
         self._remember({})
         return created
 
@@ -183,22 +187,22 @@ class DatabaseTables:
         uncreated: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
-        self._waiting = waiting
+        self._waiting_tables = waiting
         assignment = Assignment(
-            rules=self.tables.rules,
+            rules=self.job_tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
-            refused={**self._refused, **(uncreated or {})},
-            hidden=frozenset(self._hidden),
+            refused={**self._refusal_reasons, **(uncreated or {})},
+            hidden=frozenset(self._ghosts),
             waiting=waiting,
             full=self._full_reason,
         )
-        share = self.tables.share
+        share = self.job_tables.share
         return OriginSplitter(
-            self.tables.source.facts.origins,
+            self._facts.origins,
             assignment,
             takes_unreadable=not share or share.is_first,
-            passes_statements=self.tables.source.facts.ddl_of is not None,
+            passes_statements=self._facts.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:
@@ -207,63 +211,64 @@ class DatabaseTables:
         If source tables may collide, a task must know which came first. A stored source table is
         not a ghost, whatever its name is.
         """
-        if self.tables.rules.may_collide or self._full_reason:
-            return dict(self._taken)
-        return {origin: name for origin, name in self._taken.items() if ghost_of(origin.table)}
+        if self.job_tables.rules.may_collide or self._full_reason:
+            return dict(self._targets)
+        return {origin: name for origin, name in self._targets.items() if ghost_of(origin.table)}
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unreadable`."""
-        parts = of_each_origin(self.tables.source.facts.origins, messages)
-        reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
-        self._remember(reasons)
+        parts = of_each_origin(self._facts.origins, messages)
+        self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
         self.quarantine(epoch, messages)
 
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
-        new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.tables.source.facts.origins, messages):
-            decision = decide_target(self.tables.rules, origin, {**self._taken, **_targets(new)})
+        by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        for origin, part in of_each_origin(self._facts.origins, messages):
+            targets = {**self._targets, **_targets_in(by_table)}
+            decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, LeftOutTable):
-                continue
-            elif not self._refuse_for_limit(origin, decision.name, new):
-                new[decision.name][origin] = part
-        return new
+            elif isinstance(decision, TargetTable) and self._has_room(
+                origin, decision.name, by_table
+            ):
+                by_table[decision.name][origin] = part
+        return by_table
 
     def _leave_out(self, origin: Origin) -> None:
-        self._hidden.add(origin)
+        self._ghosts.add(origin)
         text = f"{origin} is left out: an online schema change of {ghost_of(origin.table)} makes it"
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _refuse_for_limit(self, origin: Origin, name: str, new: Collection[str]) -> bool:
-        names = {*self._taken.values(), *self._waiting, *new}
-        limit = TableLimit(self.tables.sync.max_tables)
-        if limit.has_room(name, names, len(self._refused)):
-            return False
+    def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
+        """Return whether the limit allows the table; warn of the first one beyond it."""
+        names = {*self._targets.values(), *self._waiting_tables, *new_names}
+        limit = TableLimit(self.job_tables.sync.max_tables)
+        if limit.has_room(name, names, len(self._refusal_reasons)):
+            return True
         if not self._full_reason:
             self._full_reason = limit.reason
             text = f"messages of {origin} and of all further source tables go to quarantine: "
             self.state_file.warn([JobWarning(problem=text + limit.problem, fix=limit.FIX)])
-        return True
+        return False
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
-        self._refused.update(dict.fromkeys(origins, reason))
+        self._refusal_reasons.update(dict.fromkeys(origins, reason))
 
     def _warn_of_differences(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
         """Warn once in a run if the source tables of one table differ."""
-        if len(parts) == 1 or name in self._compared:
+        if len(parts) == 1 or name in self._compared_tables:
             return
-        self._compared.add(name)
+        self._compared_tables.add(name)
         # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
-            described = described_sources(self.tables, parts).items()
-            differences = shard_differences({str(origin): source for origin, source in described})
-            if differences:
+            described = described_sources(self.job_tables, parts).items()
+            sources = {str(origin): source for origin, source in described}
+            if differences := shard_differences(sources):
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
     def _create(
@@ -277,50 +282,38 @@ class DatabaseTables:
             return self._with_made_columns(name)
         except TableNotFoundError:
             sources = describe()
-        schema = database_table_schema(self.tables, name, sources, self.clock, renames)
-        table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
-        full_name, state = self.tables.full_name(name), self.state_file.state
-        others = tuple(warning for warning in state.warnings if warning.table != full_name)
-        self.state_file.note(replace(state, warnings=others))  # the rest was another table's
+        schema = database_table_schema(self.job_tables, name, sources, self.clock, renames)
+        table = create_job_table(self.job_tables, self.job_tables.path(name), schema, self.clock)
+        full_name, state = self.job_tables.full_name(name), self.state_file.state
+        # Older warnings with this name were about a table that was dropped.
+        other_warnings = tuple(warning for warning in state.warnings if warning.table != full_name)
+        self.state_file.note(replace(state, warnings=other_warnings))
         remarks = remarks_of_new(functools.reduce(merged_source_table, sources.values()).columns)
-        full_key = self.tables.full_key
-        self.state_file.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
+        warnings = column_warnings(full_name, remarks, self.job_tables.full_key, is_lasting=True)
+        self.state_file.warn(warnings)
         return table
 
     def _open(self, name: str) -> FileStoreTable:
-        return open_for_altering(open_job_table(self.tables, self.tables.path(name), self.clock))
+        path = self.job_tables.path(name)
+        return open_for_altering(open_job_table(self.job_tables, path, self.clock))
 
     def _with_made_columns(self, name: str) -> FileStoreTable:
         """Open a table, and add the made columns that it lacks."""
         table = self._open(name)
-        if added := _missing_columns(self.tables.sync, name, table.schema.fields):
-            alter_table(table, added)
+        if missing_columns := _missing_columns(self.job_tables.sync, name, table.schema.fields):
+            alter_table(table, missing_columns)
             table = self._open(name)
-        return self._with_configured_options(name, table)
-
-    def _with_configured_options(self, name: str, table: FileStoreTable) -> FileStoreTable:
-        """Return the table with the options of the configuration."""
-        rules = self.tables.sync.table_rules
-        table_options = rules.tables[name].options if name in rules.tables else {}
-        for_all = options_for(table.schema.primary_keys, rules.options)
-        # Some options belong to the table alone: the configuration sets them only for new tables.
-        other_options = {key: value for key, value in for_all.items() if key not in table_options}
-        for difference in option_differences(table.schema, other_options):
-            _LOG.warning(
-                "the table %s keeps its value: %s, which holds for new tables", name, difference
-            )
-        for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
-        return with_configuration(table, {**for_all, **table_options})
+        return _with_configured_options(self.job_tables.sync, name, table)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        for notice in changes_that_fail(self.tables.source.format, table.schema):
+        for notice in changes_that_fail(self.job_tables.source.format, table.schema):
             _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
         return self.feed_of(name, table)
 
-    def _remember(self, refused: Mapping[Origin, str]) -> None:
+    def _remember(self, new_reasons: Mapping[Origin, str]) -> None:
         state = self.state_file.state
-        reasons = with_newly_refused(state.refused_tables, refused, self._taken)
-        self.state_file.update(replace(state, origins=dict(self._taken), refused_tables=reasons))
+        reasons = with_newly_refused(state.refused_tables, new_reasons, self._targets)
+        self.state_file.update(replace(state, origins=dict(self._targets), refused_tables=reasons))
 
 
 def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
@@ -335,5 +328,20 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
     ]
 
 
-def _targets(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable) -> FileStoreTable:
+    """Return the table with the options of the configuration."""
+    rules = sync.table_rules
+    table_options = rules.tables[name].options if name in rules.tables else {}
+    shared_options = options_for(table.schema.primary_keys, rules.options)
+    options = {key: text for key, text in shared_options.items() if key not in table_options}
+    # Some options belong to the table alone: the configuration sets them only for new tables.
+    for difference in option_differences(table.schema, options):
+        _LOG.warning(
+            "the table %s keeps its value: %s, which holds for new tables", name, difference
+        )
+    options = {key: text for key, text in options.items() if not is_tables_own(key)}
+    return with_configuration(table, {**options, **table_options})
+
+
+def _targets_in(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
     return {origin: name for name, parts in tables.items() for origin in parts}

@@ -1,6 +1,6 @@
 """Reports which of the first messages of each topic will fail, before the job creates a table.
 
-`job.start_table_checks` calls it before it creates a table: a primary key cannot be changed later.
+`start_table_checks` calls it before it creates a table: a primary key cannot be changed later.
 
 Only Debezium's JSON shows whether a row comes from the initial snapshot or from a change. So only
 its messages reveal facts beyond a source table's schema.

@@ -19,7 +19,7 @@ from stream_app.table.opening import (
 )
 
 
-def open_job_table(tables: JobTables, path: str, clock: Clock | None = None) -> FileStoreTable:
+def open_job_table(job_tables: JobTables, path: str, clock: Clock | None = None) -> FileStoreTable:
     """Open a table of a job.
 
     Args:
@@ -28,55 +28,55 @@ def open_job_table(tables: JobTables, path: str, clock: Clock | None = None) -> 
     Raises:
         TableNotFoundError, UsageError, StorageError: see `open_in_catalog`.
     """
-    if not tables.catalog:
-        return open_file_store_table(path, clock, file_io_options=tables.file_system)
-    return open_in_catalog(job_catalog(tables), job_identifier(tables, path), clock)
+    if not job_tables.catalog:
+        return open_file_store_table(path, clock, file_io_options=job_tables.file_system)
+    return open_in_catalog(job_catalog(job_tables), job_identifier(job_tables, path), clock)
 
 
 def create_job_table(
-    tables: JobTables, path: str, schema: TableSchema, clock: Clock
+    job_tables: JobTables, path: str, schema: TableSchema, clock: Clock
 ) -> FileStoreTable:
     """Open a table of a job, or create it if it does not exist.
 
     Raises:
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: see `create_or_open`.
     """
-    if not tables.catalog:
-        return create_or_open(path, schema, clock, file_io_options=tables.file_system)
+    if not job_tables.catalog:
+        return create_or_open(path, schema, clock, file_io_options=job_tables.file_system)
     return create_or_open_in_catalog(
-        job_catalog(tables), job_identifier(tables, path), schema, clock
+        job_catalog(job_tables), job_identifier(job_tables, path), schema, clock
     )
 
 
-def job_table_folder(tables: JobTables, name: str) -> str | None:
+def job_table_folder(job_tables: JobTables, name: str) -> str | None:
     """Return the folder of a job's table by its name, or None if the catalog lacks the table.
 
     Raises:
         UsageError, StorageError, NoAccessError: see `catalog_of`.
     """
-    path = tables.path(name)
-    if not tables.catalog:
+    path = job_tables.path(name)
+    if not job_tables.catalog:
         return path
-    table = job_catalog(tables).table(job_identifier(tables, path))
+    table = job_catalog(job_tables).table(job_identifier(job_tables, path))
     return None if table is None else table.location
 
 
-def job_catalog(tables: JobTables) -> Catalog:
+def job_catalog(job_tables: JobTables) -> Catalog:
     """Return the catalog of a job that has one.
 
     Raises:
         UsageError, StorageError, NoAccessError: see `catalog_of`.
     """
-    return _catalog(tuple(sorted({**tables.file_system, **tables.catalog}.items())))
+    return _catalog(tuple(sorted({**job_tables.file_system, **job_tables.catalog}.items())))
 
 
-def job_identifier(tables: JobTables, path: str) -> Identifier:
+def job_identifier(job_tables: JobTables, path: str) -> Identifier:
     """Return the identifier of a job's table in its catalog.
 
     Args:
         path: the table's path, as `JobTables.path` returns it.
     """
-    return Identifier(tables.section.database, path.rstrip("/").rpartition("/")[2])
+    return Identifier(job_tables.section.database, path.rstrip("/").rpartition("/")[2])
 
 
 @functools.lru_cache

@@ -93,7 +93,7 @@ def open_folder(
     return JobFolder(location.rstrip("/"), hadoop_files())
 
 
-def checkpoint_of(tables: JobTables, *, fix: str) -> JobFolder:
+def checkpoint_of(job_tables: JobTables, *, fix: str) -> JobFolder:
     """Open a job's checkpoint in a process without Spark.
 
     Args:
@@ -103,13 +103,13 @@ def checkpoint_of(tables: JobTables, *, fix: str) -> JobFolder:
         SparkOnlyError: only Spark can access the checkpoint.
         UsageError: the location or an option of its file system is wrong.
     """
-    if not can_open(tables.checkpoint):
+    if not can_open(job_tables.checkpoint):
         raise SparkOnlyError(
             "the checkpoint lies on a file system that only Spark reaches",
             where="stream.checkpoint",
             fix=fix,
         )
-    return JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
+    return JobFolder(*file_io_of(job_tables.checkpoint, job_tables.file_system))
 
 
 def make_local(location: str) -> None:

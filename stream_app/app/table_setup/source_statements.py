@@ -60,27 +60,27 @@ def renames_with(
 
 
 def statements_of(
-    tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
+    job_tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
 ) -> SourceStatements | None:
     """Return the reader of a job's statements, or None if the format's messages carry none."""
-    ddl_of = tables.source.facts.ddl_of
+    ddl_of = job_tables.source.facts.ddl_of
     return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
 
 
 def evolution_of(
-    tables: JobTables,
+    job_tables: JobTables,
     name: str,
     table: FileStoreTable,
     state_file: JobStateFile,
     now_ms: Callable[[], int],
 ) -> SchemaEvolution | None:
     """Return the schema evolution of a job's table, or None if its schema stays fixed."""
-    rows = row_settings(tables, table)
+    rows = row_settings(job_tables, table)
     if rows.evolution is None:
         return None
     renames = None
-    reaction = tables.renames_of(name)
-    if reaction is not RenameReaction.NEW_COLUMN and tables.source.facts.ddl_of is not None:
+    reaction = job_tables.renames_of(name)
+    if reaction is not RenameReaction.NEW_COLUMN and job_tables.source.facts.ddl_of is not None:
         renames = RenameRules(
             name=name,
             reaction=reaction,
@@ -88,4 +88,4 @@ def evolution_of(
             can_alias=takes_aliases(rows.source),
             now_ms=now_ms,
         )
-    return SchemaEvolution(rows.evolution, tables.full_name(name), tables.full_key, renames)
+    return SchemaEvolution(rows.evolution, job_tables.full_name(name), job_tables.full_key, renames)

@@ -255,21 +255,21 @@ class RowSettings:
 
 
 def row_settings(
-    tables: JobTables, table: FileStoreTable, *, quarantines: bool = False
+    job_tables: JobTables, table: FileStoreTable, *, quarantines: bool = False
 ) -> RowSettings:
     """Return the settings of a job's configuration for the rows of a table."""
     return RowSettings(
-        source=tables.source_of(table.name),
-        rules=tables.table_config(table.name, table.schema.fields),
+        source=job_tables.source_of(table.name),
+        rules=job_tables.table_config(table.name, table.schema.fields),
         schema=table.schema,
-        expectations=tables.expectations_of(table.name, table.schema.fields),
+        expectations=job_tables.expectations_of(table.name, table.schema.fields),
         quarantines_non_inserts=quarantines,
         column_times=functools.partial(column_times, table),
     )
 
 
 def job_pipeline(
-    tables: JobTables,
+    job_tables: JobTables,
     table: FileStoreTable,
     *,
     leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
@@ -283,5 +283,5 @@ def job_pipeline(
         leaves_out, choice, restores: see `RowSettings`.
         quarantines: see `RowSettings.quarantines_non_inserts`.
     """
-    rows = row_settings(tables, table, quarantines=quarantines)
+    rows = row_settings(job_tables, table, quarantines=quarantines)
     return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

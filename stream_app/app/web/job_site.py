@@ -99,21 +99,21 @@ class JobSite(Site):
     ) -> None:
         self.job, self.checkpoint, self.clock = job, checkpoint, clock
         self._history, self._read = history, read
-        self._ask_ends = ask_ends or partial(source_ends, job.tables.source)
+        self._ask_ends = ask_ends or partial(source_ends, job.job_tables.source)
         self._ends = _CachedAnswer(self._ask_for_ends, clock)
         self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),
-            job.tables.source.facts.origins,
+            job.job_tables.source.facts.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
-        self._waiting = WaitingRecords(job.tables, job.quarantine, clock)
+        self._waiting = WaitingRecords(job.job_tables, job.quarantine, clock)
 
     @property
     def title(self) -> str:
         """See `Site.title`."""
-        return self.job.tables.name
+        return self.job.job_tables.name
 
     @property
     def secrets(self) -> Secrets:
@@ -127,7 +127,7 @@ class JobSite(Site):
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, name_in_job = self._ends.current()[0], self.job.tables.own_name(name)
+        ends, name_in_job = self._ends.current()[0], self.job.job_tables.own_name(name)
         status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
         if name_in_job is None or status is None:
             return None
@@ -161,11 +161,13 @@ class JobSite(Site):
 
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
-        folder, tables = self.job.quarantine, self.job.tables
-        if folder is None or not (name or tables.separates_tables):
+        folder, job_tables = self.job.quarantine, self.job.job_tables
+        if folder is None or not (name or job_tables.separates_tables):
             return None
-        name_in_job = (name and tables.own_name(name)) or ""
-        return open_quarantine(tables.quarantine_of(folder, name_in_job), tables.file_system)
+        name_in_job = (name and job_tables.own_name(name)) or ""
+        return open_quarantine(
+            job_tables.quarantine_of(folder, name_in_job), job_tables.file_system
+        )
 
     def unassigned_records(self) -> UnassignedFacts:
         """See `Site.unassigned_records`."""
@@ -183,14 +185,14 @@ class JobSite(Site):
         """See `Site.replay`."""
         if name:
             self._path(name)
-        tables, folder = self.job.tables, self.job.quarantine
+        job_tables, folder = self.job.job_tables, self.job.quarantine
         if folder is None or self.quarantine(name) is None:
             raise UsageError(
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
-        quarantine = open_quarantine(folder, tables.file_system)
-        name_in_job = tables.own_name(name) if name else None
-        by_table = job_replays(tables, quarantine, name_in_job, self._read)
+        quarantine = open_quarantine(folder, job_tables.file_system)
+        name_in_job = job_tables.own_name(name) if name else None
+        by_table = job_replays(job_tables, quarantine, name_in_job, self._read)
         if not by_table:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in by_table.values():
@@ -199,27 +201,27 @@ class JobSite(Site):
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
-        tables = self.job.tables
-        name_in_job = tables.own_name(name) or name
+        job_tables = self.job.job_tables
+        name_in_job = job_tables.own_name(name) or name
         yield from resume_tables(
-            self.checkpoint, tables.checkpoint, [name_in_job], self.clock.now_ms()
+            self.checkpoint, job_tables.checkpoint, [name_in_job], self.clock.now_ms()
         )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
-        tables, path = self.job.tables, self._path(name)
-        words = [str(job_identifier(tables, path)) if tables.catalog else path]
+        job_tables, path = self.job.job_tables, self._path(name)
+        words = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
         for key, value in self.job.spark.items():
             if not is_secret(key):
                 words += ["--set", f"{key}={value}"]
-        further = file_io_variables(self.job.tables.file_system)
-        return words, {**further, **catalog_variables(tables.catalog)}
+        further = file_io_variables(self.job.job_tables.file_system)
+        return words, {**further, **catalog_variables(job_tables.catalog)}
 
     def _state_key(self, name: str) -> str:
-        return self.job.tables.state_key(self.job.tables.own_name(name) or "")
+        return self.job.job_tables.state_key(self.job.job_tables.own_name(name) or "")
 
     def _path(self, name: str) -> str:
-        path = self._status(None).paths().get(self.job.tables.own_name(name) or "")
+        path = self._status(None).paths().get(self.job.job_tables.own_name(name) or "")
         if path is None:
             raise TableNotFoundError(
                 f"the job has no table {name}", where=self.title, fix="choose one of the list"
@@ -230,9 +232,11 @@ class JobSite(Site):
         """Return the status under its name on pages, with the compactions of this process's job."""
         if status.state == REFUSED:
             return replace(status, reason=refused_reason(status.reason or ""))
-        status = replace(status, table=self.job.tables.full_name(status.table))
+        status = replace(status, table=self.job.job_tables.full_name(status.table))
         if status.state == MISSING:
-            return replace(status, reason=f"{status.reason}\nto fix: {self.job.tables.gone_fix}")
+            return replace(
+                status, reason=f"{status.reason}\nto fix: {self.job.job_tables.gone_fix}"
+            )
         activity = self.activity_of(status.table)
         if activity is None or not activity.numbers.buckets:
             return status
@@ -241,7 +245,7 @@ class JobSite(Site):
 
     def _counts_runs(self, path: str) -> bool:
         """Return whether the sorted runs of the table in a folder are counted from manifests."""
-        state_key = self.job.tables.state_key(path.rsplit("/", 1)[-1])
+        state_key = self.job.job_tables.state_key(path.rsplit("/", 1)[-1])
         activity = None if self._history is None else self._history.activity_of(state_key)
         return activity is None or not activity.numbers.buckets
 
@@ -256,11 +260,11 @@ class JobSite(Site):
         )
 
     def _open(self, path: str) -> FileStoreTable:
-        return open_job_table(self.job.tables, path, self.clock)
+        return open_job_table(self.job.job_tables, path, self.clock)
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(
-            job_tables=self.job.tables,
+            job_tables=self.job.job_tables,
             checkpoint=self.checkpoint,
             ends=ends,
             now_ms=self.clock.now_ms(),

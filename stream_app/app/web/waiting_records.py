@@ -27,14 +27,14 @@ class WaitingRecords:
         folder: the folder of the quarantine, or None without one.
     """
 
-    def __init__(self, tables: JobTables, folder: str | None, clock: Clock) -> None:
-        self._tables, self._clock = tables, clock
+    def __init__(self, job_tables: JobTables, folder: str | None, clock: Clock) -> None:
+        self._tables, self._clock = job_tables, clock
         self._counts: Mapping[str, int] | None = {} if folder is None else None
         self._until = float("-inf")
         self._counting = threading.Lock()
         self._watch: QuarantineWatch | None = None
         if folder is not None and can_open(folder):
-            quarantine = open_quarantine(folder, tables.file_system)
+            quarantine = open_quarantine(folder, job_tables.file_system)
             self._watch = QuarantineWatch(
                 quarantine, clock, self._counts_by_table, most=QUARANTINED_READ
             )

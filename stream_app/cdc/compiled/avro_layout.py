@@ -37,7 +37,7 @@ from stream_app.cdc.compiled.avro_walk import (
 from stream_app.cdc.compiled.cell_values import VALUE
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
 from stream_app.cdc.compiled.image_cells import ImageCells
-from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.avro.avro_types import AvroType
 
 _Path = tuple[str, ...]
 _BEHIND = 8

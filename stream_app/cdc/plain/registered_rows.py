@@ -47,7 +47,7 @@ from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
 from stream_app.cdc.rows.record_images import Cell, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
-from stream_app.cdc.wire.avro_columns import wire_column
+from stream_app.cdc.wire.avro.avro_columns import wire_column
 from stream_app.cdc.wire.row_schema import RowSchema, SchemaKey, SchemaLanguage
 from stream_app.cdc.wire.text_keys import TextKeys
 from stream_app.model.schema.data_type import DataType

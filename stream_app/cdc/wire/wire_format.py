@@ -24,8 +24,8 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import NO_HEAD
-from stream_app.cdc.wire.avro_bytes import check_avro
-from stream_app.cdc.wire.avro_types import parse_schema, raw_schema
+from stream_app.cdc.wire.avro.avro_bytes import check_avro
+from stream_app.cdc.wire.avro.avro_types import parse_schema, raw_schema
 
 MAGIC = 0
 HEAD = struct.Struct(">BI")

@@ -42,7 +42,7 @@ THROUGHPUT = (
     # compiler does that as fast. The best compiler would take an eighth of the job's processor.
     "-XX:TieredStopAtLevel=1",
 )
-"""Options of the JVMs of driver and executors; docs/performance.md has their effect."""
+"""Options of the JVMs of driver and executors; docs/performance/whole-jobs.md has their effect."""
 TASK_TRIES = 4
 """Number of times that Spark tries a task on a cluster."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")

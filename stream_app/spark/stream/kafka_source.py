@@ -1,6 +1,6 @@
 """Reads messages of Kafka topics by Spark's own source.
 
-Source: Spark's `spark-sql-kafka-0-10`. docs/performance.md gives the savings of the
+Source: Spark's `spark-sql-kafka-0-10`. docs/performance gives the savings of the
 defaults below.
 """
 

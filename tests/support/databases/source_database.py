@@ -42,19 +42,22 @@ class Database:
 
     def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
         self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
-        self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
+        self.job_tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
         self.checkpoint = JobFolder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
         self.database_tables = DatabaseTables(
-            tables=self.tables, state_file=JobStateFile(self.checkpoint), clock=StandingClock(),
-            feed_of=self._feed, quarantine=lambda *arguments: self.aside.append(arguments),
-        )  # fmt: skip
+            job_tables=self.job_tables,
+            state_file=JobStateFile(self.checkpoint),
+            clock=StandingClock(),
+            feed_of=self._feed,
+            quarantine=lambda *arguments: self.aside.append(arguments),
+        )
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.tables, seen),
+            format_of=lambda seen: job_pipeline(self.job_tables, seen),
             quarantine=QuarantineWriter(None, 0),
             listener=Reports(),
         )

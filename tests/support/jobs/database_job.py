@@ -90,7 +90,7 @@ class DatabaseJob:
         self.config = replace(self.config, job_tables=replace(self.database, sync=self.sync))
         self.state = state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
-            tables=self.database, state_file=state, clock=self.clock,
+            job_tables=self.database, state_file=state, clock=self.clock,
             feed_of=self._feed, quarantine=self._quarantine,
         )  # fmt: skip
         known_feeds = self.tables.known_feeds()

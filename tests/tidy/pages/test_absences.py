@@ -32,7 +32,7 @@ _CONSTRUCTORS |= {"RecentFiles", "HashCache", "WeakKeyDictionary", "WeakValueDic
 PURE = {
     "catalog.hive.metastore_client",
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.wire.wire_format",
-    "cdc.wire.avro_references", "cdc.wire.avro_types", "cdc.wire.json_schemas",
+    "cdc.wire.avro.avro_references", "cdc.wire.avro.avro_types", "cdc.wire.json_schemas",
     "cdc.wire.protobuf.protobuf_schemas", "cdc.plain.plain_protobuf",
     "format.arrow_schema", "format.binary_row",
     "format.snapshot_json", "kafka.librdkafka", "kafka.message_stamps",

@@ -32,7 +32,9 @@ def rows_of(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [PAGE, "docs/performance.md", "docs/reference/scaling.md"])
+@pytest.mark.parametrize(
+    "page", [PAGE, "docs/performance/compacting.md", "docs/reference/scaling.md"]
+)
 def test_the_figures_are_those_of_the_simulation(page: str, seed: int) -> None:
     """A sixth of the rows, by the seed; REWRITE=1 simulates all."""
     text = text_of(page)

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.debezium.avro.avro_source import AvroSource
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.schema_registry_port import IdKind
-from stream_app.cdc.wire.avro_types import parse_schema
+from stream_app.cdc.wire.avro.avro_types import parse_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError
 from stream_app.kafka.registry_apis import RegistryRefusalError, registered_at

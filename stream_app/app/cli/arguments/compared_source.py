@@ -41,7 +41,7 @@ def add_database_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def named_database(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
+def named_database(args: argparse.Namespace, job_tables: JobTables) -> JdbcUrl:
     """Return the database of ``--source``, or the configuration's database if the argument has no
     value.
 
@@ -50,9 +50,9 @@ def named_database(args: argparse.Namespace, tables: JobTables) -> JdbcUrl:
     """
     if args.source:
         return parse_jdbc_url(args.source, "--source", SERVERS)
-    if tables.source.snapshot_from is None:
+    if job_tables.source.snapshot_from is None:
         raise UsageError(
             f"--source has no value, and {args.conf} no {LOAD_KEY}",
             fix="name the database: --source jdbc:postgresql://127.0.0.1/shop?user=me",
         )
-    return database_of(tables.source)
+    return database_of(job_tables.source)

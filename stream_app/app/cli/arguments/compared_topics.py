@@ -21,33 +21,33 @@ from stream_app.table.file_store_table import FileStoreTable
 def compared_topics(
     args: argparse.Namespace,
     table: FileStoreTable,
-    tables: JobTables | None,
+    job_tables: JobTables | None,
     *,
     option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:
     """Return the topics to compare with, or None, and the settings for decoding their messages.
 
     Args:
-        tables: the tables of the job, or None if no job is named.
+        job_tables: the tables of the job, or None if no job is named.
         option: the argument that names a topic.
 
     Raises:
         UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
     source, rules, location = SourceConfig(), TableConfig(), table.location
-    if tables is None and args.source_kafka is None:
+    if job_tables is None and args.source_kafka is None:
         return None, rules
-    if tables is not None:
-        folder = job_table_folder(tables, table.name)
+    if job_tables is not None:
+        folder = job_table_folder(job_tables, table.name)
         if folder is None or not is_same_location(folder, location):
             raise UsageError(
-                f"{args.conf} is the configuration of another table: {folder or tables.name}",
+                f"{args.conf} is the configuration of another table: {folder or job_tables.name}",
                 where=location,
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",
             )
-        source = tables.source_of(table.name)
-        rules = tables.table_config(table.name, table.schema.fields)
+        source = job_tables.source_of(table.name)
+        rules = job_tables.table_config(table.name, table.schema.fields)
         check_is_kafka(args, source)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")

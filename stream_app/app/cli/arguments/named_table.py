@@ -35,16 +35,16 @@ def check_table_name(name: str, tables: Collection[str], where: str) -> None:
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{choice}")
 
 
-def names_of_job(tables: JobTables) -> Sequence[str]:
+def names_of_job(job_tables: JobTables) -> Sequence[str]:
     """Return the tables that a job knows; empty if its checkpoint cannot be read."""
     try:
-        paths = paths_of(tables, needs_one=False)
+        paths = paths_of(job_tables, needs_one=False)
     except UsageError:
         return []
     return [path.rpartition("/")[2] for path in paths]
 
 
-def open_named_job_table(text: str, tables: JobTables, where: str) -> FileStoreTable:
+def open_named_job_table(text: str, job_tables: JobTables, where: str) -> FileStoreTable:
     """Open a table of a job: by its folder, its name, or the database's and its name.
 
     Args:
@@ -54,15 +54,15 @@ def open_named_job_table(text: str, tables: JobTables, where: str) -> FileStoreT
         TableNotFoundError: the folder has no table.
         UsageError: the job has no table of this name.
     """
-    options = {**file_io_options(os.environ), **tables.file_system}
-    name = text.removeprefix(f"{tables.section.database}.")
+    options = {**file_io_options(os.environ), **job_tables.file_system}
+    name = text.removeprefix(f"{job_tables.section.database}.")
     if Path(text).exists() or "/" in name or "." in name:
         return open_named_table(table_location(text, os.environ), file_io_options=options)
     try:
-        path = tables.path(name)
+        path = job_tables.path(name)
         if path.rpartition("/")[2] != name:
             raise TableNotFoundError(name)
-        return open_job_table(tables, path)
+        return open_job_table(job_tables, path)
     except TableNotFoundError:
-        check_table_name(name, names_of_job(tables), where)
+        check_table_name(name, names_of_job(job_tables), where)
         raise

@@ -151,10 +151,10 @@ def _backfill_from_database(
 ) -> int:
     state = state_of_job(job_tables)
     with summed_database(named_database(args, job_tables)) as database:
-        job = JobSums(tables=job_tables, state=state, database=database)
+        job = JobSums(job_tables=job_tables, state=state, database=database)
         backfill = DatabaseBackfill(
             table=table,
-            tables=job_tables,
+            job_tables=job_tables,
             database=database,
             source=job.own_source_of(table, args.source_table),
             messages=WaitingMessages.of_job(table, job_tables, state, topics),

@@ -220,7 +220,7 @@ def _compare_job(
     """Compare the tables of a job, or the named one. A table that cannot be compared does not stop
     the others.
     """
-    job = JobSums(tables=job_tables, state=state_of_job(job_tables), database=database)
+    job = JobSums(job_tables=job_tables, state=state_of_job(job_tables), database=database)
     if args.table is not None:
         table = open_named_job_table(args.table, job_tables, str(args.conf))
         own_source = job.own_source_of(table, args.source_table)

@@ -16,7 +16,8 @@ from stream_app.app.cli.arguments.configuration import add_configuration, config
 from stream_app.app.cli.arguments.named_table import check_table_name, names_of_job
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
+from stream_app.app.config.job_tables.single_table import SingleTable
+from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.recorded_tables import paths_of
 from stream_app.app.ops.replay.job_replay import job_replays
 from stream_app.app.ops.replay.record_replay import replay_lines
@@ -136,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.folder if config is None else config.stream.quarantine
     records = _Records(
         job_quarantine=_quarantine(args, job_tables, folder),
-        tables=job_tables,
+        job_tables=job_tables,
         name=args.table,
         choice=_record_choice(args),
     )
@@ -206,12 +207,12 @@ class _Records:
 
     Attributes:
         job_quarantine: the quarantine of the job.
-        tables: the tables of the job, or None if only its folder is given.
+        job_tables: the tables of the job, or None if only its folder is given.
         name: the name of the one table, or None.
     """
 
     job_quarantine: Quarantine
-    tables: SingleTableOrDatabase | None
+    job_tables: SingleTable | WholeDatabase | None
     name: str | None
     choice: RecordChoice
 
@@ -226,7 +227,7 @@ class _Records:
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
         """Return the records of `waiting` by the name of their table; empty for a single table."""
-        separates_tables = self.tables is None or self.tables.separates_tables
+        separates_tables = self.job_tables is None or self.job_tables.separates_tables
         return {
             name: self.choice.select(
                 self.job_quarantine.of_table(name).waiting(self._commit_users(name))
@@ -246,12 +247,12 @@ class _Records:
     def _commit_users(self, name: str | None) -> frozenset[str]:
         """Return the commit users of the tables; empty without a configuration."""
         users: set[str] = set()
-        if self.tables is None:
+        if self.job_tables is None:
             return frozenset()
-        paths = None if name is None else [self.tables.path(name)]
-        for path in paths or paths_of(self.tables, needs_one=False):
+        paths = None if name is None else [self.job_tables.path(name)]
+        for path in paths or paths_of(self.job_tables, needs_one=False):
             with contextlib.suppress(TableNotFoundError):
-                table = open_job_table(self.tables, path)
+                table = open_job_table(self.job_tables, path)
                 users.update(newest_epochs(table.snapshots))
         return frozenset(users)
 
@@ -356,7 +357,7 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
 
 
 def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    job_tables = records.tables
+    job_tables = records.job_tables
     if job_tables is None:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"

@@ -27,14 +27,14 @@ _STARTS = (
 
 
 def source_section_problems(
-    tables: JobTables, given_keys: Collection[str]
+    job_tables: JobTables, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for the section, in combination with the other sections.
 
     Args:
         given_keys: the keys of the whole configuration.
     """
-    source = tables.source
+    source = job_tables.source
     for key in [key for key in _STARTS if key in given_keys][1:]:
         yield key, f"give only one of {', '.join(_STARTS)}"
     if source.kind is SourceKind.FILES and "source.path" not in given_keys:
@@ -47,7 +47,7 @@ def source_section_problems(
             not_both = ", not both" if topic_keys else ""
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     yield from _load_problems(source, given_keys)
-    yield from _cluster_problems(tables, given_keys)
+    yield from _cluster_problems(job_tables, given_keys)
     yield from client_problems(source.kafka_clusters)
     applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
     if source.merge_shards and applies_truncate:
@@ -56,12 +56,14 @@ def source_section_problems(
     yield from _format_problems(source, given_keys)
     if source.reader is TopicReader.SPARK and HEADERS in source.format_options:
         yield "source.reader", f"must be 'native': Spark's source reads no headers ({HEADERS})"
-    yield from tables.format_problems()
+    yield from job_tables.format_problems()
 
 
-def _cluster_problems(tables: JobTables, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
+def _cluster_problems(
+    job_tables: JobTables, given_keys: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for further clusters, in combination with other settings."""
-    source = tables.source
+    source = job_tables.source
     if not source.clusters:
         return
     if source.kind is not SourceKind.KAFKA:
@@ -70,15 +72,15 @@ def _cluster_problems(tables: JobTables, given_keys: Collection[str]) -> Iterato
         yield "source.reader", "must be 'native': Spark's source reads one cluster"
     if source.snapshot_from is not None:
         yield _LOAD, "reads one database, whose topics are in one cluster: give it a job of its own"
-    if tables.keeps_transactions:
+    if job_tables.keeps_transactions:
         yield "sync.transactions", "'whole' follows the transactions of one cluster's topics"
-    if "merge-shards" in tables.replaced_keys and "sync.merge-shards" not in given_keys:
+    if "merge-shards" in job_tables.replaced_keys and "sync.merge-shards" not in given_keys:
         yield (
             "sync.merge-shards",
             "must be given beside source.clusters: true joins tables of one name of all clusters, "
             "false names those of a further cluster CLUSTER_DATABASE_TABLE",
         )
-    elif not tables.joins_sources:
+    elif not job_tables.joins_sources:
         yield (
             "source.merge-shards",
             "must be true beside source.clusters: the table takes the rows of all clusters, and "

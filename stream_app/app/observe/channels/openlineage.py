@@ -169,7 +169,7 @@ class LineageEvents(JobListener):
     url: str | None
     namespace: str
     is_batch: bool
-    tables: JobTables
+    job_tables: JobTables
     clock: Clock
     hide: Callable[[str], str] = str
     _sender: _EventSender = field(init=False)
@@ -259,12 +259,12 @@ class LineageEvents(JobListener):
         job_facets: dict[str, JobFacet] = {
             "jobType": job_type_job.JobTypeJobFacet(kind, "STREAM_APP", "JOB")
         }
-        source = self.tables.source
+        source = self.job_tables.source
         return RunEvent(
             eventType=state,
             eventTime=_iso_time(self.clock.now_ms()),
             run=run,
-            job=Job(self.namespace, self.tables.name, job_facets),
+            job=Job(self.namespace, self.job_tables.name, job_facets),
             producer=_PRODUCER,
             inputs=list(_inputs(source, self._offsets)),
             outputs=[
@@ -300,7 +300,7 @@ class LineageEvents(JobListener):
         self, name: str, written: WrittenChanges, schema: TableSchema
     ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
         """Return each column's origin in the topics from which the table has records."""
-        config = self.tables.table_config(self.tables.own_name(name) or name, schema.fields)
+        config = self.job_tables.table_config(self.job_tables.own_name(name) or name, schema.fields)
         computed = {item.name: item for item in map(parse_definition, config.computed_columns)}
         prefix = config.metadata_column_prefix
         generated = {f"{prefix}{key}" for key in config.metadata_columns}
@@ -320,7 +320,7 @@ class LineageEvents(JobListener):
             fields[column.name] = column_lineage_dataset.Fields(
                 [
                     column_lineage_dataset.InputField(namespace, topic, origin, [transformation])
-                    for namespace, topic in _origins(self.tables.source, written.topics)
+                    for namespace, topic in _origins(self.job_tables.source, written.topics)
                 ]
             )
         return column_lineage_dataset.ColumnLineageDatasetFacet(fields)

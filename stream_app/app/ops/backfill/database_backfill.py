@@ -83,7 +83,7 @@ class DatabaseBackfill:
     """A backfill of one table from its database.
 
     Attributes:
-        tables: the tables of the job that writes the table.
+        job_tables: the tables of the job that writes the table.
         source: the database's tables whose rows the table has.
         messages: the messages that the table's job has not read yet.
         wait_s: how long to wait until the table has changes that the database has already.
@@ -91,7 +91,7 @@ class DatabaseBackfill:
     """
 
     table: FileStoreTable
-    tables: JobTables
+    job_tables: JobTables
     database: SummedDatabase
     source: SummedSource
     messages: WaitingMessages
@@ -107,7 +107,7 @@ class DatabaseBackfill:
             SourceError: the database or the broker does not respond.
             CommitConflictError: another writer has added rows meanwhile.
         """
-        rules = self.tables.table_config(self.table.name, self.table.schema.fields)
+        rules = self.job_tables.table_config(self.table.name, self.table.schema.fields)
         check_newest_row_decides(self.table, rules)
         self._check_newest()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
@@ -186,7 +186,7 @@ class _DifferingRows:
         if not self.wanted:
             return set()
         hashed_rows: HashedRows = Counter()
-        pipeline = load_format(self.backfill.tables, self.backfill.table)
+        pipeline = load_format(self.backfill.job_tables, self.backfill.table)
         for messages in self._messages():
             decoded = pipeline.decode(messages)
             if decoded.bad.num_rows:
@@ -206,7 +206,9 @@ class _DifferingRows:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         table, database = self.backfill.table, self.backfill.database
-        loaded_database = LoadedDatabase(database.connection, database.url, self.backfill.tables)
+        loaded_database = LoadedDatabase(
+            database.connection, database.url, self.backfill.job_tables
+        )
         digests = [hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.wanted]
         for source, digest in zip(
             self.source_side.relations, self.source_side.key_digests, strict=True

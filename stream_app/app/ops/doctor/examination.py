@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.ops.doctor import machine
@@ -68,7 +67,7 @@ class Examination:
         broker_s: the timeout of the broker's responses in seconds.
     """
 
-    tables: SingleTableOrDatabase
+    job_tables: SingleTable | WholeDatabase
     quarantine: str | None
     spark: Mapping[str, str]
     clock: Clock
@@ -76,11 +75,11 @@ class Examination:
     _broker: BrokerExamination = field(init=False)
 
     def __post_init__(self) -> None:
-        self._broker = BrokerExamination(self.tables.source, self.clock, self.broker_s)
+        self._broker = BrokerExamination(self.job_tables.source, self.clock, self.broker_s)
 
     def observations(self) -> Iterator[Observation]:
         """Yield observations of all parts. An error in one part does not stop the others."""
-        spark, section = self.spark, self.tables.section
+        spark, section = self.spark, self.job_tables.section
         yield from guarded_observations("java", machine.java_observations)
         yield from guarded_observations("python", machine.package_observations)
         cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
@@ -88,19 +87,19 @@ class Examination:
         yield from guarded_observations(
             "memory", partial(machine.memory_observations, spark, total, buffer, cores)
         )
-        has_folder = names_folder(self.tables.catalog)
+        has_folder = names_folder(self.job_tables.catalog)
         if has_folder:
             yield from guarded_observations(
                 "disk", partial(machine.disk_observations, section.warehouse)
             )
         yield from guarded_observations("broker", self._broker.observations)
-        tables, topics = self.tables, self._broker.topics
-        yield from guarded_observations("columns", partial(column_observations, tables, topics))
+        job_tables, topics = self.job_tables, self._broker.topics
+        yield from guarded_observations("columns", partial(column_observations, job_tables, topics))
         if has_folder:
             yield from guarded_observations(
                 "warehouse", partial(self._store, "warehouse", section.warehouse)
             )
-        if tables.catalog:
+        if job_tables.catalog:
             yield from guarded_observations("catalog", self._catalog)
         yield from guarded_observations("checkpoint", self._checkpoint)
         if self.quarantine is not None:
@@ -111,16 +110,16 @@ class Examination:
                 )
             else:
                 yield _spark_only_warning("quarantine", folder)
-        match tables:
+        match job_tables:
             case SingleTable():
-                examined = partial(self._table, tables)
+                examined = partial(self._table, job_tables)
             case WholeDatabase():
-                examined = partial(self._tables_of, tables)
+                examined = partial(self._tables_of, job_tables)
         yield from guarded_observations("table", examined)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
-        folder, files = file_io_of(location, self.tables.file_system)
+        folder, files = file_io_of(location, self.job_tables.file_system)
         existing_folder = folder
         if is_local(location):
             files, existing_folder = probe_local(location)
@@ -133,8 +132,8 @@ class Examination:
         yield from clock_observations(part, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:
-        tables = self.tables
-        catalog, database = job_catalog(tables), tables.section.database
+        job_tables = self.job_tables
+        catalog, database = job_catalog(job_tables), job_tables.section.database
         names = catalog.list_tables(database)
         yield good_observation(
             "catalog", f"{catalog.label} answers: {count_text(len(names), 'table')} in {database}"
@@ -142,18 +141,20 @@ class Examination:
 
     def _checkpoint(self) -> Iterator[Observation]:
         """Yield whether the checkpoint is writable, undamaged, and of this job and its topics."""
-        location = self.tables.checkpoint
+        location = self.job_tables.checkpoint
         if not can_open(location):
             yield _spark_only_warning("checkpoint", location)
             return
-        folder = checkpoint_of(self.tables, fix=_START)
+        folder = checkpoint_of(self.job_tables, fix=_START)
         yield from self._store("checkpoint", location)
         if is_local(location) and (empty := empty_files(Path(folder.location))):
             text = f"{', '.join(empty)} of it is empty, as after a power cut"
             yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_or_empty(folder)
-        check_owner(folder, state, *_checkpoint_owner(self.tables), str(self.tables.share or ""))
+        check_owner(
+            folder, state, *_checkpoint_owner(self.job_tables), str(self.job_tables.share or "")
+        )
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated_topics(state.topic_ids, self._broker.topics):
@@ -180,7 +181,7 @@ class Examination:
             yield good_observation("checkpoint", text)
             return
         text = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
-        if self.tables.source.fail_on_data_loss:
+        if self.job_tables.source.fail_on_data_loss:
             yield problem(
                 "checkpoint",
                 text,
@@ -193,15 +194,17 @@ class Examination:
 
     def _status(self, checkpoint: JobFolder) -> JobStatus:
         now_ms = self.clock.now_ms()
-        return JobStatus(job_tables=self.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms)
+        return JobStatus(
+            job_tables=self.job_tables, checkpoint=checkpoint, ends=None, now_ms=now_ms
+        )
 
-    def _tables_of(self, tables: WholeDatabase) -> Iterator[Observation]:
-        if can_open(tables.checkpoint):
-            checkpoint = checkpoint_of(tables, fix=_START)
+    def _tables_of(self, job_tables: WholeDatabase) -> Iterator[Observation]:
+        if can_open(job_tables.checkpoint):
+            checkpoint = checkpoint_of(job_tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_table_warnings(checkpoint)
             yield from refused_sources_warnings(status.refused())
-            yield from database_observations(tables, status.paths())
+            yield from database_observations(job_tables, status.paths())
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
         """Yield whether the table of a job of one table fits its configuration."""
@@ -223,20 +226,20 @@ class Examination:
         yield from iceberg_reader_lag(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
-        for change in changes_that_fail(self.tables.source.format, schema):
+        for change in changes_that_fail(self.job_tables.source.format, schema):
             yield warning("table", change.problem, change.fix)
 
 
-def _checkpoint_owner(tables: SingleTableOrDatabase) -> tuple[str, str]:
+def _checkpoint_owner(job_tables: SingleTable | WholeDatabase) -> tuple[str, str]:
     """Return the location and the identity to which the job's checkpoint must belong."""
-    match tables:
+    match job_tables:
         case WholeDatabase():
-            return tables.location, DATABASE
+            return job_tables.location, DATABASE
         case SingleTable():
             try:
-                table = open_job_table(tables, tables.location)
+                table = open_job_table(job_tables, job_tables.location)
             except TableNotFoundError:  # a checkpoint with a table's identity refuses a new table
-                return file_io_of(tables.location)[0], ""
+                return file_io_of(job_tables.location)[0], ""
             return table.version_root, table.identity()
 
 

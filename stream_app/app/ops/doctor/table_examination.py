@@ -87,7 +87,7 @@ def iceberg_reader_lag(table: FileStoreTable, name: str = "") -> Iterator[Observ
         yield good_observation("iceberg", f"{prefix}{lag.text}")
 
 
-def database_observations(tables: JobTables, paths: Mapping[str, str]) -> Iterator[Observation]:
+def database_observations(job_tables: JobTables, paths: Mapping[str, str]) -> Iterator[Observation]:
     """Yield observations of each table that a job of a whole database has written.
 
     Args:
@@ -98,7 +98,7 @@ def database_observations(tables: JobTables, paths: Mapping[str, str]) -> Iterat
 
         def observations(path: str = path) -> Iterator[Observation]:
             try:
-                table = open_job_table(tables, path)
+                table = open_job_table(job_tables, path)
             except TableNotFoundError:  # a new table is created with its first rows
                 return
             open_for_writing(table)
@@ -136,18 +136,18 @@ _PART = "columns"
 
 
 def column_observations(
-    tables: JobTables, topics: Mapping[str, TopicInfo]
+    job_tables: JobTables, topics: Mapping[str, TopicInfo]
 ) -> Iterator[Observation]:
     """Yield remarks on the columns of each table's messages; none if the broker was not asked."""
     if not topics:
         return
-    messages = in_one_table(first_messages(tables.source, topics))
-    parts = dict(of_each_origin(tables.source.facts.origins, messages))
+    messages = in_one_table(first_messages(job_tables.source, topics))
+    parts = dict(of_each_origin(job_tables.source.facts.origins, messages))
     is_quiet = True
     for origin, part in parts.items():
-        for remark in _remarks(tables, origin, part):
+        for remark in _remarks(job_tables, origin, part):
             is_quiet = False
-            remedy = remark.remedy(tables.full_key)
+            remedy = remark.remedy(job_tables.full_key)
             yield warning(_PART, f"{origin}: {remark.text()}", remedy)
     for root, leaves in partition_roots(tables_in_messages(parts)).items():
         is_quiet = False
@@ -156,26 +156,27 @@ def column_observations(
         yield good_observation(_PART, f"some messages of {len(parts)} source tables lose nothing")
 
 
-def _remarks(tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
-    location, reader, options = tables.target(origin), tables.source.facts, tables.mapping_options
+def _remarks(job_tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
+    location, options = job_tables.target(origin), job_tables.mapping_options
+    reader = job_tables.source.facts
     if location is None:
         return
     describe: Describe = reader.describe
-    if tables.lowers_names:
+    if job_tables.lowers_names:
         describe = LowerCaseDescription(describe)
     description = describe(part, options)
     if description is not None:
-        yield from _beside_table(tables, location, description)
+        yield from _beside_table(job_tables, location, description)
     yield from snapshot_only_remarks(reader, part, options)
 
 
 def _beside_table(
-    tables: JobTables, location: str, description: SourceTable
+    job_tables: JobTables, location: str, description: SourceTable
 ) -> Iterable[TableRemark]:
     try:
-        table = open_job_table(tables, location)
+        table = open_job_table(job_tables, location)
     except TableNotFoundError:
-        columns = tables.declared_columns
+        columns = job_tables.declared_columns
         if columns is None:
             return remarks_of_new(description.columns)
         ids = frozenset(field.field_id for field in columns)

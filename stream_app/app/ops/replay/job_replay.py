@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.recorded_tables import named_splitter
@@ -40,7 +39,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def job_replays(
-    tables: SingleTableOrDatabase,
+    job_tables: SingleTable | WholeDatabase,
     quarantine: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
@@ -57,37 +56,37 @@ def job_replays(
         CheckpointError: the job has not begun.
         TableNotFoundError: the table does not exist.
     """
-    if tables.source.kind is not SourceKind.KAFKA:
+    if job_tables.source.kind is not SourceKind.KAFKA:
         raise UsageError(
             "only a job that reads Kafka can replay its records",
             fix="correct the rows at their source, whose next change brings them",
         )
-    checkpoint = JobFolder(*file_io_of(tables.checkpoint, tables.file_system))
+    checkpoint = JobFolder(*file_io_of(job_tables.checkpoint, job_tables.file_system))
     epoch_log = EpochLog(checkpoint, can_reread=True)
     if not epoch_log.is_begun():
         raise CheckpointError(
             "the job has not begun: its checkpoint does not record what it has read",
-            where=tables.checkpoint,
+            where=job_tables.checkpoint,
             fix="start the job, and replay when it has read the records",
         )
-    reader = topic_reader(tables.source) if read is None else read
+    reader = topic_reader(job_tables.source) if read is None else read
     state = state_or_empty(checkpoint)
-    match tables:
+    match job_tables:
         case SingleTable():
-            table = open_job_table(tables, tables.location)
-            names = [] if tables.joins_sources else state.source_tables_of().values()
+            table = open_job_table(job_tables, job_tables.location)
+            names = [] if job_tables.joins_sources else state.source_tables_of().values()
             source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
-            only = _replay(tables, quarantine, table, epoch_log, reader)
-            return {tables.name: replace(only, source_tables=source_tables)}
+            only = _replay(job_tables, quarantine, table, epoch_log, reader)
+            return {job_tables.name: replace(only, source_tables=source_tables)}
         case WholeDatabase():
-            database = _DatabaseReplays(tables, quarantine, epoch_log, reader, state.origins)
+            database = _DatabaseReplays(job_tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
                 return {name: database.own_records(name)}
             return database.records_of_no_table()
 
 
 def _replay(
-    tables: JobTables,
+    job_tables: JobTables,
     quarantine: Quarantine,
     table: FileStoreTable,
     epoch_log: EpochLog,
@@ -95,7 +94,7 @@ def _replay(
 ) -> Replay:
     """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
-    rows = row_settings(tables, table, quarantines=True)
+    rows = row_settings(job_tables, table, quarantines=True)
     return Replay(
         quarantine=quarantine,
         table=table,
@@ -119,7 +118,7 @@ class _DatabaseReplays:
         origins: source table → its table in the job.
     """
 
-    tables: WholeDatabase
+    job_tables: WholeDatabase
     job_quarantine: Quarantine
     epoch_log: EpochLog
     read: ReadRange
@@ -149,10 +148,10 @@ class _DatabaseReplays:
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
         passed = _passed_offsets(self.epoch_log, name)
-        table = open_job_table(self.tables, self.tables.path(name))
+        table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.tables, waiting, table, self.epoch_log, read),
+            _replay(self.job_tables, waiting, table, self.epoch_log, read),
             passed_offsets=passed,
             other_folder=other_folder,
         )
@@ -161,7 +160,7 @@ class _DatabaseReplays:
         self, name: str, where: KafkaPartition, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Read a range as `ReadRange`, for the messages of one table."""
-        splitter = named_splitter(self.tables, [name], self.origins)
+        splitter = named_splitter(self.job_tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
     def _belong_to(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
@@ -171,11 +170,11 @@ class _DatabaseReplays:
         """Return the table of each record by the current rules, or None if it belongs to none."""
         if not records:
             return []
-        origins = self.tables.source.facts.origins(as_messages(records))
+        origins = self.job_tables.source.facts.origins(as_messages(records))
         names: list[str | None] = []
         for origin in origins.tables:  # a loop over source tables
             name = self.origins.get(origin)
-            names.append(self.tables.new_name(origin, self.origins) if name is None else name)
+            names.append(self.job_tables.new_name(origin, self.origins) if name is None else name)
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 

@@ -32,7 +32,7 @@ class JobSums:
         state: the state in the job's checkpoint.
     """
 
-    tables: JobTables
+    job_tables: JobTables
     state: JobState
     database: SummedDatabase
 
@@ -45,7 +45,7 @@ class JobSums:
         Raises:
             UnsupportedTableError: the database's rows are not exactly those of the table.
         """
-        rules = self.tables.table_config(table.name, table.schema.fields)
+        rules = self.job_tables.table_config(table.name, table.schema.fields)
         if rules.filter is not None:
             raise UnsupportedTableError(
                 f"the job's filter leaves rows of the source out: {rules.filter}",
@@ -59,7 +59,7 @@ class JobSums:
             return None
         return SummedSource(
             relations=relations,
-            column_of=self.tables.source_of(table.name).column_of,
+            column_of=self.job_tables.source_of(table.name).column_of,
             job_columns=rules.made_columns.names,
         )
 
@@ -90,7 +90,7 @@ class JobSums:
             is_partitioned = relation.is_root or relation.is_partition
             if origin.database != url.database or is_partitioned or self._knows(origin):
                 continue
-            is_wanted = self.tables.new_name(origin, self.state.origins) is not None
+            is_wanted = self.job_tables.new_name(origin, self.state.origins) is not None
             if is_wanted and self._has_rows(schema, name):
                 yield Finding(
                     kind=FindingKind.NOT_COMPARED,
@@ -154,12 +154,12 @@ class JobSums:
             )
 
     def _relations(self, table: FileStoreTable, origins: Sequence[Origin]) -> Sequence[str]:
-        tables = self.tables
-        if tables.source.snapshot_table is not None:
-            return [tables.source.snapshot_table]
+        job_tables = self.job_tables
+        if job_tables.source.snapshot_table is not None:
+            return [job_tables.source.snapshot_table]
         origin_names = sorted({replace(origin, cluster="") for origin in origins if origin.table})
-        if not origin_names and tables.loaded_source_table is not None:
-            return [tables.loaded_source_table]
+        if not origin_names and job_tables.loaded_source_table is not None:
+            return [job_tables.loaded_source_table]
         return self._relations_in_database(table, origin_names)
 
     def _relations_in_database(

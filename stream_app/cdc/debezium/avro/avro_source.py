@@ -31,10 +31,10 @@ from stream_app.cdc.debezium.one_record import ADDED_PREFIX, FLAT_FIELDS, TABLE_
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
-from stream_app.cdc.wire.avro_columns import texts_of
-from stream_app.cdc.wire.avro_references import avro_text
-from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.wire.value_cursor import AvroValues, cursor_over
+from stream_app.cdc.wire.avro.avro_columns import texts_of
+from stream_app.cdc.wire.avro.avro_references import avro_text
+from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.value_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable

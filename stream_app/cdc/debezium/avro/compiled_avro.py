@@ -21,8 +21,8 @@ from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
-from stream_app.cdc.wire.avro_columns import WireColumn, leaf_column, leaf_texts, reads_leaf
-from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.avro.avro_columns import WireColumn, leaf_column, leaf_texts, reads_leaf
+from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.wire_format import HEAD
 
 if TYPE_CHECKING:

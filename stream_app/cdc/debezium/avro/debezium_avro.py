@@ -50,16 +50,16 @@ from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, Source
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import Registries, Schemas
-from stream_app.cdc.wire.avro_columns import texts_of, wire_column
-from stream_app.cdc.wire.avro_references import avro_text
-from stream_app.cdc.wire.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro.avro_references import avro_text
+from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,
     schemas_of,
     without_registry,
 )
-from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
 from stream_app.model.schema.data_type import RowType
 

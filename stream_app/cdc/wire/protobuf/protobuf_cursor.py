@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
-from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.avro.avro_types import AvroType
+from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor, from_zigzag
 from stream_app.cdc.wire.protobuf.protobuf_fields import (
     WIRE_32,
     WIRE_64,
@@ -29,7 +30,6 @@ from stream_app.cdc.wire.protobuf.protobuf_fields import (
     FieldKind,
     ProtobufField,
 )
-from stream_app.cdc.wire.value_cursor import AvroValues, ValueCursor, from_zigzag
 from stream_app.cdc.wire.wire_format import HEAD
 
 _STEPS_MAX = 400

@@ -12,7 +12,7 @@ from typing import Any
 
 from stream_app.cdc.source_types.connect import TIME
 from stream_app.cdc.source_types.connect_fields import ConnectField
-from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.avro.avro_types import AvroType
 
 WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32 = 0, 1, 2, 5
 """Wire types."""

@@ -39,10 +39,10 @@ def test_a_name_that_the_job_does_not_have(job: DatabaseJob) -> None:
 
 def test_the_only_table_of_a_job(job: DatabaseJob) -> None:
     only = TableConfig(warehouse=job.sync.warehouse, database="ods", name="items")
-    tables = SingleTable(source=job.config.source, table=only)
-    assert open_named_job_table("items", tables, "job.toml").location == only.path
+    job_tables = SingleTable(source=job.config.source, table=only)
+    assert open_named_job_table("items", job_tables, "job.toml").location == only.path
     with pytest.raises(UsageError, match="the job has no table 'orders'"):
-        open_named_job_table("orders", tables, "job.toml")
+        open_named_job_table("orders", job_tables, "job.toml")
 
 
 def test_without_the_checkpoint_a_shards_source_table_is_not_guessed(tmp_path: Path) -> None:

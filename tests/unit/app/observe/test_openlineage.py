@@ -54,12 +54,12 @@ def run(
     url: str,
     job: TableJob,
     last: Callable[[WatchedJob], None] = lambda _: None,
-    tables: SingleTable = TABLES,
+    job_tables: SingleTable = TABLES,
 ) -> None:
     """Two epochs of a job, whose events go where every job's do."""
     clock = StandingClock()
     stream = StreamConfig(openlineage_url=url, openlineage_namespace="lake")
-    with watched_job(tables, stream, Secrets(("quince",)), clock) as watched:
+    with watched_job(job_tables, stream, Secrets(("quince",)), clock) as watched:
         watched.events.watch(job)
         for epoch in range(2):
             watched.events.on_epoch(a_report(epoch, messages=10, changes=7))
@@ -200,7 +200,7 @@ def test_settings_that_the_client_refuses_are_an_error_with_the_key(
 
 def test_a_folder_of_messages_is_an_input(receiver: HttpReceiver, job: TableJob) -> None:
     source = SourceConfig(kind=SourceKind.FILES, path="/data/messages")
-    run(receiver.url, job, tables=SingleTable(source=source, table=TABLES.table))
+    run(receiver.url, job, job_tables=SingleTable(source=source, table=TABLES.table))
     [folder] = events_of(receiver)[-1]["inputs"]
     assert (folder["namespace"], folder["name"]) == ("file", "/data/messages")
 

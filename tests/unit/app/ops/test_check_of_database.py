@@ -97,13 +97,13 @@ def test_a_database_is_not_taken_for_that_of_another_cluster(
 ) -> None:
     url = parse_jdbc_url("jdbc:postgresql://127.0.0.1/shop", "--source")
     job = JobSums(
-        tables=load_config(conf, [], {}).job_tables,
+        job_tables=load_config(conf, [], {}).job_tables,
         state=JobState(
             origins={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
         ),
         database=SummedDatabase(url=url, connection=None),
     )
-    table = open_job_table(job.tables, job.tables.path("a"))
+    table = open_job_table(job.job_tables, job.job_tables.path("a"))
     if why:
         with pytest.raises(UnsupportedTableError, match=why):
             job.source_of(table, relation)

@@ -28,7 +28,7 @@ WHOLE = [
 
 def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
     """The rows that the job's own format makes of messages."""
-    decode = job_pipeline(database.tables, database.table(name))
+    decode = job_pipeline(database.job_tables, database.table(name))
     decoded = decode.decode(table_of(messages).to_batches()[0])
     assert not decoded.bad.num_rows, decoded.bad.to_pylist()
     return decoded.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()

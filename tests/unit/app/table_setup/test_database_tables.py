@@ -124,7 +124,7 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
     reasons = parts[UNREADABLE_INDEX].column("reason").to_pylist()
     assert len(reasons) == 3
-    assert all("the table orders cannot be made" in reason for reason in reasons)
+    assert all("the table orders cannot be created" in reason for reason in reasons)
 
 
 def test_a_table_that_is_there_keeps_its_keys_and_buckets(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_problem_that_will_hold_a_table_back_is_reported_at_start(
     [message] = creates("shop.orders", [1])
     postgres = [with_bytes(message, b'"mariadb"', b'"postgresql"')]
     with caplog.at_level(logging.WARNING):
-        warn_of_first_messages(database.tables, table_of(postgres), StandingClock())
+        warn_of_first_messages(database.job_tables, table_of(postgres), StandingClock())
     [warning] = [record.getMessage() for record in caplog.records]
     assert warning.startswith("shop.orders: the row of a delete or an update will not be certain")
 
@@ -204,7 +204,7 @@ def test_the_status_has_the_state_of_each_table_and_its_reason(tmp_path: Path) -
     file.update(replace(file.state, epoch=3, newest_epochs={"orders": 3}, held_tables=waiting))
     commit_row(database.table("orders"), epoch=3)
     status = JobStatus(
-        job_tables=database.tables,
+        job_tables=database.job_tables,
         checkpoint=database.checkpoint,
         ends={"all": {"0": 100}},
         now_ms=TIME_MS + 90_000,
@@ -259,7 +259,7 @@ def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> N
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
     truncate = table_of([(None, emptied)]).to_batches()[0]
     formats = {
-        name: job_pipeline(database.tables, open_file_store_table(database.sync.path(name)))
+        name: job_pipeline(database.job_tables, open_file_store_table(database.sync.path(name)))
         for name in ("orders", "items")
     }
     assert formats["orders"].decode(truncate).truncated == 0

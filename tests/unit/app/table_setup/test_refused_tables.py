@@ -39,7 +39,7 @@ def test_a_refused_source_table_is_shown_until_it_has_its_table(
     code, rows = status(conf, capsys)
     assert code == 1
     assert sorted(rows) == ["items", "shop.odd name", "shop.orders"]
-    assert rows["shop.orders"].startswith("refused: the table orders cannot be made")
+    assert rows["shop.orders"].startswith("refused: the table orders cannot be created")
     assert rows["shop.odd name"].startswith("refused: shop.odd name would become the table")
     assert "to fix: name it by sync.table-mapping" in rows["shop.odd name"]
     assert main(["status", "--conf", str(conf), "--table", "shop.orders"]) == 1

@@ -1,4 +1,4 @@
-"""Tables of a database that cannot be made for now: none of their messages is lost or set aside."""
+"""Tables of a database that cannot be created for now: none of their messages is lost."""
 
 from __future__ import annotations
 

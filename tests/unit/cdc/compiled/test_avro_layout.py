@@ -14,7 +14,7 @@ import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER
-from stream_app.cdc.wire.avro_types import parse_schema
+from stream_app.cdc.wire.avro.avro_types import parse_schema
 from tests.support.brokers.schema_registry import Registry, encoded, schema_registry
 from tests.support.messages.avro_events import DECIMAL, PLACEHOLDER, ROW, SOURCE, batch, event
 from tests.support.messages.debezium_messages import a_format, reasons_of, rows_of

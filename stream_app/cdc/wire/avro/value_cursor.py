@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, slices_of
-from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.wire_format import HEAD
 
 _PADDING = 16

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.app.config.job_tables.single_table import SingleTable
-from stream_app.app.config.job_tables.single_table_or_database import SingleTableOrDatabase
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.first_messages import first_messages, in_one_table
@@ -75,7 +74,7 @@ CheckedTables = CheckedTable | SampledDatabase
 
 
 def check_tables(
-    job_tables: SingleTableOrDatabase,
+    job_tables: SingleTable | WholeDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,
     *,

@@ -8,7 +8,7 @@ Source: Apache Avro's specification, "Binary encoding".
 
 from __future__ import annotations
 
-from stream_app.cdc.wire.avro_types import AvroType
+from stream_app.cdc.wire.avro.avro_types import AvroType
 
 _VARINT_BYTES_MAX = 10
 _FIXED_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
