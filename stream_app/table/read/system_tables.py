@@ -142,9 +142,9 @@ def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return facts about a column: its options ``fields.NAME.…`` and their values."""
     options: dict[str, dict[str, str]] = {}
     for key, value in table.schema.options.items():
-        match key.split("."):
-            case ["fields", name, _, *_]:
-                options.setdefault(name, {})[key] = value
+        words = key.split(".")
+        if len(words) > 2 and words[0] == "fields":
+            options.setdefault(words[1], {})[key] = value
 
     def texts_in_brackets(texts: Iterable[str]) -> str:
         return f"[{', '.join(texts)}]"
