@@ -127,10 +127,9 @@ class ExpireSnapshots:
     def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """Return the plan; start again if a tag is deleted during the read of its version."""
         ids = self.table.snapshots.ids()
-        no_range = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
-        expire_range = self._range(ids, config) if ids else no_range
-        if not expire_range.is_empty:
-            expire_range = self._without_newest_epochs(ids[-1], expire_range)
+        expire_range = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
+        if ids:
+            expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
         read = self.table.snapshots.snapshot
         versions = versions_before(expire_range.end, ids, read, self.table)
         retained_id = next((number for number in ids if number >= expire_range.end), None)
@@ -272,6 +271,8 @@ class ExpireSnapshots:
 
     def _without_newest_epochs(self, newest_id: int, expire_range: ExpireRange) -> ExpireRange:
         """Return the range without the snapshots that alone record a job's newest epoch."""
+        if expire_range.is_empty:
+            return expire_range
         snapshots = self.table.snapshots.backwards(begin=newest_id)
         first_needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
         if first_needed is None or first_needed >= expire_range.end:
@@ -291,11 +292,7 @@ class ExpireSnapshots:
         retained: Snapshot,
         protected: ProtectedVersions,
     ) -> FilesToDelete:
-        """Return the files that only the expiring snapshots need.
-
-        Args:
-            retained: the earliest retained snapshot.
-        """
+        """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestReads(self.table))
         begin = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
@@ -318,16 +315,12 @@ class ExpireSnapshots:
         return collector.files
 
 
-def _announcement(
-    begin: int, retained: Snapshot, protected: ProtectedVersions
-) -> ExpiryAnnouncement:
+def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
     return ExpiryAnnouncement(
         begin=begin,
-        end=retained.snapshot_id,
-        end_list=retained.delta_manifest_list,
-        tagged=frozenset(
-            number for number in protected.tags if begin <= number < retained.snapshot_id
-        ),
+        end=end.snapshot_id,
+        end_list=end.delta_manifest_list,
+        tagged=frozenset(number for number in protected.tags if begin <= number < end.snapshot_id),
     )
 
 
