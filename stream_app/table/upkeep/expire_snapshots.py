@@ -144,10 +144,9 @@ class ExpireSnapshots:
                 protected = self._protected_versions(folder)
                 files = self._files(config, versions, retained, protected)
                 announcement = _announcement(versions[0].snapshot_id, retained, protected)
-            except CorruptFileError:
+            except CorruptFileError:  # perhaps because a tag was deleted during the read
                 if self.table.tags.statuses() == tags:
                     raise
-                # The tag was deleted while its version was read.
         return SnapshotExpiry(
             versions=versions,
             retained_id=retained_id,
