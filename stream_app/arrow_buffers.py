@@ -1,6 +1,6 @@
 """NumPy views of Arrow columns: offsets, bytes and fixed-width values without copies.
 
-The casts of `cdc` use it. Every function respects the array's slice (offset and length).
+`cdc` and `kafka` use it most. Every function respects the array's slice (offset and length).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def own_bytes(array: pa.Array) -> tuple[Bytes, Int64s]:
 
 
 def lengths_of(array: pa.Array) -> Int32s:
-    """Return the bytes of each string or binary value: int32 [n]; parsers leave nulls empty."""
+    """Return the sizes of string or binary values: int32 [n]; parsers leave nulls empty."""
     offsets = offsets_of(array)
     return offsets[1:] - offsets[:-1]
 
@@ -98,8 +98,8 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
 
 def any_of(*masks: Bools | None) -> Bools | None:
     """Return the union of masks, or None if no mask is true anywhere."""
-    present = [mask for mask in masks if mask is not None]
-    union: Bools | None = np.logical_or.reduce(present) if present else None
+    given_masks = [mask for mask in masks if mask is not None]
+    union: Bools | None = np.logical_or.reduce(given_masks) if given_masks else None
     return union if union is not None and union.any() else None
 
 

@@ -1,12 +1,14 @@
 """Registers the CDC formats by their names; no other module knows them all.
 
-A new format is a module of `cdc` that declares a `FormatDeclaration`, and its name in a tuple below
-of which `FORMATS` is made. `app.table_setup.format_pipeline` adds the steps that a format needs.
+It stands above `cdc` because it joins the formats of `cdc`, which uses no network, with the client
+of schema registries in `kafka`. A new format is a module of `cdc` that declares a
+`FormatDeclaration`, and a line in `_DECLARATIONS`. `app.table_setup.format_pipeline` adds the steps
+that a format needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -25,28 +27,37 @@ from stream_app.cdc.plain.plain_avro import plain_avro
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
 from stream_app.cdc.plain.plain_json_schema import plain_json_schema
 from stream_app.cdc.plain.plain_protobuf import plain_protobuf
+from stream_app.cdc.schema_registry_port import Registries
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.registered_heads import with_any_heads
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names_text
 
-_DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, _AVRO, _JSON_SCHEMA, _PROTOBUF = (
-    with_any_heads(declare(REGISTRIES), REGISTRIES)
-    for declare in (
-        debezium_avro,
-        debezium_json_schema,
-        plain_avro,
-        plain_json_schema,
-        plain_protobuf,
-    )
+
+def _with_registry(declare: Callable[[Registries], FormatDeclaration]) -> FormatDeclaration:
+    """Return the declaration of a format whose schemas are in a registry."""
+    return with_any_heads(declare(REGISTRIES), REGISTRIES)
+
+
+_DECLARATIONS = (
+    DEBEZIUM_JSON,
+    _with_registry(debezium_avro),
+    _with_registry(debezium_json_schema),
+    DEBEZIUM_BSON,
+    CANAL_JSON,
+    MAXWELL_JSON,
+    OGG_JSON,
+    DMS_JSON,
+    PLAIN_JSON,
+    _with_registry(plain_avro),
+    _with_registry(plain_json_schema),
+    _with_registry(plain_protobuf),
+    CLOUD_EVENTS,
+    DEBEZIUM_CLOUD_EVENTS,
 )
-_OF_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, _DEBEZIUM_JSON_SCHEMA, DEBEZIUM_BSON)
-_OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON)
-_PLAIN = (PLAIN_JSON, _AVRO, _JSON_SCHEMA, _PROTOBUF)
-_EVENTS = (CLOUD_EVENTS, DEBEZIUM_CLOUD_EVENTS)
 FORMATS: dict[str, FormatDeclaration] = {
-    declared.name: declared for declared in (*_OF_DEBEZIUM, *_OTHERS, *_PLAIN, *_EVENTS)
+    declaration.name: declaration for declaration in _DECLARATIONS
 }
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 

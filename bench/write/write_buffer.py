@@ -150,7 +150,7 @@ def writer_of(
         buffer=SortBufferWriteBuffer(
             layout=layout,
             memory_limit=limit,
-            merge_early=None if case.changelog else engine,
+            chunk_merge=None if case.changelog else engine,
             spillable=case.spillable,
         ),
         merge_function=engine,

@@ -112,7 +112,7 @@ class Pipeline:
         """
         if self.own_messages is None:
             return self._decode_isolating(messages)
-        return self.own_messages.decoded(messages, self._decode_isolating)
+        return self.own_messages.decode_accepted(messages, self._decode_isolating)
 
     def _decode_isolating(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages; a message at which the decoder or a step fails becomes a bad record."""

@@ -1,6 +1,7 @@
 """Tests whether a file system can create a file only if it does not exist.
 
-Otherwise two writers can both believe that they created a snapshot, and one loses its rows.
+Without this ability two writers can both believe that they created a snapshot, and one loses its
+rows. File systems call it in `check_atomic_create`.
 """
 
 from __future__ import annotations
@@ -33,15 +34,11 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
         raise
     file_io.delete(path)
     if not is_safe:
-        raise no_atomic_create(folder, reason)
-
-
-def no_atomic_create(folder: str, reason: str) -> NoAccessError:
-    """Return the error for a file system without an atomic create."""
-    return NoAccessError(
-        f"stream_app does not write to this file system: it cannot create a file only if none "
-        f"exists "
-        f"({reason}), so two writers could publish the same snapshot and one would lose its rows",
-        where=folder,
-        fix="write tables to another store (docs/setup/stores.md lists them); reading works here",
-    )
+        raise NoAccessError(
+            "stream_app does not write to this file system: it cannot create a file only if none "
+            f"exists ({reason}), so two writers could publish the same snapshot and one would lose "
+            "its rows",
+            where=folder,
+            fix="write tables to another store (docs/setup/stores.md lists them); reading works "
+            "here",
+        )

@@ -1,7 +1,7 @@
-"""Syncs files while others are written.
+"""Syncs files while a task writes others.
 
-A sync waits for the disk and uses no CPU, so a task can write its next file meanwhile. After `wait`
-the files are as durable as with a sync after each file.
+A sync waits for the disk and uses no CPU, so the task can write its next file meanwhile. After
+`wait` the files are as durable as with a sync after each file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Counts the requests to a file system, by kind.
 
-It counts the operations of `FileIO`. Opening a file counts once, however many ranges are read and
+It counts operations of `FileIO`. Opening a file counts once, however many ranges a reader reads and
 however often the store's client retries.
 
-A copy in another process counts from 0; the task's result brings its counts back.
+A copy in another process counts from 0, and the task's result returns its counts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from stream_app.fileio.file_io import FileIO
 
 REQUEST_KINDS = ("get", "put", "list", "delete")
 ERRORS = "_errors"
-"""The suffix of the kind of failed requests. A request for a missing file has not failed."""
+"""The suffix of a kind for its failed requests. A request for a missing file has not failed."""
 _KIND_OF = {
     **dict.fromkeys(("open_input", "read_bytes", "exists", "size"), "get"),
     **dict.fromkeys(("open_output", "write_bytes", "create_if_absent", "overwrite"), "put"),
     **dict.fromkeys(("list_names", "list_status"), "list"),
     **dict.fromkeys(("delete", "delete_empty_folder"), "delete"),
 }
-"""The kind of each counted operation. The others send no request, or one in a run."""
+"""The kind of each counted operation. The others send no request, or one in a job's run."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """The port to a file system, and the promises on which tables rely.
 
-1. *Whole or not at all*: no reader sees a part of what `create_if_absent` and `overwrite` write.
+1. *Atomic writes*: no reader sees a part of what `create_if_absent` and `overwrite` write.
 2. *One winner*: when callers race for a name by `create_if_absent`, in any process and on any
    machine, exactly one of them gets True. `check_atomic_create` refuses a file system without this
    promise.
@@ -8,8 +8,8 @@
    `size`, `list_status` and reads see the file everywhere. A deleted file is invisible everywhere.
 4. *Durability*: a file survives a crash of the machine once its writing call, or `sync`, has
    returned.
-5. *Durable deletions*: once `sync_deletions` has returned, no earlier deletion in the folder comes
-   undone. Until then a crash of the machine may undo any of them.
+5. *Durable deletions*: once `sync_deletions` has returned, no crash undoes an earlier deletion in
+   the folder. Until then a crash of the machine may undo any of them.
 
 Committed files are immutable: they are written once, made durable by `sync`, and only then named by
 a snapshot. `local_file_io`, `s3_file_io` and `hdfs_file_io` implement the port, and
@@ -51,7 +51,7 @@ class FileStatus:
 
 
 class FileIO(Protocol):
-    """A file system; paths are absolute texts with slashes. Can be pickled."""
+    """A file system that can be pickled; paths are absolute texts with slashes."""
 
     def check_atomic_create(self, folder: str) -> None:
         """Check that `create_if_absent` is atomic; called before a table is written.

@@ -13,11 +13,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 TAIL_BYTES = 256 << 10
-"""Fetched when a file is opened: the footer, and all of a small file."""
+"""The bytes that opening a file fetches from its end: the footer, or all of a small file."""
 CACHE_BYTES = 4 << 20
+"""The maximum bytes of the read-ahead windows of one file."""
 _WINDOW_BYTES_MAX = 1 << 20
 _WINDOW_BYTES_MIN = 128 << 10
-"""The size of requests by Parquet's reader: a smaller window would be fetched in vain."""
+"""The size of the reads of Parquet's reader, for which a smaller window would not suffice."""
 
 
 class RangedInput:
@@ -50,8 +51,8 @@ class RangedInput:
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to a position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, base + offset)
+        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, origin + offset)
         return self._position
 
     def tell(self) -> int:
@@ -90,15 +91,15 @@ class RangedInput:
 
     def _read_window(self, start: int, window: bytes, end: int) -> bytes:
         if end >= start + len(window):
-            self._windows.pop(start, None)  # columns are read forwards, so this window is used up
+            self._windows.pop(start, None)  # columns are read forward, so this window is used up
         elif start in self._windows:
             self._windows.move_to_end(start)
         return window[self._position - start : end - start]
 
     def _make_room(self) -> None:
-        held = sum(map(len, self._windows.values()))
-        while held > CACHE_BYTES:
+        cached_bytes = sum(map(len, self._windows.values()))
+        while cached_bytes > CACHE_BYTES:
             _, window = self._windows.popitem(last=False)
-            held -= len(window)
-            # Its read-ahead was wasted, because more columns are read than windows fit.
+            cached_bytes -= len(window)
+            # The window was fetched in vain, because more columns are read than windows fit.
             self._window_bytes = max(_WINDOW_BYTES_MIN, self._window_bytes // 2)

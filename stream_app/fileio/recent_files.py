@@ -18,7 +18,7 @@ class RecentFiles(Generic[_T]):
 
     Args:
         size_max: the maximum total size; the newest file is kept whatever its size.
-        size_of: the size of one file's contents.
+        size_of: returns the size of one file's content.
     """
 
     def __init__(self, size_max: int, size_of: Callable[[_T], int]) -> None:
@@ -29,22 +29,22 @@ class RecentFiles(Generic[_T]):
         self._lock = threading.Lock()
 
     def get(self, path: str, read: Callable[[], _T]) -> _T:
-        """Return the content of a file, which is read unless cached."""
+        """Return the content of a file from the cache, or else by `read`."""
         with self._lock:
             if path in self._contents:
                 self._contents.move_to_end(path)
                 return self._contents[path]
         return self.put(path, read())
 
-    def put(self, path: str, contents: _T) -> _T:
+    def put(self, path: str, content: _T) -> _T:
         """Cache the content of a file, and return it."""
         with self._lock:
             if path not in self._contents:
-                self._contents[path] = contents
-                self._size += self._size_of(contents)
+                self._contents[path] = content
+                self._size += self._size_of(content)
             while self._size > self._size_max and len(self._contents) > 1:
                 self._size -= self._size_of(self._contents.popitem(last=False)[1])
-        return contents
+        return content
 
     def clear(self) -> None:
         """Empty the cache, for a process that changes its file systems."""

@@ -1,8 +1,7 @@
-"""Resolves references of a setting to the environment or to a file: ``${env:NAME}``,
-``${file:PATH}``.
+"""Resolves references to environment variables and files: ``${env:NAME}`` and ``${file:PATH}``.
 
-Secrets use them. A process's environment variables stay the same. A file can be rewritten with a
-key that replaces an expired one (`s3_keys`).
+Settings use them for secrets. A process's environment variables stay the same. A file can be
+rewritten with a key that replaces an expired one (`s3_keys`).
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ class OptionSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkAccess:
-    """The way in which Spark accesses the same files through Hadoop.
+    """The way in which Spark accesses a store's files through Hadoop.
 
     Attributes:
         location: converts a location to Spark's form.
         settings: returns Spark's settings for a location, by the options of stores and the
             environment.
-        jars: the set of jars that Spark lacks; empty if it has all.
+        jars: the name of the set of jars that Spark lacks; empty if Spark has all.
     """
 
     location: Callable[[str], str]
@@ -59,8 +59,8 @@ class Store:
             options whose values expire.
         check_options: raises a UsageError for a wrong option of a location.
         is_same: returns whether two locations, in any spelling, are the same place.
-        path_beside: returns the path of another location in a location's file system; None if it
-            has none.
+        path_beside: returns the path of another location in a location's file system; None if the
+            other location is on another file system.
         takes_lock: whether commits to a catalog's table hold its lock by default.
         advice: what to do if the store fails.
     """

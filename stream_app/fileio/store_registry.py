@@ -2,7 +2,7 @@
 
 Opening or creating a table calls `file_io_of`. The table keeps its `FileIO`, also on executors.
 
-A new store is a folder beside `s3` that declares a `Store`, and a word in `STORES`. The contract
+A new store is a folder beside `s3` that declares a `Store`, and an entry in `STORES`. The contract
 about stores in `pyproject.toml` names the folder. A store that needs more has one place for each
 need:
 
@@ -10,7 +10,7 @@ need:
 * Packages: an extra in `pyproject.toml`.
 * Jars with which Spark accesses it: `HADOOP_SETS` in `app.launch.jar_sets`.
 
-Its schemes leave `_FOREIGN`, which explains schemes without a store.
+Its schemes leave `_UNSUPPORTED`, which explains schemes without a store.
 
 Source: Paimon `fs/FileIO.java#get`, which finds implementations by the scheme.
 """
@@ -29,7 +29,7 @@ from stream_app.fileio.s3.s3_store import S3
 from stream_app.fileio.store import OptionSource, Store
 
 STORES = (LOCAL, S3, HDFS)
-_FOREIGN = {
+_UNSUPPORTED = {
     "oss": "Aliyun OSS",
     "dls": "Aliyun OSS-HDFS",
     "cosn": "Tencent COS",
@@ -62,8 +62,8 @@ def file_io_of(
         stores: the declared stores.
 
     Raises:
-        UsageError: no store has this scheme, or an option is wrong. StorageError: its client cannot
-            be used here.
+        UsageError: no store has this scheme, or an option is wrong.
+        StorageError: the store's client cannot be used here.
     """
     for key in unknown_store_options(options or {}, stores):
         raise UsageError(
@@ -133,8 +133,8 @@ def path_beside(root: str, location: str) -> str:
     raise UnsupportedTableError(
         f"a file of the table lies on another file system: {location}",
         where=root,
-        fix="use the engine that made the table; or take 'data-file.external-paths' away and let "
-        "that engine rewrite the files",
+        fix="use the engine that made the table; or unset 'data-file.external-paths' and let that "
+        "engine rewrite the files",
     )
 
 
@@ -153,13 +153,13 @@ def _store(location: str, stores: Sequence[Store] = STORES) -> Store:
     if store is not None:
         return store
     scheme = location.partition(":")[0].lower()
-    if scheme not in _FOREIGN:
+    if scheme not in _UNSUPPORTED:
         raise UsageError(
             f"{location!r} is on a file system that stream_app does not support",
             fix=f"give {STORE_LOCATIONS}; a mounted file system has a path",
         )
     raise UsageError(
-        f"{scheme}:// is {_FOREIGN[scheme]}, whose protocol stream_app does not speak",
+        f"{scheme}:// is {_UNSUPPORTED[scheme]}, whose protocol stream_app does not speak",
         fix="if the store also speaks S3's protocol (Azure does not), write s3://BUCKET/PATH and "
         "give s3.endpoint and keys: it can be read, and written if it has conditional PUTs, "
         "which the job tests",

@@ -10,13 +10,13 @@ import uuid
 from stream_app.fileio.file_io import FileIO
 
 PROBE_PREFIX = ".probe-"
-"""Prefix of probe files; a process that dies leaves one."""
+"""Prefix of probe files; a process that dies during a probe leaves its file."""
 
 
 def store_now_ms(file_io: FileIO, folder: str) -> int:
     """Return the timestamp of a file written now, in milliseconds since 1970 in UTC.
 
-    Stores report whole seconds, so it may be up to one second behind.
+    Stores report whole seconds, so the result may be up to one second behind.
 
     Args:
         folder: the folder in which the file is written and deleted again.
@@ -28,11 +28,11 @@ def store_now_ms(file_io: FileIO, folder: str) -> int:
     path = f"{folder}/{name}"
     try:
         file_io.write_bytes(path, b"")
-        times = [
+        times_ms = [
             status.modified_ms for status in file_io.list_status(folder) if status.name == name
         ]
     finally:
         file_io.delete(path)
-    if not times:
+    if not times_ms:
         raise FileNotFoundError(2, "was deleted by another process as soon as it was written", path)
-    return times[0]
+    return times_ms[0]

@@ -1,7 +1,7 @@
 """Maps columns' types to Arrow, and lists the columns of a key-value data file.
 
-The units matter: Paimon's Java readers derive the unit of a timestamp from its declared precision
-and ignore the file's. A wrong unit gives wrong instants, not an error.
+The units matter: Paimon's Java readers derive a timestamp's unit from the declared precision, and
+ignore the unit in the file. A wrong unit gives wrong instants, not an error.
 
 Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `KeyValue.java` and
 `table/SpecialFields.java`.
@@ -95,8 +95,8 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
 def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: int) -> pa.Field:
     """Return the field of elements, of keys (at a negative depth) or of values."""
     assert data_type is not None
-    stored_as = arrow_type(data_type, field_id, abs(depth))
-    field = pa.field(name, stored_as, nullable=data_type.nullable)
+    stored_type = arrow_type(data_type, field_id, abs(depth))
+    field = pa.field(name, stored_type, nullable=data_type.nullable)
     return _with_id(field, inner_field_id(field_id, depth))
 
 
@@ -109,13 +109,14 @@ def timestamp_unit(precision: int) -> str:
 
 def arrow_scalar(value: object, data_type: DataType) -> pa.Scalar:
     """Convert a value in `binary_row`'s convention to Arrow."""
-    kind = arrow_type(data_type)
+    target_type = arrow_type(data_type)
     if data_type.root in TIMESTAMP_ROOTS:
         assert isinstance(value, int), value
-        return pa.array([value // _NANOS_OF_UNIT[kind.unit]], pa.int64()).view(kind)[0]
+        ticks = value // _NANOS_OF_UNIT[target_type.unit]
+        return pa.array([ticks], pa.int64()).view(target_type)[0]
     if data_type.root in (TypeRoot.DATE, TypeRoot.TIME):
-        return pa.array([value], pa.int32()).view(kind)[0]
-    return pa.scalar(value, kind)
+        return pa.array([value], pa.int32()).view(target_type)[0]
+    return pa.scalar(value, target_type)
 
 
 def arrow_schema(row_type: RowType) -> pa.Schema:
@@ -154,12 +155,12 @@ def stored_fields(columns: Iterable[DataField]) -> list[pa.Field]:
 
 @lru_cache(4_096)
 def _field(name: str, data_type: DataType, field_id: int) -> pa.Field:
-    stored_as = arrow_type(data_type, field_id)
-    return _with_id(pa.field(name, stored_as, nullable=data_type.nullable), field_id)
+    stored_type = arrow_type(data_type, field_id)
+    return _with_id(pa.field(name, stored_type, nullable=data_type.nullable), field_id)
 
 
-def _system_field(name: str, stored_as: pa.DataType, field_id: int) -> pa.Field:
-    return _with_id(pa.field(name, stored_as, nullable=False), field_id)
+def _system_field(name: str, stored_type: pa.DataType, field_id: int) -> pa.Field:
+    return _with_id(pa.field(name, stored_type, nullable=False), field_id)
 
 
 def _with_id(field: pa.Field, field_id: int) -> pa.Field:

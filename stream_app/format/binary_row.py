@@ -1,6 +1,6 @@
-"""Encodes Paimon's BinaryRow one row at a time: partitions, key bounds, statistics.
+"""Encodes Paimon's BinaryRow one row at a time: partitions, bounds of keys, statistics.
 
-Python values of a row, by type of column:
+The Python values of a row, by type of column:
 
 ==================  ==========================================================================
 BOOLEAN             bool
@@ -111,9 +111,9 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
         if value is None:
             bit = index + _HEADER_BITS
             header[bit // 8] |= 1 << bit % 8
-        slot, behind = _encode(value, data_type, tail_start + len(tail))
+        slot, tail_bytes = _encode(value, data_type, tail_start + len(tail))
         slots += slot
-        tail += behind
+        tail += tail_bytes
     return bytes(header + slots + tail)
 
 
@@ -273,7 +273,9 @@ class _KeyOrder:
         self._types = types
 
     def __call__(self, data: bytes) -> tuple[object, ...]:
-        return _kept_key(self, data) if len(data) <= _KEPT_BYTES else self.decode(data)
+        if len(data) > _CACHED_KEY_BYTES_MAX:
+            return self.decode(data)
+        return _cached_key(self, data)
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return key_order, (self._types,)
@@ -295,8 +297,8 @@ def key_order(types: tuple[DataType, ...]) -> Callable[[bytes], tuple[Any, ...]]
     return _KeyOrder(types)
 
 
-_KEPT_BYTES = 256
-_kept_key = lru_cache(maxsize=1 << 14)(_KeyOrder.decode)
+_CACHED_KEY_BYTES_MAX = 256
+_cached_key = lru_cache(maxsize=1 << 14)(_KeyOrder.decode)
 
 
 def python_value(scalar: pa.Scalar, data_type: DataType) -> object:

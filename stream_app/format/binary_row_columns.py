@@ -309,5 +309,5 @@ def _copy_text(text: TextWords, flat: Words, targets: Int64s) -> None:
     # One entry per word: `within` counts 0, 1, 2 … within each row.
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
     source = np.repeat(text.starts[rows], counts) + within * WORD
-    left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
-    flat[np.repeat(targets[rows], counts) + within] = text.words_at[source] & _MASKS[left]
+    bytes_left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
+    flat[np.repeat(targets[rows], counts) + within] = text.words_at[source] & _MASKS[bytes_left]

@@ -103,8 +103,8 @@ def hash_rows(flat: Bytes, offsets: Int64s) -> npt.NDArray[np.int32]:
     # Sort the longest rows first, so that the rows with a further word always come first.
     order = np.argsort(-counts, kind="stable")
     hashes = np.empty(len(order), dtype=np.uint32)
-    for begin in range(0, len(order), _BLOCK_ROWS):
-        rows = order[begin : begin + _BLOCK_ROWS]
+    for start in range(0, len(order), _BLOCK_ROWS):
+        rows = order[start : start + _BLOCK_ROWS]
         hashes[rows] = _hash_block(words, starts[rows], counts[rows])
     return hashes.view(np.int32)
 
@@ -119,10 +119,10 @@ def _hash_block(words: MurmurHashes, starts: Int64s, counts: Int64s) -> MurmurHa
     state = np.full(len(starts), _SEED, dtype=np.uint32)
     scratch = np.empty_like(state)
     for index in range(int(counts[0])):
-        active = len(starts)
+        active_count = len(starts)
         if counts[-1] <= index:
-            active = int(np.searchsorted(-counts, -index, side="left"))
-        _mix(state[:active], words[starts[:active] + index], scratch[:active])
+            active_count = int(np.searchsorted(-counts, -index, side="left"))
+        _mix(state[:active_count], words[starts[:active_count] + index], scratch[:active_count])
     _finish(state, scratch, (counts * 4).astype(np.uint32))
     return state
 
@@ -135,7 +135,7 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
         texts      ["Spark", "", "kafka io", "abc"]
         order      [2, 0, 3, 1]
         lengths    [8, 5, 3, 0]
-        counts     [2, 1, 0, 0]    whole words; word 1 has only the first row in that order
+        counts     [2, 1, 0, 0]    whole words; only the first text in that order has word 1
         rest       [0, 1, 3, 0]    single bytes
         hashes     [228093765, 142593372, 1548311382, 1322437556]    in the texts' order
 
@@ -149,9 +149,9 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
     state = np.full(len(order), _SEED, dtype=np.uint32)
     counts = lengths // 4
     for index in range(int(counts[0]) if len(counts) else 0):
-        active = int(np.searchsorted(-counts, -index, side="left"))
-        words = texts.words_at[starts[:active] + 4 * index].astype(np.uint32)
-        _mix(state[:active], words, np.empty_like(words))
+        active_count = int(np.searchsorted(-counts, -index, side="left"))
+        words = texts.words_at[starts[:active_count] + 4 * index].astype(np.uint32)
+        _mix(state[:active_count], words, np.empty_like(words))
     for index in range(3):
         rows = np.flatnonzero(lengths % 4 > index)
         positions = starts[rows] + 4 * counts[rows] + index
@@ -182,19 +182,19 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
         else:
             halves += [int(word) & _MASK, int(word) >> 32]
     # Words that are equal in all rows come first, so they are mixed only once.
-    seed, constant = _SEED, 0
-    while constant < len(halves) and isinstance(halves[constant], int):
-        seed = _mix_int(seed, int(halves[constant]))
-        constant += 1
+    seed, constant_count = _SEED, 0
+    while constant_count < len(halves) and isinstance(halves[constant_count], int):
+        seed = _mix_int(seed, int(halves[constant_count]))
+        constant_count += 1
     hashes = np.full(len(columns[0]), seed, dtype=np.uint32)
-    for begin in range(0, len(hashes), _BLOCK_ROWS):
-        state = hashes[begin : begin + _BLOCK_ROWS]
+    for start in range(0, len(hashes), _BLOCK_ROWS):
+        state = hashes[start : start + _BLOCK_ROWS]
         scratch = np.empty_like(state)
-        for half in halves[constant:]:
+        for half in halves[constant_count:]:
             if isinstance(half, int):
                 words = np.full_like(state, half)
             else:
-                words = half[begin : begin + _BLOCK_ROWS].copy()
+                words = half[start : start + _BLOCK_ROWS].copy()
             _mix(state, words, scratch)
         _finish(state, scratch, np.uint32(4 * len(halves)))
     return hashes

@@ -1,8 +1,8 @@
 """Computes a data file's manifest statistics, from Parquet's footer or from its rows.
 
-Readers skip files by these numbers, so a bound may be too wide but never too narrow. If one bound
-is uncertain, both are unknown. The footer's raw values are used, because Python's datetimes are
-rounded and end in the year 9999.
+Readers skip files by these statistics, so a bound may be too wide but never too narrow. If one
+bound is uncertain, both are unknown. This module uses the footer's raw values, because Python's
+datetimes are rounded and end in the year 9999.
 
 Source: Paimon `format/parquet/ParquetSimpleStatsExtractor.java`,
 `statistics/TruncateSimpleColStatsCollector.java`, `stats/SimpleStatsConverter.java`.
@@ -49,22 +49,22 @@ class StatsMode:
         characters_max: the length to which bounds of texts are truncated; None: they are not.
     """
 
-    counts: bool
-    bounds: bool
+    has_counts: bool
+    has_bounds: bool
     characters_max: int | None
 
 
 def _parse_mode(text: str) -> StatsMode:
     lowered = text.strip().lower()
     if lowered == "none":
-        return StatsMode(counts=False, bounds=False, characters_max=None)
+        return StatsMode(has_counts=False, has_bounds=False, characters_max=None)
     if lowered == "counts":
-        return StatsMode(counts=True, bounds=False, characters_max=None)
+        return StatsMode(has_counts=True, has_bounds=False, characters_max=None)
     if lowered == "full":
-        return StatsMode(counts=True, bounds=True, characters_max=None)
+        return StatsMode(has_counts=True, has_bounds=True, characters_max=None)
     match = re.fullmatch(r"truncate\((\d+)\)", lowered)
     if match and int(match[1]) > 0:
-        return StatsMode(counts=True, bounds=True, characters_max=int(match[1]))
+        return StatsMode(has_counts=True, has_bounds=True, characters_max=int(match[1]))
     raise UsageError(
         f"option 'metadata.stats-mode': {text!r} is not supported",
         fix="use none, counts, truncate(n) with n ≥ 1, or full",
@@ -106,17 +106,17 @@ def value_stats(
     source: StatsSource,
     columns: Sequence[tuple[str, DataType]],
     *,
-    skip: Collection[str] = (),
-    leave_out: Collection[str] = (),
+    without_bounds: Collection[str] = (),
+    without_stats: Collection[str] = (),
     mode: str = DEFAULT_MODE,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
     """Compute ``_VALUE_STATS`` and ``_VALUE_STATS_COLS`` of a file.
 
     Args:
         columns: names in the file and types, in the order of the schema.
-        skip: columns whose bounds must stay unknown: FLOAT and DOUBLE columns with NaN, which
-            Parquet's statistics ignore.
-        leave_out: columns without any statistics, not even a null count.
+        without_bounds: columns whose bounds must stay unknown: FLOAT and DOUBLE columns with NaN,
+            which Parquet's statistics ignore.
+        without_stats: columns without any statistics, not even a null count.
         mode: ``metadata.stats-mode``.
 
     Returns:
@@ -126,20 +126,23 @@ def value_stats(
     Raises:
         UsageError: Paimon has no such `mode`.
     """
-    parsed = _parse_mode(mode)
-    collected = [
+    stats_mode = _parse_mode(mode)
+    all_stats = [
         UNKNOWN_STATS
-        if name in leave_out or not parsed.counts
-        else source.column(name, data_type, parsed, bounds=name not in skip and parsed.bounds)
+        if name in without_stats or not stats_mode.has_counts
+        else source.column(
+            name, data_type, stats_mode, bounds=name not in without_bounds and stats_mode.has_bounds
+        )
         for name, data_type in columns
     ]
-    with_stats = [index for index, stats in enumerate(collected) if stats.null_count is not None]
+    known_indices = [index for index, stats in enumerate(all_stats) if stats.null_count is not None]
     stats = _simple_stats(
-        [collected[index] for index in with_stats], [columns[index][1] for index in with_stats]
+        [all_stats[index] for index in known_indices],
+        [columns[index][1] for index in known_indices],
     )
-    if len(with_stats) == len(columns):
+    if len(known_indices) == len(columns):
         return stats, None
-    return stats, tuple(columns[index][0] for index in with_stats)
+    return stats, tuple(columns[index][0] for index in known_indices)
 
 
 def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> SimpleStats:
@@ -148,14 +151,16 @@ def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> S
     Args:
         columns: names in the file (``_KEY_id``, or ``id`` in a thin file) and types.
     """
-    parsed = _parse_mode(_KEY_MODE)
-    collected = [source.column(name, data_type, parsed, bounds=True) for name, data_type in columns]
-    # Parquet has no statistics of INT96 columns, but most key columns have no nulls anyway.
-    collected = [
-        stats if data_type.nullable else replace(stats, null_count=stats.null_count or 0)
-        for stats, (_, data_type) in zip(collected, columns, strict=True)
+    stats_mode = _parse_mode(_KEY_MODE)
+    all_stats = [
+        source.column(name, data_type, stats_mode, bounds=True) for name, data_type in columns
     ]
-    return _simple_stats(collected, [data_type for _, data_type in columns])
+    # Parquet has no statistics of INT96 columns, but most key columns have no nulls anyway.
+    all_stats = [
+        stats if data_type.nullable else replace(stats, null_count=stats.null_count or 0)
+        for stats, (_, data_type) in zip(all_stats, columns, strict=True)
+    ]
+    return _simple_stats(all_stats, [data_type for _, data_type in columns])
 
 
 def row_group_stats(
@@ -194,18 +199,20 @@ class FooterStats:
         self._footer = footer
         self._groups = range(footer.num_row_groups) if groups is None else groups
         schema = footer.schema  # pyarrow recreates it at each access
-        self._indexes = {schema.column(index).path: index for index in range(footer.num_columns)}
+        self._column_indices = {
+            schema.column(index).path: index for index in range(footer.num_columns)
+        }
 
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
     ) -> ColumnStats:
         """See `StatsSource.column`."""
-        index = self._indexes.get(name)
+        index = self._column_indices.get(name)
         if index is None:
             return UNKNOWN_STATS
         null_count = 0
         group_bounds: list[tuple[Any, Any]] = []
-        bounds = bounds and has_bounds(self._footer, index, data_type)
+        bounds = bounds and has_usable_bounds(self._footer, index, data_type)
         for group in self._groups:
             chunk = self._footer.row_group(group).column(index)
             statistics = chunk.statistics if chunk.is_stats_set else None
@@ -238,8 +245,10 @@ class GatheredStats:
         for name, column in zip(rows.column_names, rows.columns, strict=True):
             self._nulls[name] += column.null_count
             if column.null_count < len(column) and not _is_unordered(column.type):
-                ends = pc.min_max(column)
-                self._bounds[name].append((_raw_value(ends["min"]), _raw_value(ends["max"])))
+                extremes = pc.min_max(column)
+                self._bounds[name].append(
+                    (_raw_value(extremes["min"]), _raw_value(extremes["max"]))
+                )
 
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
@@ -283,7 +292,7 @@ def _bounds(
     return minimum, maximum
 
 
-def has_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
+def has_usable_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
     """Return whether Paimon uses Parquet's bounds of a column."""
     # Paimon 1.4 keeps no bounds of binary columns, and INT96 timestamps have no order in Parquet.
     if data_type.root in BINARY_ROOTS:
@@ -308,14 +317,14 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
 
 
 def _truncate_max(text: str, characters_max: int) -> str | None:
-    """Return an upper bound of at most `characters_max` code points; None without one."""
+    """Return an upper bound of at most `characters_max` code points; None if there is none."""
     if len(text) <= characters_max:
         return text
-    for last in range(characters_max - 1, -1, -1):
-        following = ord(text[last]) + 1
-        if following in _SURROGATES:
+    for index in reversed(range(characters_max)):
+        code_point = ord(text[index]) + 1
+        if code_point in _SURROGATES:
             # Java does not skip surrogates and stores "?", which is less than the text.
-            following = _SURROGATES.stop
-        if following <= _LAST_CODE_POINT:
-            return text[:last] + chr(following)
+            code_point = _SURROGATES.stop
+        if code_point <= _LAST_CODE_POINT:
+            return text[:index] + chr(code_point)
     return None

@@ -21,7 +21,7 @@ from stream_app.model.schema.data_type import BINARY_ROOTS, STRING_ROOTS, DataTy
 
 _BITS = 64
 _SIGN = np.uint64(1 << 63)
-_PREFIXES = np.array([0, *((1 << _BITS) - (1 << 8 * (8 - n)) for n in range(1, 9))], np.uint64)
+_PREFIX_MASKS = np.array([0, *((1 << _BITS) - (1 << 8 * (8 - n)) for n in range(1, 9))], np.uint64)
 """Keeps the first 0 to 8 bytes of a big-endian word."""
 
 
@@ -36,7 +36,7 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
         text = text_words(present)
         prefix = text.words_at[text.starts].byteswap()
-        words[valid] = prefix & _PREFIXES[np.minimum(text.lengths, 8)]
+        words[valid] = prefix & _PREFIX_MASKS[np.minimum(text.lengths, 8)]
     elif data_type.root is TypeRoot.DECIMAL:
         halves = np.frombuffer(present.buffers()[1], dtype=np.uint64).reshape(-1, 2)
         upper = int(data_type.precision > 18)
@@ -77,17 +77,17 @@ def hilbert_order(columns: Sequence[Words]) -> list[Words]:
     """
     axes = [column.copy() for column in columns]
     for bit in reversed(range(1, _BITS)):
-        below = np.uint64((1 << bit) - 1)
+        lower_bits = np.uint64((1 << bit) - 1)
         for index in range(len(axes)):
             is_set = (axes[index] >> np.uint64(bit) & np.uint64(1)).astype(bool)
-            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & below)
-            axes[0] ^= np.where(is_set, below, swapped)
+            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ axes[index]) & lower_bits)
+            axes[0] ^= np.where(is_set, lower_bits, swapped)
             if index:
                 axes[index] ^= swapped
     for index in range(1, len(axes)):
         axes[index] ^= axes[index - 1]
-    turn = np.zeros_like(axes[0])
+    inversion = np.zeros_like(axes[0])
     for bit in reversed(range(1, _BITS)):
         is_set = (axes[-1] >> np.uint64(bit) & np.uint64(1)).astype(bool)
-        turn ^= np.where(is_set, np.uint64((1 << bit) - 1), np.uint64(0))
-    return z_order([axis ^ turn for axis in axes])
+        inversion ^= np.where(is_set, np.uint64((1 << bit) - 1), np.uint64(0))
+    return z_order([axis ^ inversion for axis in axes])

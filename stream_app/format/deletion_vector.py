@@ -55,7 +55,7 @@ _FRAME_BYTES = 2 * _WORD
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """The deleted rows of one data file, counted from 0 in the order of the file.
+    """The positions of one data file's deleted rows, from 0 in the order of the file.
 
     Attributes:
         bitmap: the bitmap of 32 or 64 bits, which is also the stored form.
@@ -131,9 +131,9 @@ def live_rows(
         )
     for start, batch in batches:
         is_live = vector.keep_mask(start, batch.num_rows)
-        live = batch if is_live.all() else batch.filter(pa.array(is_live))
-        if live.num_rows:
-            yield live
+        live_batch = batch if is_live.all() else batch.filter(pa.array(is_live))
+        if live_batch.num_rows:
+            yield live_batch
 
 
 def encode_deletion_vector(vector: DeletionVector) -> tuple[bytes, int]:
@@ -202,23 +202,23 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
         raise ValueError(f"no deletion vector begins with the magic number {magic.hex()}")
     is_64 = magic == MAGIC_64
     size = int.from_bytes(data[meta.offset : body_start], "big")
-    listed = meta.length - _FRAME_BYTES if is_64 else meta.length
-    if size != listed:
-        raise ValueError(f"it has {size} bytes, the index manifest says {listed}")
+    listed_size = meta.length - _FRAME_BYTES if is_64 else meta.length
+    if size != listed_size:
+        raise ValueError(f"it has {size} bytes, and the index manifest says {listed_size}")
     if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
         raise ValueError(f"it does not lie within the {len(data)} bytes of its file")
     body_end = body_start + size
     body = data[body_start:body_end]
     checksum = int.from_bytes(data[body_end : body_end + _WORD], "big")
     if zlib.crc32(body) != checksum:
-        raise ValueError(f"its CRC is {zlib.crc32(body):#010x}, it should be {checksum:#010x}")
+        raise ValueError(f"its CRC is {zlib.crc32(body):#010x} instead of {checksum:#010x}")
     bitmap = body[_WORD:]
     vector = DeletionVector(
         FrozenBitMap64.deserialize(bitmap) if is_64 else FrozenBitMap.deserialize(bitmap)
     )
     if meta.cardinality not in (None, vector.cardinality):
         raise ValueError(
-            f"it deletes {vector.cardinality} rows, the index manifest says {meta.cardinality}"
+            f"it deletes {vector.cardinality} rows, and the index manifest says {meta.cardinality}"
         )
     return vector
 

@@ -27,8 +27,8 @@ class PartStats(NamedTuple):
 
 
 JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], Int64s]
-"""Gets columns as they are in a file, and gives the numbers of rows that may be wanted: ascending,
-int64 [k]. A value that is not of the column's type raises a `CorruptFileError`."""
+"""Returns the numbers of the rows that may be wanted, ascending, int64 [k], by columns as they are
+in a file. A value that is not of the column's type raises a `CorruptFileError`."""
 
 
 class PartChoice(Protocol):
@@ -45,5 +45,5 @@ class PartChoice(Protocol):
         ...
 
     def may_match(self, parts: Sequence[PartStats]) -> Sequence[bool]:
-        """Return for each part whether a row may be wanted; false only if surely none is."""
+        """Return for each part whether a row may be wanted; False only if surely none is."""
         ...

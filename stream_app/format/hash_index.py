@@ -34,7 +34,7 @@ def decode_hashes(data: bytes, count: int) -> Hashes:
     """
     if len(data) != count * HASH_BYTES:
         raise CorruptFileError(
-            f"an index file of hashes has {len(data)} bytes, its index manifest says {count} "
+            f"an index file of hashes has {len(data)} bytes, and its index manifest says {count} "
             f"hashes of {HASH_BYTES} bytes",
             fix="restore the file from a backup, or roll the table back to a tag",
         )

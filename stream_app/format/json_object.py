@@ -58,7 +58,7 @@ class JsonObject:
         digest = value.pop(DIGEST, None) if isinstance(value, dict) else None
         if digest is not None and digest != _digest(value):
             raise CorruptFileError(
-                f"a {file_kind} file is not what was written: its digest is another",
+                f"a {file_kind} file is not what was written: its digest differs",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "
                 f"edited on purpose, remove its key {DIGEST!r}",
             )
@@ -103,13 +103,14 @@ class JsonObject:
             if key not in known_keys and value not in (None, [], {})
         )
 
-    def _optional_value(self, key: str, kind: type[_T]) -> _T | None:
+    def _optional_value(self, key: str, python_type: type[_T]) -> _T | None:
         value = self._value.get(key)
         if value is None:
             return None
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, python_type) or isinstance(value, bool):
             raise _corrupt(
-                self._file_kind, f"{key!r} is {value!r}, which is not of type {kind.__name__}"
+                self._file_kind,
+                f"{key!r} is {value!r}, which is not of type {python_type.__name__}",
             )
         return value
 

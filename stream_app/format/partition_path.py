@@ -33,8 +33,8 @@ _JAVA_BLANK = re.compile(
 )
 """Characters that Java's Character.isWhitespace accepts, which excludes no-break spaces."""
 
-_SECOND = 1_000_000_000
-_DAY = 86_400 * _SECOND
+_NANOS_OF_SECOND = 1_000_000_000
+_NANOS_OF_DAY = 86_400 * _NANOS_OF_SECOND
 _PLAIN_FLOAT_MIN, _PLAIN_FLOAT_MAX = 1e-3, 1e7
 
 
@@ -136,8 +136,8 @@ def _temporal_text(value: int, data_type: DataType, *, legacy_name: bool) -> str
         return _date_text(value)
     if data_type.root is TypeRoot.TIME:
         return _time_text(value, data_type.precision)
-    day, nanos = divmod(value, _DAY)
-    second, fraction = divmod(nanos, _SECOND)
+    day, nanos = divmod(value, _NANOS_OF_DAY)
+    second, fraction = divmod(nanos, _NANOS_OF_SECOND)
     clock = f"{second // 3600:02}:{second // 60 % 60:02}"
     if legacy_name:
         # Java's LocalDateTime omits trailing groups that are zero.

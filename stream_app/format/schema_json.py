@@ -61,7 +61,7 @@ def _field_object(field: DataField) -> dict[str, object]:
 
 
 def type_object(data_type: DataType) -> object:
-    """Encode a type: a type with other types inside as an object, else as text."""
+    """Encode a type: as an object if it has other types inside, else as text."""
     if not data_type.is_nested or data_type.root is TypeRoot.VARIANT:
         return str(data_type)
     value: dict[str, object] = {
@@ -84,8 +84,8 @@ def decode_schema(data: bytes) -> TableSchema:
 
     Raises:
         CorruptFileError: the bytes are not JSON, or a key is missing.
-        UnsupportedTableError: a column is a MULTISET, or of an unknown type; or it has BLOBs of
-            `unread_blobs`.
+        UnsupportedTableError: a column is a MULTISET or of an unknown type, or has BLOBs that
+            `unread_blobs` names.
     """
     json = JsonObject.decode(data, file_kind=_FILE_KIND)
     schema = TableSchema(
@@ -110,7 +110,7 @@ def _check_blobs(schema: TableSchema) -> None:
         if where := unread_blobs(schema, column):
             raise UnsupportedTableError(
                 f"column {column.name!r} has BLOBs in {where}, which stream_app does not read",
-                fix="use Paimon's own engines; or make the column BYTES, in a new table",
+                fix="use Paimon's own engines, or make a new table in which the column is BYTES",
             )
 
 
@@ -152,10 +152,10 @@ def _data_type(value: object, *, column: str) -> DataType:
             raise _unsupported_type(value, column) from None
     if not isinstance(value, dict):
         raise _unsupported_type(value, column)
-    kind = str(value.get("type"))
+    type_text = str(value.get("type"))
     json = JsonObject(value, file_kind=_FILE_KIND)
-    nullable = "NOT NULL" not in kind
-    match kind.removesuffix(" NOT NULL"):
+    nullable = "NOT NULL" not in type_text
+    match type_text.removesuffix(" NOT NULL"):
         case "ARRAY":
             element = _data_type(json.raw("element"), column=column)
             return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
@@ -173,12 +173,12 @@ def _data_type(value: object, *, column: str) -> DataType:
             fields = tuple(_field(JsonObject(item, file_kind=_FILE_KIND)) for item in items)
             return DataType(root=TypeRoot.ROW, nullable=nullable, fields=fields)
         case _:
-            raise _unsupported_type(kind, column)
+            raise _unsupported_type(type_text, column)
 
 
-def _unsupported_type(kind: object, column: str) -> UnsupportedTableError:
+def _unsupported_type(type_text: object, column: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
+        f"column {column!r} has the type {type_text}, which stream_app does not read or write yet",
         fix="use scalar types, ARRAY, MAP, ROW, VECTOR and VARIANT (others as STRING, e.g. JSON)",
     )
 

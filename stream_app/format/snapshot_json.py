@@ -16,12 +16,13 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.tag import Tag
 
 _VERSION = 3
-_NO_WATERMARK = -(1 << 63)  # old writers' value for "none"
-_KEPT = 256
+_NO_WATERMARK = -(1 << 63)
+"""The value of old writers for no watermark."""
+_CACHED_SNAPSHOTS = 256
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """Encode a snapshot file; omits None, as Java expects."""
+    """Encode a snapshot file, without the keys whose value is None, as Java expects."""
     return encode_object(snapshot_object(snapshot))
 
 
@@ -36,7 +37,9 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=_KEPT)  # a commit rereads a snapshot several times, with the same bytes
+@lru_cache(
+    maxsize=_CACHED_SNAPSHOTS
+)  # a commit rereads a snapshot several times, with the same bytes
 def decode_snapshot(data: bytes) -> Snapshot:
     """Decode a snapshot, which keeps the names of unknown keys.
 
@@ -89,10 +92,10 @@ _FIELDS: Mapping[str, tuple[str, Callable[[JsonObject, str], Any]]] = {
     "writerVersion": ("writer_version", JsonObject.optional_text),
     "operation": ("operation", JsonObject.optional_text),
 }
-"""Key in the file → the name of the value here, and the function that reads it; in the file's
-order."""
+"""Key in the file → the attribute of `Snapshot`, and the function that reads the value; in the
+file's order."""
 _KNOWN = frozenset(_FIELDS) | {"version", "tagCreateTime", "tagTimeRetained", "logOffsets"}
-"""Paimon 1.0 dropped the last, which is of a log system."""
+"""Paimon 1.0 dropped the last key, which belonged to log systems."""
 _NANOS_OF_MILLI = 1_000_000
 _PARTS_TO_SECONDS = 6
 

@@ -1,7 +1,7 @@
 """Translates Java's options of Kafka's consumer to librdkafka's, and rejects those without a match.
 
-Called on the driver, before anything is read. `source.kafka.*` has Java's names for both readers,
-so a configuration does not depend on the reader. A few of librdkafka's names are accepted, too. The
+The driver calls it before it reads anything. `source.kafka.*` has Java's names for both readers, so
+a configuration does not depend on the reader. A few of librdkafka's names are accepted, too. The
 module is pure. `security_options` translates the options of logins and certificates.
 
 Source: Kafka `ConsumerConfig.java`, `CommonClientConfigs.java`; librdkafka `CONFIGURATION.md`.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from stream_app.kafka.security_options import SECURITY_KEYS, security_options
 from stream_app.model.near_names import did_you_mean
 
-SAME = (
+EQUAL_OPTIONS = (
     "check.crcs",
     "client.dns.lookup",
     "client.id",
@@ -36,7 +36,7 @@ SAME = (
 )
 """Options with the same name, meaning and unit."""
 
-RENAMED: Mapping[str, str] = {
+RENAMED_OPTIONS: Mapping[str, str] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -44,7 +44,7 @@ RENAMED: Mapping[str, str] = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 
-ALLOWED: Mapping[str, tuple[int, int]] = {
+VALUE_BOUNDS: Mapping[str, tuple[int, int]] = {
     "retry.backoff.max.ms": (1, 300_000),
     "retry.backoff.ms": (1, 300_000),
     "socket.connection.setup.timeout.ms": (1000, 2**31 - 1),
@@ -63,7 +63,7 @@ _OPENSSL = "OpenSSL, not the JVM, secures the connections"
 _LOGIN_TIMES = "librdkafka has its own times for logins"
 _BROKER_SIDE = "brokers check tokens, not clients"
 
-IGNORED: Mapping[str, str] = {
+IGNORED_OPTIONS: Mapping[str, str] = {
     "allow.auto.create.topics": "the reader never makes a topic",
     "auto.commit.interval.ms": _NO_GROUP,
     "auto.include.jmx.reporter": _JVM_METRICS,
@@ -113,7 +113,7 @@ IGNORED: Mapping[str, str] = {
 
 _JAVA_CODE = "it names a Java class"
 
-REFUSED: Mapping[str, str] = {
+REFUSED_OPTIONS: Mapping[str, str] = {
     "config.providers": "values are read as they stand",
     "sasl.client.callback.handler.class": _JAVA_CODE,
     "sasl.login.class": _JAVA_CODE,
@@ -125,7 +125,7 @@ REFUSED: Mapping[str, str] = {
 }
 """Options without a counterpart, although the connection depends on them."""
 
-NATIVE_ONLY = (
+NATIVE_OPTIONS = (
     "broker.address.family",
     "fetch.queue.backoff.ms",
     "queued.max.messages.kbytes",
@@ -137,7 +137,7 @@ NATIVE_ONLY = (
 """Options of librdkafka alone; Java's client warns that they are unknown, and continues."""
 
 
-READING_OPTIONS: Mapping[str, str] = {
+DEFAULT_OPTIONS: Mapping[str, str] = {
     # A range defines its start; the reader handles missing offsets.
     "auto.offset.reset": "error",
     "enable.auto.commit": "false",
@@ -182,33 +182,33 @@ class ClientOptions:
 
 
 def client_options(
-    bootstrap_servers: str, java: Mapping[str, str], features: Collection[str]
+    bootstrap_servers: str, java_options: Mapping[str, str], features: Collection[str]
 ) -> ClientOptions:
-    """Translate `java`, options of Kafka's Java consumer without the prefix ``kafka.``.
+    """Translate `java_options`, options of Kafka's Java consumer without the prefix ``kafka.``.
 
     Args:
         features: the features of this build of librdkafka.
     """
-    security = security_options(java)
+    security = security_options(java_options)
     problems = dict(security.problems)
-    needed = _FEATURES.get(security.options.get("sasl.mechanism", ""))
-    if needed is not None and needed not in features:
+    needed_feature = _FEATURES.get(security.options.get("sasl.mechanism", ""))
+    if needed_feature is not None and needed_feature not in features:
         problems["sasl.mechanism"] = (
             f"{security.options['sasl.mechanism']} needs a confluent-kafka that was built with it "
             "(pip install --no-binary confluent-kafka, with librdkafka and libsasl2)"
         )
-    options = dict(READING_OPTIONS)
+    options = dict(DEFAULT_OPTIONS)
     ignored = {}
-    for key, value in java.items():
+    for key, value in java_options.items():
         if key in SECURITY_KEYS:
             continue
-        if key in SAME or key in RENAMED or key in NATIVE_ONLY:
-            name = RENAMED.get(key, key)
+        if key in EQUAL_OPTIONS or key in RENAMED_OPTIONS or key in NATIVE_OPTIONS:
+            name = RENAMED_OPTIONS.get(key, key)
             options[name] = _within_bounds(name, value)
-        elif key in IGNORED:
-            ignored[key] = IGNORED[key]
+        elif key in IGNORED_OPTIONS:
+            ignored[key] = IGNORED_OPTIONS[key]
         else:
-            problems[key] = REFUSED.get(key) or _unknown(key)
+            problems[key] = REFUSED_OPTIONS.get(key) or _unknown_problem(key)
     options |= security.options
     options["bootstrap.servers"] = bootstrap_servers
     return ClientOptions(options=options, ignored=ignored, problems=problems)
@@ -216,12 +216,19 @@ def client_options(
 
 def _within_bounds(name: str, value: str) -> str:
     """Return the nearest value that librdkafka accepts; a text that is not a number stays."""
-    if name not in ALLOWED or not value.strip().lstrip("-").isdigit():
+    if name not in VALUE_BOUNDS or not value.strip().lstrip("-").isdigit():
         return value
-    least, most = ALLOWED[name]
-    return str(min(max(int(value), least), most))
+    lowest, highest = VALUE_BOUNDS[name]
+    return str(min(max(int(value), lowest), highest))
 
 
-def _unknown(key: str) -> str:
-    keys = [*SAME, *RENAMED, *NATIVE_ONLY, *IGNORED, *REFUSED, *SECURITY_KEYS]
+def _unknown_problem(key: str) -> str:
+    keys = [
+        *EQUAL_OPTIONS,
+        *RENAMED_OPTIONS,
+        *NATIVE_OPTIONS,
+        *IGNORED_OPTIONS,
+        *REFUSED_OPTIONS,
+        *SECURITY_KEYS,
+    ]
     return f"is unknown{did_you_mean(key, keys)}"

@@ -1,4 +1,4 @@
-"""Asks a cluster where its topics begin and end now.
+"""Asks a cluster for the oldest and the newest offsets of its topics.
 
 The driver plans epochs by the answers. Two requests suffice for any number of partitions: one for
 the topics' metadata, and one to each leader for offsets. Ends follow the client's isolation level:
@@ -33,11 +33,11 @@ from stream_app.kafka.librdkafka import (
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
 
-_ASK_MS = 5_000
+_ANSWER_MS = 5_000
 _PAUSE_S = 0.2
-_PASSING = {KafkaCode.LEADER_NOT_AVAILABLE, *GONE_CODES}
+_TRANSIENT_CODES = {KafkaCode.LEADER_NOT_AVAILABLE, *GONE_CODES}
 """Codes that a starting broker, or a topic in creation, returns for a while."""
-_INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+_INTERNAL_TOPICS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 """Kafka's own topics. No pattern chooses them."""
 GONE_AFTER_S = 10.0
 """Seconds after which a named topic that no broker knows counts as deleted."""
@@ -118,20 +118,20 @@ class ClusterOffsets:
     """A client that asks a cluster for the oldest or newest offsets of some topics; for one thread.
 
     Attributes:
-        client: the options of librdkafka, which may hold passwords.
+        options: the options of librdkafka, which may hold passwords.
         topics: the topics' names; empty if `pattern` selects them.
         pattern: a regular expression of Python for whole names; Kafka's own topics never match.
         timeout_s: the seconds without an answer after which `offsets_at` fails.
     """
 
-    client: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, str] = field(repr=False)
     topics: Sequence[str] = ()
     pattern: str | None = None
     timeout_s: float = 120.0
     clock: Clock = field(default_factory=SystemClock)
-    _opened: KafkaClient | None = field(init=False, default=None, repr=False)
+    _client: KafkaClient | None = field(init=False, default=None, repr=False)
     _has_answered: bool = field(init=False, default=False)
-    _gone: set[str] = field(init=False, default_factory=set)
+    _gone_topics: set[str] = field(init=False, default_factory=set)
     _has_given_up: threading.Event = field(init=False, default_factory=threading.Event)
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
@@ -143,20 +143,22 @@ class ClusterOffsets:
             SourceError: no broker answers.
             WrongSourceError: the login or the right to read is missing.
         """
-        start_s, last = self.clock.steady_seconds(), ""
+        start_s = self.clock.steady_seconds()
+        error_text = ""
         while True:
-            waited = self.clock.steady_seconds() - start_s
+            waited_s = self.clock.steady_seconds() - start_s
             try:
-                ends = self._fetch(end, accepts_gone=waited > GONE_AFTER_S)
+                ends = self._fetch(end, accepts_gone=waited_s > GONE_AFTER_S)
             except _NoAnswerError as error:
-                last = str(error)
+                error_text = str(error)
             else:
                 self._has_answered = True
                 return ends
-            last = self._newest_error() or last
-            if waited > self.timeout_s or self._has_given_up.is_set():
+            error_text = self._newest_error() or error_text
+            if waited_s > self.timeout_s or self._has_given_up.is_set():
                 raise SourceError(
-                    f"Kafka has reported no offsets for {waited:.0f} s; the last error was: {last}",
+                    f"Kafka has reported no offsets for {waited_s:.0f} s; the last error was: "
+                    f"{error_text}",
                     where=self._where,
                     fix=SEE_BROKERS,
                 )
@@ -168,46 +170,46 @@ class ClusterOffsets:
 
     def close(self) -> None:
         """Close connections and threads."""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     @property
     def _where(self) -> str:
         return f"topics like {self.pattern}" if self.pattern else f"topics {', '.join(self.topics)}"
 
-    def _open(self) -> KafkaClient:
-        if self._opened is None:
-            self._opened = KafkaClient(self.client)
+    def _open_client(self) -> KafkaClient:
+        if self._client is None:
+            self._client = KafkaClient(self.options)
             for topic in self.topics:
-                self._opened.know(topic)
-        return self._opened
+                self._client.add_topic(topic)
+        return self._client
 
     def _fetch(self, end: OffsetEnd, *, accepts_gone: bool) -> Offsets:
-        client, partitions = self._open(), list[KafkaPartition]()
+        client, partitions = self._open_client(), list[KafkaPartition]()
         with _metadata(client, has_all=self.pattern is not None) as topics:
             for topic in topics:
                 name = topic.topic.decode()
                 if self._is_wanted(name):
-                    partitions += self._partitions(client, name, topic, accepts_gone)
+                    partitions += self._partitions(client, name, topic, accepts_gone=accepts_gone)
         return self._ends(client, partitions, end)
 
     def _is_wanted(self, name: str) -> bool:
         if self.pattern is None:
             return name in self.topics
-        return name not in _INTERNAL and re.fullmatch(self.pattern, name) is not None
+        return name not in _INTERNAL_TOPICS and re.fullmatch(self.pattern, name) is not None
 
     def _partitions(
-        self, client: KafkaClient, name: str, topic: _Topic, accepts_gone: bool
+        self, client: KafkaClient, name: str, topic: _Topic, *, accepts_gone: bool
     ) -> Iterable[KafkaPartition]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
             raise reading_forbidden(name, client.text(topic.err), f"topic {name}")
-        if topic.err in _PASSING and (accepts_gone or name in self._gone):
-            self._gone.add(name)  # the next questions do not wait for it
+        if topic.err in _TRANSIENT_CODES and (accepts_gone or name in self._gone_topics):
+            self._gone_topics.add(name)  # the next requests do not wait for it
             return ()
         if topic.err:
             raise _NoAnswerError(f"{name}: {client.text(topic.err)}")
-        self._gone.discard(name)
+        self._gone_topics.discard(name)
         return [(name, topic.partitions[index].id) for index in range(topic.partition_cnt)]
 
     def _ends(
@@ -217,12 +219,12 @@ class ClusterOffsets:
         if not partitions:
             return offsets
         with _partition_list(library(), partitions, end) as partition_list:
-            code = library().offsets_for_times(client.handle, partition_list, _ASK_MS)
+            code = library().offsets_for_times(client.handle, partition_list, _ANSWER_MS)
             if code:
                 raise _NoAnswerError(client.text(code))
-            filled = c.cast(partition_list, c.POINTER(_PartitionList)).contents
-            for index in range(filled.cnt):
-                element = filled.elems[index]
+            answer = c.cast(partition_list, c.POINTER(_PartitionList)).contents
+            for index in range(answer.cnt):
+                element = answer.elems[index]
                 name = element.topic.decode()
                 if element.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
                     raise reading_forbidden(name, client.text(element.err), f"topic {name}")
@@ -233,19 +235,19 @@ class ClusterOffsets:
 
     def _newest_error(self) -> str:
         """Return the newest error that the client's own threads have met; empty without one."""
-        last = ""
-        for code, text in self._open().errors():
-            last = text
+        newest_text = ""
+        for code, text in self._open_client().errors():
+            newest_text = text
             if code in LOGIN_CODES and not self._has_answered:
                 raise login_refused(text, self._where, "driver")
-        return last
+        return newest_text
 
 
 @contextmanager
 def _metadata(client: KafkaClient, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
     """Fetch the metadata of all topics of the cluster, or of the topics that the client knows."""
     answer = c.c_void_p()
-    code = library().metadata(client.handle, int(has_all), None, c.byref(answer), _ASK_MS)
+    code = library().metadata(client.handle, int(has_all), None, c.byref(answer), _ANSWER_MS)
     if code:
         raise _NoAnswerError(client.text(code))
     try:

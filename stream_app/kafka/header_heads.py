@@ -30,8 +30,10 @@ class HeaderHeads:
 
     headers: SchemaHeaders | None
 
-    def before(self, messages: pa.RecordBatch, pointers: Int64s) -> pa.RecordBatch:
-        """Return the messages [n] behind their headers; a null and one without the header stay.
+    def prepend(self, messages: pa.RecordBatch, pointers: Int64s) -> pa.RecordBatch:
+        """Put the headers before the keys and values of messages [n].
+
+        A null, and a message without the header, stay as they are.
 
         Args:
             pointers: their addresses in librdkafka, int64 [n].
@@ -43,18 +45,18 @@ class HeaderHeads:
         deque(codes, maxlen=0)
         for column, name in (("key", self.headers.key), ("value", self.headers.value)):
             position = messages.schema.get_field_index(column)
-            heads = _cells(lists, name.encode())
+            heads = _header_values(lists, name.encode())
             if heads.null_count < len(heads):
                 cells = messages.column(position)
                 magic = pa.scalar(self.headers.magic, pa.binary())
-                behind = pc.binary_join_element_wise(magic, heads, cells, b"")
+                joined = pc.binary_join_element_wise(magic, heads, cells, b"")
                 messages = messages.set_column(
-                    position, messages.schema.field(position), pc.coalesce(behind, cells)
+                    position, messages.schema.field(position), pc.coalesce(joined, cells)
                 )
         return messages
 
 
-def _cells(lists: Int64s, name: bytes) -> pa.Array:
+def _header_values(lists: Int64s, name: bytes) -> pa.Array:
     """Return the newest header of a name in each list; null without one."""
     values: Int64s = np.zeros(len(lists), np.int64)
     lengths: Int64s = np.zeros(len(lists), np.int64)

@@ -1,7 +1,7 @@
 """Calls librdkafka's C interface, as far as planning and reading offset ranges needs it.
 
-Used by `range_reader`, `message_columns`, `message_stamps` and `cluster_offsets`. The library is
-the one in confluent-kafka. Its Python classes are not used, because a Python object for each
+`range_reader`, `message_columns`, `message_stamps` and `cluster_offsets` use it. The library is the
+one in confluent-kafka. Its Python classes are not used, because a Python object for each
 message costs more than all of librdkafka's work (docs/performance/decoding.md). All functions are
 in the public header, whose binary interface is stable within a major version.
 
@@ -57,7 +57,7 @@ GONE_CODES = {
 }
 """No broker knows the partition."""
 SEE_BROKERS = (
-    "see that the brokers run and that this host reaches the addresses that they advertise "
+    "check that the brokers run and that this host reaches the addresses that they advertise "
     "(advertised.listeners)"
 )
 
@@ -67,7 +67,7 @@ def login_refused(text: str, where: str, hosts: str) -> WrongSourceError:
     return WrongSourceError(
         f"Kafka's client cannot log in: {text}",
         where=where,
-        fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
+        fix="check security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
         f"and the files that they name, on the {hosts}",
     )
 
@@ -77,7 +77,7 @@ def reading_forbidden(topic: str, text: str, where: str) -> WrongSourceError:
     return WrongSourceError(
         f"the user may not read the topic {topic} ({text})",
         where=where,
-        fix="allow Read and Describe on it",
+        fix="grant the user Read and Describe on the topic",
     )
 
 
@@ -100,7 +100,7 @@ class Message(c.Structure):
 _POINTER, _TEXT, _INT = c.c_void_p, c.c_char_p, c.c_int
 _OUT = c.POINTER(c.c_int64)
 _Calls = Mapping[str, tuple[Any, ...]]
-_FREE: _Calls = {
+_WAITING_CALLS: _Calls = {
     "conf_new": (_POINTER,),
     "conf_destroy": (None, _POINTER),
     "conf_set": (_INT, _POINTER, _TEXT, _TEXT, _TEXT, c.c_size_t),
@@ -122,8 +122,8 @@ _FREE: _Calls = {
     "queue_destroy": (None, _POINTER),
     "queue_poll": (_POINTER, _POINTER, _INT),
 }
-"""Name of a function → the types of its result and its arguments. It may wait."""
-_HELD: _Calls = {
+"""Functions that may wait: name → the types of the result and of the arguments."""
+_SHORT_CALLS: _Calls = {
     "get_watermark_offsets": (_INT, _POINTER, _TEXT, c.c_int32, _OUT, _OUT),
     "metadata_destroy": (None, _POINTER),
     "topic_partition_list_new": (_POINTER, _INT),
@@ -139,7 +139,7 @@ _HELD: _Calls = {
     "last_error": (_INT,),
     "err2str": (_TEXT, _INT),
 }
-"""The same of short functions."""
+"""Functions that return at once, in the same form."""
 
 
 class LibraryMissingError(Exception):
@@ -158,8 +158,8 @@ class Library:
             from confluent_kafka import cimpl  # noqa: PLC0415
 
             # A symbol lookup includes the libraries that this one needs.
-            self._free = c.CDLL(cimpl.__file__)  # releases the interpreter's lock
-            self._held = c.PyDLL(cimpl.__file__)  # keeps it, for short calls
+            self._unlocked = c.CDLL(cimpl.__file__)  # releases the interpreter's lock
+            self._locked = c.PyDLL(cimpl.__file__)  # keeps it, for short calls
             self._declare()
         except (ImportError, OSError, AttributeError) as error:
             raise LibraryMissingError(str(error)) from error
@@ -167,49 +167,50 @@ class Library:
             raise LibraryMissingError("this Python has 32-bit addresses; 64 are needed")
 
     def _declare(self) -> None:
-        for functions, calls in ((self._free, _FREE), (self._held, _HELD)):
+        for functions, calls in ((self._unlocked, _WAITING_CALLS), (self._locked, _SHORT_CALLS)):
             for name, (result, *arguments) in calls.items():
                 function = getattr(functions, f"rd_kafka_{name}")
                 function.restype, function.argtypes = result, arguments
                 setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)  # tells mypy that functions are there
+        raise AttributeError(name)  # lets mypy accept the declared functions
 
     @property
     def features(self) -> frozenset[str]:
         """The features of this build of the library, such as ``sasl_gssapi``."""
-        conf, text = self.conf_new(), c.create_string_buffer(_FEATURES_BYTES)
+        configuration, text = self.conf_new(), c.create_string_buffer(_FEATURES_BYTES)
         size = c.c_size_t(_FEATURES_BYTES)
-        self.conf_get(conf, b"builtin.features", text, c.byref(size))
-        self.conf_destroy(conf)
+        self.conf_get(configuration, b"builtin.features", text, c.byref(size))
+        self.conf_destroy(configuration)
         return frozenset(text.value.decode().split(","))
 
     def timestamps(self, pointers: Int64s) -> Int64s:
         """Return the milliseconds since 1970 of each message, int64 [messages]; -1 without a time.
 
-        A call for each message; `message_stamps` does with a few.
+        This takes a call for each message; `message_stamps` needs only a few calls.
         """
         stamps = map(self.message_timestamp, pointers.tolist(), repeat(None))
         return np.fromiter(stamps, np.int64, len(pointers))
 
-    def configured(self, options: Mapping[str, str]) -> int:
+    def new_configuration(self, options: Mapping[str, str]) -> int:
         """Make a configuration with these options, which `new` or `conf_destroy` then owns.
 
         Raises:
             UsageError: the library does not know an option, or its value.
         """
-        conf: int = self.conf_new()
+        configuration: int = self.conf_new()
         text = c.create_string_buffer(_TEXT_BYTES)
         for key, value in options.items():
-            if self.conf_set(conf, key.encode(), value.encode(), text, _TEXT_BYTES) != _CONF_OK:
-                self.conf_destroy(conf)
+            arguments = key.encode(), value.encode(), text, _TEXT_BYTES
+            if self.conf_set(configuration, *arguments) != _CONF_OK:
+                self.conf_destroy(configuration)
                 raise UsageError(
                     f"Kafka's client cannot be set up: {text.value.decode()}",
                     where=f"source.kafka, as librdkafka's option {key}",
                     fix="correct the value, or set source.reader = 'spark'",
                 )
-        return conf
+        return configuration
 
 
 @cache
@@ -238,13 +239,13 @@ class KafkaClient:
                 fix="install confluent-kafka on the executors as on the driver, or set "
                 "source.reader = 'spark'",
             ) from None
-        conf = self._library.configured(options)
-        self._library.conf_set_events(conf, _EVENT_ERROR)
-        self._library.conf_enable_sasl_queue(conf, 1)
+        configuration = self._library.new_configuration(options)
+        self._library.conf_set_events(configuration, _EVENT_ERROR)
+        self._library.conf_enable_sasl_queue(configuration, 1)
         text = c.create_string_buffer(_TEXT_BYTES)
-        self._client: int | None = self._library.new(_CONSUMER, conf, text, _TEXT_BYTES)
+        self._client: int | None = self._library.new(_CONSUMER, configuration, text, _TEXT_BYTES)
         if self._client is None:
-            self._library.conf_destroy(conf)
+            self._library.conf_destroy(configuration)
             raise UsageError(
                 f"Kafka's client cannot be set up: {text.value.decode()}",
                 where="source.kafka",
@@ -254,23 +255,23 @@ class KafkaClient:
         self._library.sasl_background_callbacks_enable(self._client)
         self._events = self._library.queue_get_main(self._client)
         self._topics: dict[str, int] = {}
-        self._stopped: deque[tuple[str, int]] = deque()
+        self._stopped_partitions: deque[tuple[str, int]] = deque()
 
     @property
     def handle(self) -> int | None:
         """The client's C handle, for other functions of the library, or None if it is closed."""
         return self._client
 
-    def know(self, topic: str) -> None:
+    def add_topic(self, topic: str) -> None:
         """Add the topic to those whose metadata the client requests from brokers."""
         if topic not in self._topics:
             self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
 
     def start(self, topic: str, partition: int, offset: int) -> None:
         """Prefetch from `offset` on."""
-        self.know(topic)
-        if (topic, partition) in self._stopped:  # its messages are no longer outdated
-            self._stopped.remove((topic, partition))
+        self.add_topic(topic)
+        if (topic, partition) in self._stopped_partitions:
+            self._stopped_partitions.remove((topic, partition))
         if self._library.consume_start(self._topics[topic], partition, offset) != 0:
             code = self._library.last_error()
             raise RuntimeError(f"{topic}/{partition} cannot be started: {self.text(code)}")
@@ -278,11 +279,11 @@ class KafkaClient:
     def stop(self, topic: str, partition: int) -> None:
         """Stop fetching, and drop the fetched messages."""
         self._library.consume_stop(self._topics[topic], partition)
-        self._stopped.append((topic, partition))
+        self._stopped_partitions.append((topic, partition))
         # The library frees outdated messages when it is asked for more. The newest partition waits
         # for the next stop, because a reply of the broker may still be on its way.
-        while len(self._stopped) > 1:
-            self._drop_outdated(*self._stopped.popleft())
+        while len(self._stopped_partitions) > 1:
+            self._drop_outdated(*self._stopped_partitions.popleft())
 
     def _drop_outdated(self, topic: str, partition: int) -> None:
         pointers: Int64s = np.empty(1, np.int64)

@@ -2,11 +2,11 @@
 
 `range_reader` calls it with the addresses of messages of one partition. A message is a struct at
 its address. Its key and value are in the buffer from the broker, mostly one after another. So NumPy
-collects addresses and lengths of all cells, and Arrow copies the cells. It views a stretch of
-memory as an array of cells and gaps in turn, and takes every second element.
+collects addresses and lengths of all cells, and Arrow copies the cells. Arrow views a stretch of
+memory as an array in which cells and gaps alternate, and takes every second element.
 
-It reads only memory of messages that are not yet released. These are the structs, the cells that
-they point to, and the word that `message_stamps` reads.
+The module reads only memory of messages that are not yet released. These are the structs, the cells
+to which they point, and the word that `message_stamps` reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORD = 8
 _INT32S_IN_WORD = 2
 _STRETCH_GAP_BYTES = 64 << 10
 """Cells further apart are in different stretches: Arrow allocates by the length of a stretch."""
-_MICROS = 1000
+_MILLI_MICROS = 1000
 
 
 class MessageFields(NamedTuple):
@@ -34,7 +34,7 @@ class MessageFields(NamedTuple):
 
     Attributes:
         errors: codes; 0 marks a message.
-        values, keys: addresses; 0: null.
+        values, keys: addresses; 0 for null.
     """
 
     errors: npt.NDArray[Any]
@@ -48,13 +48,13 @@ class MessageFields(NamedTuple):
 def message_fields(pointers: Int64s) -> MessageFields:
     """Read the structs at these addresses."""
     base = int(pointers.min())
-    memory = pa.foreign_buffer(base, int(pointers.max()) - base + _size())
+    memory = pa.foreign_buffer(base, int(pointers.max()) - base + _struct_size())
     words, word_index = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
     codes = np.frombuffer(memory, np.int32)
 
     def field(name: str) -> Int64s:
-        first: int = getattr(Message, name).offset
-        values: Int64s = words[word_index + first // _WORD]
+        field_offset: int = getattr(Message, name).offset
+        values: Int64s = words[word_index + field_offset // _WORD]
         return values
 
     return MessageFields(
@@ -81,7 +81,7 @@ def message_batch(
     """Return a batch of `MESSAGE_SCHEMA`, which owns copies.
 
     Args:
-        timestamps: milliseconds since 1970; -1: the message has none.
+        timestamps: milliseconds since 1970; -1 for a message without one.
     """
     count = len(fields.offsets)
     types = dict(zip(MESSAGE_SCHEMA.names, MESSAGE_SCHEMA.types, strict=True))
@@ -89,7 +89,7 @@ def message_batch(
         pa.repeat(pa.scalar(topic, types["topic"]), count),
         pa.repeat(pa.scalar(partition, types["partition"]), count),
         pa.array(fields.offsets),
-        pa.array(timestamps * _MICROS).cast(types["timestamp"]),
+        pa.array(timestamps * _MILLI_MICROS).cast(types["timestamp"]),
         copy_cells(fields.keys, fields.key_lengths),
         copy_cells(fields.values, fields.value_lengths),
     ]
@@ -105,10 +105,10 @@ def copy_cells(addresses: Int64s, lengths: Int64s) -> pa.Array:
         return pa.nulls(len(addresses), pa.binary())
     # A null is an empty cell at the address of its neighbour, and a bit.
     nearest = np.maximum.accumulate(np.where(valid, np.arange(len(valid)), np.argmax(valid)))
-    filled = _copy_each(addresses[nearest], np.where(valid, lengths, 0))
+    cells = _copy_each(addresses[nearest], np.where(valid, lengths, 0))
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(
-        pa.binary(), len(filled), [bits, *filled.buffers()[1:]], int((~valid).sum())
+        pa.binary(), len(cells), [bits, *cells.buffers()[1:]], int((~valid).sum())
     )
 
 
@@ -138,6 +138,6 @@ def _copy_ascending(begins: Int64s, ends: Int64s) -> pa.Array:
     return cells_and_gaps.take(pa.array(np.arange(0, 2 * len(begins), 2)))
 
 
-def _size() -> int:
+def _struct_size() -> int:
     # Whole words: the struct ends with a pointer.
     return Message._private.offset + _WORD

@@ -1,7 +1,7 @@
 """Reads timestamps of messages at their addresses, without a call for each message.
 
 librdkafka has no public field for the timestamp, only a function. The function returns one word of
-the memory behind the public struct. `stamp_word` finds the word by the function itself: it passes
+the memory after the public struct. `stamp_word` finds the word by the function itself: it passes
 memory of its own, in which no two words are the same. So no layout is assumed, and only memory that
 the function itself reads is read. Real messages verify the word: all of a reader's first batch,
 then the first and last of each batch. After a difference the reader calls the function for every
@@ -23,11 +23,11 @@ from stream_app.kafka.librdkafka import library
 from stream_app.kafka.message_columns import words_of
 
 _LOG = logging.getLogger(__name__)
-_ROOM_WORDS = 512
+_PROBE_WORDS = 512
 """More than librdkafka allocates for a message with all that belongs to it."""
 
 Timestamps = Callable[[Int64s], Int64s]
-"""Addresses of messages without an error [n] → milliseconds since 1970 [n]; -1: it has none."""
+"""Addresses of messages without an error [n] → milliseconds since 1970 [n]; -1 without one."""
 
 
 class MessageStamps:
@@ -41,32 +41,32 @@ class MessageStamps:
     def __init__(self, by_calls: Timestamps, word: int | None) -> None:
         self._by_calls = by_calls
         self._word = word
-        self._has_agreed = False
+        self._is_verified = False
 
     def timestamps(self, pointers: Int64s) -> Int64s:
         """Return the timestamps of one or more messages without errors."""
         if self._word is None:
             return self._by_calls(pointers)
         stamps = words_of(pointers, self._word)
-        proven = np.array([0, -1]) if self._has_agreed else np.arange(len(pointers))
-        if not np.array_equal(self._by_calls(pointers[proven]), stamps[proven]):
+        checked_rows = np.array([0, -1]) if self._is_verified else np.arange(len(pointers))
+        if not np.array_equal(self._by_calls(pointers[checked_rows]), stamps[checked_rows]):
             _LOG.warning("librdkafka's timestamps are read one by one: word %d differs", self._word)
             self._word = None
             return self._by_calls(pointers)
-        self._has_agreed = True
+        self._is_verified = True
         return stamps
 
 
 def message_stamps() -> MessageStamps:
     """Read timestamps for a new reader; librdkafka must be installed."""
-    return MessageStamps(library().timestamps, _librdkafkas_word())
+    return MessageStamps(library().timestamps, _library_word())
 
 
 def stamp_word(by_calls: Timestamps) -> int | None:
     """Return the number of the word that is a message's timestamp; None without one."""
     # Each word is an address of empty memory, which the function may follow unharmed.
-    emptiness = np.zeros(2 * _ROOM_WORDS, np.int64)
-    words: Int64s = emptiness.ctypes.data + 8 * np.arange(_ROOM_WORDS, dtype=np.int64)
+    empty_memory = np.zeros(2 * _PROBE_WORDS, np.int64)
+    words: Int64s = empty_memory.ctypes.data + 8 * np.arange(_PROBE_WORDS, dtype=np.int64)
     words[0] = 0  # no error
     [stamp] = by_calls(np.array([words.ctypes.data], np.int64)).tolist()
     word_numbers = np.flatnonzero(words == stamp).tolist()
@@ -74,5 +74,5 @@ def stamp_word(by_calls: Timestamps) -> int | None:
 
 
 @cache
-def _librdkafkas_word() -> int | None:
+def _library_word() -> int | None:
     return stamp_word(library().timestamps)

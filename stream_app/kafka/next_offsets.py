@@ -28,29 +28,31 @@ def offsets_text(offsets: Offsets) -> str:
     return json.dumps(ordered, separators=(",", ":"))
 
 
-def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
+def first_offsets(starting_offsets: str, oldest: Offsets, newest: Offsets) -> Offsets:
     """Return the offsets at which a new job begins.
 
     Args:
-        starting: ``earliest``, ``latest``, or offsets as JSON, -2 for the oldest and -1 for the
-            newest.
+        starting_offsets: ``earliest``, ``latest``, or offsets as JSON, with -2 for the oldest and
+            -1 for the newest.
         oldest, newest: the ends of each partition.
 
     Raises:
         WrongSourceError: the JSON names other partitions than there are.
     """
-    if starting == "earliest":
+    if starting_offsets == "earliest":
         return oldest
-    if starting == "latest":
+    if starting_offsets == "latest":
         return newest
-    offsets: Offsets = json.loads(starting)
-    named, existing = _partitions_of(offsets), _partitions_of(newest)
-    if named != existing:
+    offsets: Offsets = json.loads(starting_offsets)
+    named_partitions, existing_partitions = _partitions_of(offsets), _partitions_of(newest)
+    if named_partitions != existing_partitions:
         problems = [
-            f"{topic}/{partition} is not there" for topic, partition in sorted(named - existing)
+            f"{topic}/{partition} is not there"
+            for topic, partition in sorted(named_partitions - existing_partitions)
         ]
         problems += [
-            f"{topic}/{partition} is not named" for topic, partition in sorted(existing - named)
+            f"{topic}/{partition} is not named"
+            for topic, partition in sorted(existing_partitions - named_partitions)
         ]
         raise WrongSourceError(
             f"the starting offsets do not fit the topics: {', '.join(problems)}",
@@ -87,31 +89,29 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
     if limit is None or total <= limit:
         return newest
 
-    def ends_at(topic: str, partition: str, end: int) -> int:
+    def end_of(topic: str, partition: str, end: int) -> int:
         share = limit * (sizes[topic, partition] / total)
         # Each partition gets at least one message, so that none starves.
         count = math.ceil(share) if share < 1 else math.floor(share)
         return min(end, _begin(begin, topic, partition) + count)
 
     return {
-        topic: {partition: ends_at(topic, partition, end) for partition, end in partitions.items()}
+        topic: {partition: end_of(topic, partition, end) for partition, end in partitions.items()}
         for topic, partitions in newest.items()
     }
 
 
 def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
-    """Return partitions that a job has read and topics no longer have, a sentence each.
+    """Return a sentence for each partition that a job has read and its topic lacks.
 
-    They exclude offsets that retention has deleted, which the reader reports.
+    It leaves out offsets that retention has deleted, because the reader reports them.
     """
     problems = []
     for topic, partitions in sorted(begin.items()):
         for partition, offset in sorted(partitions.items()):
             end = newest.get(topic, {}).get(partition)
             if end is None:
-                problems.append(
-                    f"{topic}/{partition} is gone, which was read up to offset {offset}"
-                )
+                problems.append(f"{topic}/{partition} was read up to offset {offset} and is gone")
             elif end < offset:
                 problems.append(f"{topic}/{partition} ends at {end}, and was read up to {offset}")
     return problems

@@ -18,7 +18,7 @@ PartitionOffsets = Mapping[KafkaPartition, int]
 
 
 PIECE_MIN = 256
-"""Offsets of a piece at least."""
+"""The least offsets of a piece."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,10 +70,10 @@ def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
     a new partition that begins later has lost records, whatever ``starting-offsets`` says.
     """
     return [
-        OffsetRange(topic, int(partition), first, until)
+        OffsetRange(topic, int(partition), begin_offset, end_offset)
         for topic, partitions in sorted(end.items())
-        for partition, until in sorted(partitions.items())
-        if (first := begin.get(topic, {}).get(partition, 0)) < until
+        for partition, end_offset in sorted(partitions.items())
+        if (begin_offset := begin.get(topic, {}).get(partition, 0)) < end_offset
     ]
 
 
@@ -81,8 +81,8 @@ def begins_for(begin: Offsets, end: Offsets) -> Offsets:
     """Return the offsets at which `ranges_between` begins in each partition of `end`."""
     return {
         topic: {
-            partition: min(begin.get(topic, {}).get(partition, 0), until)
-            for partition, until in partitions.items()
+            partition: min(begin.get(topic, {}).get(partition, 0), end_offset)
+            for partition, end_offset in partitions.items()
         }
         for topic, partitions in end.items()
     }
@@ -100,48 +100,48 @@ def messages_behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], i
     }
 
 
-def cut_ranges(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
-    """Cut ranges into about `pieces` ranges, so that more tasks than partitions can read.
+def cut_ranges(ranges: Sequence[OffsetRange], piece_count: int) -> list[OffsetRange]:
+    """Cut ranges into about `piece_count` ranges, so that more tasks than partitions can read.
 
     A range is cut in proportion to its size. No piece is smaller than `PIECE_MIN`, because a
     further task would cost more than it saves.
 
     Args:
-        pieces: the least number of ranges, where these are large enough.
+        piece_count: the number of ranges at least, where they are large enough.
     """
     total = sum(offset_range.size for offset_range in ranges)
-    if len(ranges) >= pieces or not total:
+    if len(ranges) >= piece_count or not total:
         return list(ranges)
-    cut_ranges: list[OffsetRange] = []
+    pieces: list[OffsetRange] = []
     for offset_range in ranges:
-        parts = min(round(pieces * offset_range.size / total), offset_range.size // PIECE_MIN)
+        parts = min(round(piece_count * offset_range.size / total), offset_range.size // PIECE_MIN)
         ends = [
             offset_range.begin + offset_range.size * part // max(parts, 1)
             for part in range(max(parts, 1) + 1)
         ]
-        cut_ranges += [
+        pieces += [
             replace(offset_range, begin=begin, end=end) for begin, end in itertools.pairwise(ends)
         ]
-    return cut_ranges
+    return pieces
 
 
-def share_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
+def share_out(ranges: Sequence[OffsetRange], task_count: int) -> list[list[OffsetRange]]:
     """Assign ranges to tasks: the longest first, each to the task with the fewest messages.
 
     Args:
-        tasks: the maximum number of tasks; no task gets an empty share.
+        task_count: the maximum number of tasks; no task gets an empty share.
     """
-    shares: list[list[OffsetRange]] = [[] for _ in range(min(tasks, len(ranges)))]
+    shares: list[list[OffsetRange]] = [[] for _ in range(min(task_count, len(ranges)))]
     loads = [0] * len(shares)
     for offset_range in sorted(ranges, key=lambda offset_range: (-offset_range.size, offset_range)):
-        least = loads.index(min(loads))
-        shares[least].append(offset_range)
-        loads[least] += offset_range.size
+        task = loads.index(min(loads))
+        shares[task].append(offset_range)
+        loads[task] += offset_range.size
     return [sorted(share) for share in shares]
 
 
 def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
-    """Describe the offsets that a topic has dropped before they were read.
+    """Return the ranges of offsets that topics dropped before the job read them.
 
     Args:
         position: the offsets up to which the job has read.
@@ -161,7 +161,7 @@ class JobOffsets:
     begun: Offsets
     committed: Offsets
 
-    def behind(self, newest: Offsets) -> dict[tuple[str, str], int]:
+    def lag(self, newest: Offsets) -> dict[tuple[str, str], int]:
         """Return the number of messages of each partition that the tables do not have yet.
 
         Args:
@@ -169,10 +169,10 @@ class JobOffsets:
         """
         return {
             **messages_behind(self.committed, self.begun),
-            **messages_behind(self.committed, self._not_before_begin(newest)),
+            **messages_behind(self.committed, self._begun_or_later(newest)),
         }
 
-    def _not_before_begin(self, newest: Offsets) -> Offsets:
+    def _begun_or_later(self, newest: Offsets) -> Offsets:
         return {
             topic: {
                 partition: max(end, self.begun.get(topic, {}).get(partition, end))

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.schema_registry_port import SchemaHeaders
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
@@ -49,7 +49,7 @@ _BATCH_BYTES = 16 << 20
 _FIRST_MESSAGES = 256
 """Messages of the first batch, before their size is known."""
 _WAIT_MS = 20
-_ASK_MS = 10_000
+_ANSWER_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +61,20 @@ class ReaderSettings:
         clusters: names of further clusters, with theirs.
         headers: the headers that name a message's schema, or None to read no headers.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
-        ahead: ranges that are fetched at once, such as the current one and the next. More cost
-            memory, and make many short ranges quicker.
+        ranges_at_once: the number of ranges that are fetched at once, such as the current one and
+            the next. More ranges cost memory, and make many short ranges quicker.
         timeout_s: reading fails after so long without a message or the end of the range.
         tail_timeout_s: after so long without a message at the partition's end, the reader asks the
             broker whether it ends before the range. A new leader may not know its end at once.
-        fails_after_s: reading ends with an error after so long without progress, before the reader
-            decides whether offsets are lost; None: it decides.
+        fails_after_s: reading fails after so long without progress, before the reader decides
+            whether offsets are lost; None lets it decide.
     """
 
     client: ClientSettings = field(repr=False)
     clusters: tuple[tuple[str, ClientSettings], ...] = field(default=(), repr=False)
     headers: SchemaHeaders | None = None
     fails_on_loss: bool = True
-    ahead: int = 2
+    ranges_at_once: int = 2
     timeout_s: float = 120.0
     tail_timeout_s: float = 10.0
     fails_after_s: float | None = None
@@ -86,23 +86,23 @@ class _Progress:
 
     Attributes:
         next_offset: the offset of the next message.
-        since: when the reader reached this offset, in steady seconds.
-        at_end: whether the newest fetch found the partition's end there.
-        has_asked: whether the reader has asked the broker for the end since.
+        reached_s: when the reader reached this offset, in steady seconds.
+        is_at_end: whether the newest fetch found the partition's end at this offset.
+        has_asked: whether the reader has asked the broker for the end at this offset.
     """
 
-    whole: OffsetRange
+    target: OffsetRange
     next_offset: int
-    since: float
-    at_end: bool = False
+    reached_s: float
+    is_at_end: bool = False
     has_asked: bool = False
     has_restarted: bool = False
     last_error: str = ""
 
-    def advance(self, to: int, now: float) -> None:
-        if to > self.next_offset:
-            self.next_offset, self.since = to, now
-            self.at_end = self.has_asked = self.has_restarted = False
+    def advance(self, offset: int, now_s: float) -> None:
+        if offset > self.next_offset:
+            self.next_offset, self.reached_s = offset, now_s
+            self.is_at_end = self.has_asked = self.has_restarted = False
 
 
 class RangeReader:
@@ -118,7 +118,7 @@ class RangeReader:
         self._client = open_client(settings.client, settings.clusters)
         self._stamps = message_stamps()
         self._heads = HeaderHeads(settings.headers)
-        self._started: deque[OffsetRange] = deque()
+        self._started_ranges: deque[OffsetRange] = deque()
         self._batch_messages = _FIRST_MESSAGES
         self._has_answered = False
 
@@ -131,18 +131,18 @@ class RangeReader:
             SourceError: no broker answers, or messages are damaged.
             WrongSourceError: offsets are lost, or the login or the right to read is missing.
         """
-        waiting, has_failed = deque(join_ranges(ranges)), False
+        waiting_ranges, has_failed = deque(join_ranges(ranges)), False
         try:
-            while waiting or self._started:
-                self._start_ranges(waiting)
-                yield from self._read_first()
-                self._stop_first()
+            while waiting_ranges or self._started_ranges:
+                self._start_ranges(waiting_ranges)
+                yield from self._read_first_range()
+                self._stop_first_range()
         except SourceError:
             has_failed = True
             raise
         finally:
-            while self._started:
-                self._stop_first()
+            while self._started_ranges:
+                self._stop_first_range()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
                 self._client = open_client(self._settings.client, self._settings.clusters)
@@ -158,144 +158,147 @@ class RangeReader:
 
     def close(self) -> None:
         """Close connections and threads; running reads end with them."""
-        while self._started:
-            self._stop_first()
+        while self._started_ranges:
+            self._stop_first_range()
         self._client.close()
 
-    def _start_ranges(self, waiting: deque[OffsetRange]) -> None:
-        while waiting and len(self._started) < self._settings.ahead:
-            started_partitions = {(started.topic, started.partition) for started in self._started}
-            if (waiting[0].topic, waiting[0].partition) in started_partitions:
+    def _start_ranges(self, waiting_ranges: deque[OffsetRange]) -> None:
+        while waiting_ranges and len(self._started_ranges) < self._settings.ranges_at_once:
+            started_partitions = {started.kafka_partition for started in self._started_ranges}
+            if waiting_ranges[0].kafka_partition in started_partitions:
                 return
-            offset_range = waiting.popleft()
-            self._client.start(offset_range.topic, offset_range.partition, offset_range.begin)
-            self._started.append(offset_range)
+            started = waiting_ranges.popleft()
+            self._client.start(started.topic, started.partition, started.begin)
+            self._started_ranges.append(started)
 
-    def _stop_first(self) -> None:
-        read_range = self._started.popleft()
+    def _stop_first_range(self) -> None:
+        read_range = self._started_ranges.popleft()
         self._client.stop(read_range.topic, read_range.partition)
 
-    def _read_first(self) -> Iterator[pa.RecordBatch]:
-        whole = self._started[0]
-        progress = _Progress(whole, whole.begin, self._clock.steady_seconds())
-        while progress.next_offset < whole.end:
-            message_count = min(self._batch_messages, whole.end - progress.next_offset)
+    def _read_first_range(self) -> Iterator[pa.RecordBatch]:
+        target = self._started_ranges[0]
+        progress = _Progress(target, target.begin, self._clock.steady_seconds())
+        while progress.next_offset < target.end:
+            message_count = min(self._batch_messages, target.end - progress.next_offset)
             pointers = np.empty(message_count, np.int64)
-            count = self._client.consume(whole.topic, whole.partition, pointers, wait_ms=_WAIT_MS)
+            count = self._client.consume(target.topic, target.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
-                batch = self._take(pointers[:count], progress)
+                batch = self._take_batch(pointers[:count], progress)
                 if batch is not None:
                     self._batch_messages = _next_size(self._batch_messages, batch)
                     yield batch
-                    progress.since = self._clock.steady_seconds()  # excludes the consumer's work
+                    # The time without progress excludes the consumer's work.
+                    progress.reached_s = self._clock.steady_seconds()
             else:
                 self._check_patience(progress)
 
-    def _take(self, pointers: npt.NDArray[np.int64], progress: _Progress) -> pa.RecordBatch | None:
-        """Return those of these messages that belong to the range, and release all of them."""
+    def _take_batch(self, pointers: Int64s, progress: _Progress) -> pa.RecordBatch | None:
+        """Return a batch of the messages that belong to the range, and release all messages."""
         addresses = pointers.tolist()
         try:
             fields = message_fields(pointers)
-            first = progress.next_offset
-            good = _mask_of_range(fields, progress)
+            is_in_range = _mask_of_range(fields, progress)
             batch = None
-            if good.any():
-                part = fields if good.all() else MessageFields(*(column[good] for column in fields))
-                now = self._clock.steady_seconds()
-                self._check_gaps(part.offsets, first, progress)
-                stamps = self._stamps.timestamps(pointers[good])
-                batch = message_batch(progress.whole.topic, progress.whole.partition, part, stamps)
-                batch = self._heads.before(batch, pointers[good])
-                progress.advance(int(part.offsets[-1]) + 1, now)
-            self._judge_others(fields, progress)
+            if is_in_range.any():
+                range_fields = fields
+                if not is_in_range.all():
+                    range_fields = MessageFields(*(column[is_in_range] for column in fields))
+                now_s = self._clock.steady_seconds()
+                self._check_gaps(range_fields.offsets, progress)
+                stamps = self._stamps.timestamps(pointers[is_in_range])
+                batch = message_batch(*progress.target.kafka_partition, range_fields, stamps)
+                batch = self._heads.prepend(batch, pointers[is_in_range])
+                progress.advance(int(range_fields.offsets[-1]) + 1, now_s)
+            self._judge_other_messages(fields, progress)
             return batch
         finally:
             self._client.release(addresses)
 
-    def _judge_others(self, fields: MessageFields, progress: _Progress) -> None:
+    def _judge_other_messages(self, fields: MessageFields, progress: _Progress) -> None:
         """Handle everything else that arrives: the range's end, later messages, and errors."""
-        now, whole = self._clock.steady_seconds(), progress.whole
-        behind = np.flatnonzero((fields.errors == 0) & (fields.offsets >= whole.end)).tolist()
+        now_s, target = self._clock.steady_seconds(), progress.target
+        is_later = (fields.errors == 0) & (fields.offsets >= target.end)
+        later_messages = np.flatnonzero(is_later).tolist()
         for index in np.flatnonzero(fields.errors).tolist():  # one or two, at an end
-            if behind and index > behind[0]:
+            if later_messages and index > later_messages[0]:
                 break
             code, offset = int(fields.errors[index]), int(fields.offsets[index])
             if code == KafkaCode.PARTITION_EOF:
-                if offset >= whole.end:
+                if offset >= target.end:
                     self._check_tail(progress)
-                progress.advance(min(offset, whole.end), now)
-                progress.at_end = progress.next_offset < whole.end
+                progress.advance(min(offset, target.end), now_s)
+                progress.is_at_end = progress.next_offset < target.end
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
                 self._skip_gap(progress)
                 return
             elif code in GONE_CODES:
                 progress.last_error = self._client.text(code)
             else:
-                raise self._failure(whole, code)
-        if behind:
+                raise self._failure(target, code)
+        if later_messages:
             self._check_tail(progress)
-            progress.advance(whole.end, now)
+            progress.advance(target.end, now_s)
 
-    def _check_gaps(self, offsets: npt.NDArray[np.int64], first: int, progress: _Progress) -> None:
+    def _check_gaps(self, offsets: Int64s, progress: _Progress) -> None:
         """Check that skipped offsets still exist; else messages at them may be lost."""
-        if int(offsets[-1]) - first + 1 == len(offsets):
+        if int(offsets[-1]) - progress.next_offset + 1 == len(offsets):
             return
-        expected = np.append(first, offsets[:-1] + 1)
-        index = int(np.argmax(offsets != expected))
-        self._check_passed(int(expected[index]), int(offsets[index]), progress)
+        expected_offsets = np.append(progress.next_offset, offsets[:-1] + 1)
+        index = int(np.argmax(offsets != expected_offsets))
+        self._check_passed(int(expected_offsets[index]), int(offsets[index]), progress)
 
     def _check_tail(self, progress: _Progress) -> None:
-        if progress.next_offset < progress.whole.end:
-            self._check_passed(progress.next_offset, progress.whole.end, progress)
+        if progress.next_offset < progress.target.end:
+            self._check_passed(progress.next_offset, progress.target.end, progress)
 
     def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
-        whole = progress.whole
-        oldest = self._client.known_begin(whole.topic, whole.partition)
+        target = progress.target
+        oldest = self._client.known_begin(target.topic, target.partition)
         if oldest > begin:
-            self._report_loss(whole, begin, min(oldest, end), f"the partition begins at {oldest}")
+            self._report_loss(target, begin, min(oldest, end), f"the partition begins at {oldest}")
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
-        whole = progress.whole
-        oldest, newest = self._watermarks(whole)
+        target = progress.target
+        oldest, newest = self._watermarks(target)
         available = f"the partition has the offsets {oldest} to {newest}"
-        if progress.next_offset >= newest or oldest >= whole.end:
-            self._skip_lost(progress, whole.end, available)
+        if progress.next_offset >= newest or oldest >= target.end:
+            self._skip_lost(progress, target.end, available)
             return
-        to = max(oldest, progress.next_offset)
-        if to > progress.next_offset or progress.has_restarted:
+        offset = max(oldest, progress.next_offset)
+        if offset > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
-            self._skip_lost(progress, to, available)
+            self._skip_lost(progress, offset, available)
         progress.has_restarted = True  # the error may be of an earlier start of this partition
-        self._client.stop(whole.topic, whole.partition)
-        self._client.start(whole.topic, whole.partition, to)
+        self._client.stop(target.topic, target.partition)
+        self._client.start(target.topic, target.partition, offset)
 
-    def _skip_lost(self, progress: _Progress, to: int, available: str) -> None:
-        self._report_loss(progress.whole, progress.next_offset, to, available)
-        progress.advance(to, self._clock.steady_seconds())
+    def _skip_lost(self, progress: _Progress, offset: int, available: str) -> None:
+        self._report_loss(progress.target, progress.next_offset, offset, available)
+        progress.advance(offset, self._clock.steady_seconds())
 
-    def _report_loss(self, whole: OffsetRange, begin: int, end: int, available: str) -> None:
+    def _report_loss(self, target: OffsetRange, begin: int, end: int, available: str) -> None:
         problem = (
-            f"the records at offsets {begin} to {end} of {whole.topic}/{whole.partition} cannot be "
-            f"read: {available}"
+            f"the records at offsets {begin} to {end} of {target.topic}/{target.partition} cannot "
+            f"be read: {available}"
         )
         if self._settings.fails_on_loss:
             raise WrongSourceError(
                 problem,
-                where=str(whole),
-                fix="see whether the topic's retention.ms is too short, or whether the topic was "
+                where=str(target),
+                fix="check whether the topic's retention.ms is too short, or whether the topic was "
                 "recreated; to continue without them, set source.fail-on-data-loss = false",
             )
         _LOG.warning("%s; going on without them", problem)
 
-    def _watermarks(self, whole: OffsetRange) -> tuple[int, int]:
-        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+    def _watermarks(self, target: OffsetRange) -> tuple[int, int]:
+        watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
         if isinstance(watermarks, int):
             for code, text in self._client.errors():
                 if code in LOGIN_CODES:
-                    raise login_refused(text, str(whole), "executors")
-            raise self._failure(whole, watermarks)
+                    raise login_refused(text, str(target), "executors")
+            raise self._failure(target, watermarks)
         return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
@@ -303,66 +306,64 @@ class RangeReader:
         for code, text in self._client.errors():
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise login_refused(text, str(progress.whole), "executors")
-        waited, fails_after_s = (
-            self._clock.steady_seconds() - progress.since,
-            self._settings.fails_after_s,
-        )
-        if fails_after_s is not None and waited > fails_after_s:
-            raise SourceError(
-                f"Kafka gave nothing for {waited:.0f} s",
-                where=str(progress.whole),
-                fix=SEE_BROKERS,
-            )
-        if waited > self._settings.timeout_s:
-            self._give_up(progress, waited)
-        elif progress.at_end and not progress.has_asked and waited > self._settings.tail_timeout_s:
-            progress.has_asked = True
+                raise login_refused(text, str(progress.target), "executors")
+        waited_s = self._clock.steady_seconds() - progress.reached_s
+        fails_after_s = self._settings.fails_after_s
+        if fails_after_s is not None and waited_s > fails_after_s:
+            problem = f"Kafka delivered nothing for {waited_s:.0f} s"
+            raise SourceError(problem, where=str(progress.target), fix=SEE_BROKERS)
+        if waited_s > self._settings.timeout_s:
+            self._give_up(progress, waited_s)
+        elif waited_s > self._settings.tail_timeout_s and progress.is_at_end:
             self._skip_beyond_end(progress)
 
     def _skip_beyond_end(self, progress: _Progress) -> None:
-        whole = progress.whole
-        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if progress.has_asked:
+            return
+        progress.has_asked = True
+        target = progress.target
+        watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
         if not isinstance(watermarks, int) and watermarks[1] <= progress.next_offset:
-            self._skip_lost(progress, whole.end, f"the partition ends at {watermarks[1]}")
+            self._skip_lost(progress, target.end, f"the partition ends at {watermarks[1]}")
 
-    def _give_up(self, progress: _Progress, waited: float) -> None:
+    def _give_up(self, progress: _Progress, waited_s: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
 
         Brokers that start, or that have just created a topic, do not know it either.
         """
-        whole = progress.whole
-        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        target = progress.target
+        watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
         if watermarks in GONE_CODES:
-            self._skip_lost(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
+            self._skip_lost(progress, target.end, f"{target.topic}/{target.partition} is gone")
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
-            f"Kafka gave nothing from offset {progress.next_offset} on for {waited:.0f} s{cause}",
-            where=str(whole),
+            f"Kafka delivered nothing at offset {progress.next_offset} for {waited_s:.0f} s{cause}",
+            where=str(target),
             fix=SEE_BROKERS,
         )
 
-    def _failure(self, whole: OffsetRange, code: int) -> SourceError:
-        text, where = self._client.text(code), str(whole)
+    def _failure(self, target: OffsetRange, code: int) -> SourceError:
+        text, where = self._client.text(code), str(target)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            return reading_forbidden(whole.topic, text, where)
+            return reading_forbidden(target.topic, text, where)
         if code in GONE_CODES:
             return WrongSourceError(
-                f"the broker has no partition {whole.partition} of a topic {whole.topic} ({text})",
+                f"the broker has no partition {target.partition} of a topic {target.topic} "
+                f"({text})",
                 where=where,
-                fix="see whether the topic was deleted, and correct the names of the topics",
+                fix="check whether the topic was deleted, and correct the names of the topics",
             )
-        return SourceError(f"Kafka's client cannot read on: {text}", where=where, fix=SEE_BROKERS)
+        return SourceError(f"Kafka's client cannot continue: {text}", where=where, fix=SEE_BROKERS)
 
 
-def _mask_of_range(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
+def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
     offsets = fields.offsets
-    good: npt.NDArray[np.bool_] = (offsets >= progress.next_offset) & (offsets < progress.whole.end)
-    good &= fields.errors == 0
-    highest = np.maximum.accumulate(np.where(good, offsets, -1))
-    good[1:] &= offsets[1:] > highest[:-1]  # an offset that comes again is left out
-    return good
+    is_in_range: Bools = (offsets >= progress.next_offset) & (offsets < progress.target.end)
+    is_in_range &= fields.errors == 0
+    highest = np.maximum.accumulate(np.where(is_in_range, offsets, -1))
+    is_in_range[1:] &= offsets[1:] > highest[:-1]  # leaves out an offset that comes again
+    return is_in_range
 
 
 def _next_size(messages: int, batch: pa.RecordBatch) -> int:

@@ -18,12 +18,12 @@ from uuid import UUID
 from stream_app.cdc.schema_registry_port import IdKind, Registered, SchemaKind
 
 _REFERENCES_MAX = 200
-"""The most schemas to which one refers, directly or not."""
+"""The most schemas to which one schema refers, directly or not."""
 _SHOWN_MAX = 80
 _APICURIO = re.compile(r"/apis/registry/v([23])/*$")
 _DEFAULT_CONTEXT = (".", "", None)
 Get = Callable[[str, str], bytes]
-"""The body at a path, and the begin of the reason where the registry has nothing there."""
+"""A path, and the beginning of the reason if nothing is there → the body at the path."""
 
 
 class RegistryRefusalError(Exception):
@@ -42,8 +42,8 @@ def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registere
         ValueError: the response does not follow the interface.
     """
     if apicurio := _APICURIO.search(url):
-        return _of_apicurio(get, number, apicurio[1], id_kind)
-    return _of_confluent(get, number)
+        return _apicurio_schema(get, number, apicurio[1], id_kind)
+    return _confluent_schema(get, number)
 
 
 def number_of_guid(get: Get, guid: UUID) -> int:
@@ -63,7 +63,7 @@ def number_of_guid(get: Get, guid: UUID) -> int:
     return numbers[0]
 
 
-def _of_confluent(get: Get, number: int) -> Registered:
+def _confluent_schema(get: Get, number: int) -> Registered:
     answer = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
     references: dict[str, str] = {}
 
@@ -74,16 +74,16 @@ def _of_confluent(get: Get, number: int) -> Registered:
         )
         return _text(inner), inner.get("references")
 
-    _refer(number, answer.get("references"), references, read)
-    kind = str(answer.get("schemaType") or SchemaKind.AVRO.value)
-    return Registered(number, kind, _text(answer), tuple(references.items()))
+    _collect_references(number, answer.get("references"), references, read)
+    schema_type = str(answer.get("schemaType") or SchemaKind.AVRO.value)
+    return Registered(number, schema_type, _text(answer), tuple(references.items()))
 
 
-def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Registered:
-    counted = id_kind
-    if counted is IdKind.AUTO:
-        counted = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
-    path, reason_prefix = f"/ids/{counted.value}s/{number}", f"names schema {number}, which"
+def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> Registered:
+    number_kind = id_kind
+    if number_kind is IdKind.AUTO:
+        number_kind = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
+    path, reason_prefix = f"/ids/{number_kind.value}s/{number}", f"names schema {number}, which"
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
@@ -98,22 +98,23 @@ def _of_apicurio(get: Get, number: int, version: str, id_kind: IdKind) -> Regist
         return text, _document(get(f"{version_path}/references", reason_prefix), number)
 
     text = get(path, reason_prefix).decode()
-    _refer(number, _document(get(f"{path}/references", reason_prefix), number), references, read)
+    reference_list = _document(get(f"{path}/references", reason_prefix), number)
+    _collect_references(number, reference_list, references, read)
     return Registered(number, "", text, tuple(references.items()))
 
 
-def _refer(
+def _collect_references(
     number: int,
-    listed: Any,
+    reference_list: Any,
     references: dict[str, str],
     read: Callable[[Mapping[str, Any], str], tuple[str, Any]],
 ) -> None:
     """Collect the schemas to which a schema refers, each after those that it needs itself.
 
     Args:
-        read: gives a reference's text, and the references of that.
+        read: returns a reference's text, and the references in this text.
     """
-    for reference in listed if isinstance(listed, list) else ():
+    for reference in reference_list if isinstance(reference_list, list) else ():
         is_object = isinstance(reference, dict)
         name, version = (reference.get(key) if is_object else None for key in ("name", "version"))
         reason_prefix = f"names schema {number}, whose reference {str(name)[:_SHOWN_MAX]!r}"
@@ -124,8 +125,8 @@ def _refer(
         if len(references) >= _REFERENCES_MAX:
             raise RegistryRefusalError(f"{reason_prefix} is one of more than {_REFERENCES_MAX}")
         references[name] = ""  # so that a cycle ends
-        text, inner = read(reference, reason_prefix)
-        _refer(number, inner, references, read)
+        text, inner_references = read(reference, reason_prefix)
+        _collect_references(number, inner_references, references, read)
         del references[name]
         references[name] = text
 

@@ -1,8 +1,8 @@
 """Fetches schemas by their number from a registry over HTTP (`registry_apis`).
 
 The schema of a number never changes, so a process fetches each once. Producers choose the numbers,
-so an unknown number only makes its messages bad, and is tried again after a while. A registry that
-does not answer raises an error and makes no message bad.
+so an unknown number only makes its messages bad, and is requested again after a while. A registry
+that does not answer raises an error and makes no message bad.
 
 Source: none. The treatment of missing answers is stream_app's.
 """
@@ -50,21 +50,23 @@ _REFUSED_MAX = 10_000
 _NUMBER_MAX = 2**31 - 1
 """Registries count in Java's int."""
 _PAUSES_S = (0.2, 1.0, 3.0)
-_NONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
+_MISSING_CODES = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
 """The registry has looked for the number, and there is no schema of it."""
-_LOGIN = frozenset(
+_LOGIN_CODES = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
 )
-_LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+_BUSY_CODES = frozenset(
+    {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+)
 _ANYTHING = "*/*;q=0.5"
 _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
-_SchemaName = int | bytes
+_SchemaId = int | bytes
 """The number of a schema, or its GUID."""
-_SchemaFact = Registered | int
-_SchemaFactT = TypeVar("_SchemaFactT", Registered, int)
-_known: dict[tuple[SchemaRegistry, _SchemaName], _SchemaFact] = {}
-_refused: dict[tuple[SchemaRegistry, _SchemaName], tuple[float, str]] = {}
+_RegistryAnswer = Registered | int
+_RegistryAnswerT = TypeVar("_RegistryAnswerT", Registered, int)
+_answers: dict[tuple[SchemaRegistry, _SchemaId], _RegistryAnswer] = {}
+_refusals: dict[tuple[SchemaRegistry, _SchemaId], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
 """The lock of both dictionaries; it is free while a registry is asked."""
@@ -103,44 +105,44 @@ class SchemaRegistry:
         if number > _NUMBER_MAX:
             reason = f"names schema {number}, which the schema registry does not have"
             raise UnreadableRecordError(reason)
-        return self._cached_response(number, Registered, ask)
+        return self._cached_answer(number, Registered, ask)
 
     def number_of(self, guid: bytes) -> int:
         """See `Schemas.number_of`."""
-        return self._cached_response(
+        return self._cached_answer(
             guid, int, lambda _, get: number_of_guid(get, uuid.UUID(bytes=guid))
         )
 
-    def _cached_response(
+    def _cached_answer(
         self,
-        schema_name: _SchemaName,
-        kind: type[_SchemaFactT],
-        ask: Callable[[str, Get], _SchemaFactT],
-    ) -> _SchemaFactT:
+        schema_id: _SchemaId,
+        answer_type: type[_RegistryAnswerT],
+        ask: Callable[[str, Get], _RegistryAnswerT],
+    ) -> _RegistryAnswerT:
         """Return the response for a number or a GUID, for which a server is asked only once."""
-        key = (self, schema_name)
+        key = (self, schema_id)
         with _lock:
-            cached, refused = _known.get(key), _refused.get(key)
-        if isinstance(cached, kind):
-            return cached
-        if refused is not None and self.clock.steady_seconds() - refused[0] < self.refused_s:
-            raise UnreadableRecordError(refused[1])
+            known_answer, refusal = _answers.get(key), _refusals.get(key)
+        if isinstance(known_answer, answer_type):
+            return known_answer
+        if refusal is not None and self.clock.steady_seconds() - refusal[0] < self.refused_s:
+            raise UnreadableRecordError(refusal[1])
         try:
-            answer = self._fetch(schema_name, ask)
-        except RegistryRefusalError as refusal:
+            answer = self._fetch(schema_id, ask)
+        except RegistryRefusalError as error:
             with _lock:
-                _refused.pop(key, None)
-                _refused[key] = self.clock.steady_seconds(), str(refusal)
-                if len(_refused) > _REFUSED_MAX:
-                    del _refused[next(iter(_refused))]
-            raise UnreadableRecordError(str(refusal)) from None
+                _refusals.pop(key, None)
+                _refusals[key] = self.clock.steady_seconds(), str(error)
+                if len(_refusals) > _REFUSED_MAX:
+                    del _refusals[next(iter(_refusals))]
+            raise UnreadableRecordError(str(error)) from None
         with _lock:
-            _known[key] = answer
+            _answers[key] = answer
         return answer
 
     def _fetch(
-        self, schema_name: _SchemaName, ask: Callable[[str, Get], _SchemaFactT]
-    ) -> _SchemaFactT:
+        self, schema_id: _SchemaId, ask: Callable[[str, Get], _RegistryAnswerT]
+    ) -> _RegistryAnswerT:
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
@@ -148,13 +150,13 @@ class SchemaRegistry:
                     return ask(url, partial(self._body, url.rstrip("/")))
                 except urllib.error.HTTPError as error:
                     failures.append(f"{url}: {_status(error)}")
-                    may_pass |= error.code in _LATER or error.code >= _FIRST_FAULT
+                    may_pass |= error.code in _BUSY_CODES or error.code >= _FIRST_FAULT
                 except (OSError, http.client.HTTPException, ValueError) as error:
                     failures.append(f"{url}: {error}")
             if not may_pass or pause_s is None:
                 break
             self.clock.sleep(pause_s)
-        label = uuid.UUID(bytes=schema_name) if isinstance(schema_name, bytes) else schema_name
+        label = uuid.UUID(bytes=schema_id) if isinstance(schema_id, bytes) else schema_id
         raise SourceError(
             f"the schema registry does not give schema {label}: {'; '.join(failures)}",
             where=f"source.{self.section}.{URL}",
@@ -166,7 +168,7 @@ class SchemaRegistry:
         """Return the body at a path of a server.
 
         Args:
-            reason_prefix: the begin of the reason where the registry has nothing there.
+            reason_prefix: the beginning of the reason if nothing is there.
         """
         accepted = f"application/vnd.schemaregistry.v1+json, {_ANYTHING}"
         url = server + path
@@ -180,11 +182,11 @@ class SchemaRegistry:
             raise RegistryRefusalError(f"{reason_prefix} is larger than 16 MiB") from None
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code in _NONE:
+            if error.code in _MISSING_CODES:
                 raise RegistryRefusalError(
                     f"{reason_prefix} the schema registry does not have"
                 ) from None
-            if error.code in _LOGIN:
+            if error.code in _LOGIN_CODES:
                 raise WrongSourceError(
                     f"the schema registry refuses the login: HTTP {error.code}",
                     where=url,
@@ -195,8 +197,8 @@ class SchemaRegistry:
 
 def _status(error: urllib.error.HTTPError) -> str:
     if _FIRST_REDIRECT <= error.code < _FIRST_REFUSAL:
-        to = error.headers.get("Location", "no address")
-        return f"HTTP {error.code}, a redirect to {to}, which is not followed"
+        address = error.headers.get("Location", "no address")
+        return f"HTTP {error.code}, a redirect to {address}, which is not followed"
     return f"HTTP {error.code}"
 
 

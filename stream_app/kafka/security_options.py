@@ -1,8 +1,7 @@
 """Translates Java's options of logins and certificates to librdkafka's.
 
-Called by `client_options`, and by the checks before the job starts. It is pure, and does not open
-the files that options name. It also parses the login module and its options in
-``sasl.jaas.config``.
+`client_options` and the checks before the job's start call it. It is pure, and does not open the
+files that options name. It also parses the login module and its options in ``sasl.jaas.config``.
 
 Source: Kafka `SaslConfigs.java`, `SslConfigs.java`, `security/JaasConfig.java`, the login modules
 of `security`; librdkafka `CONFIGURATION.md`.
@@ -36,7 +35,7 @@ class LoginModule:
     options: Mapping[str, str] = field(repr=False)
 
 
-def read_jaas(text: str) -> LoginModule:
+def parse_jaas(text: str) -> LoginModule:
     """Return the login module of ``CLASS FLAG KEY="VALUE" …;``.
 
     Raises:
@@ -60,7 +59,7 @@ def _tokens(text: str) -> list[str]:
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None:
-            raise JaasError("a quotation mark has no second one")
+            raise JaasError("a quotation mark is not closed")
         tokens.append(token[1])
         position = token.end()
     return tokens
@@ -76,18 +75,18 @@ def _unescape(text: str) -> str:
     return chr(int(text, 8)) if text[0] in "01234567" else _CONTROL.get(text, text)
 
 
-Pairs = Iterator[tuple[str, str]]
+OptionPairs = Iterator[tuple[str, str]]
 _DEFAULT_PROTOCOLS = {"TLSv1.2", "TLSv1.3"}
 _OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
 _UNSECURED = "unsecuredLogin"
-_MODULES = {
+_LOGIN_MODULES = {
     "PLAIN": "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
     "OAUTHBEARER": "OAuthBearerLoginModule",
     "GSSAPI": "Krb5LoginModule",
 }
-_SAME = (
+_EQUAL_OPTIONS = (
     "sasl.kerberos.min.time.before.relogin",
     "sasl.kerberos.service.name",
     "sasl.oauthbearer.client.credentials.client.id",
@@ -99,7 +98,7 @@ _SAME = (
 )
 SECURITY_KEYS = frozenset(
     {
-        *_SAME,
+        *_EQUAL_OPTIONS,
         *("sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.mechanism"),
         *("security.protocol", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm"),
         *("ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location"),
@@ -131,23 +130,23 @@ class _ProblemError(Exception):
         self.key, self.problem = key, problem
 
 
-def security_options(java: Mapping[str, str]) -> SecurityOptions:
+def security_options(java_options: Mapping[str, str]) -> SecurityOptions:
     """Translate the options of logins and certificates; skips others."""
     options: dict[str, str] = {}
     problems: dict[str, str] = {}
-    protocol = java.get("security.protocol", "PLAINTEXT").upper()
-    if "security.protocol" in java:
+    protocol = java_options.get("security.protocol", "PLAINTEXT").upper()
+    if "security.protocol" in java_options:
         options["security.protocol"] = protocol.lower()
-    parts = [_unchanged_options(java)]
+    parts = [_unchanged_options(java_options)]
     if protocol.endswith("SSL"):
         parts += [
-            _truststore_options(java),
-            _own_certificate(java),
-            _protocols(java),
-            _host_name(java),
+            _truststore_options(java_options),
+            _keystore_options(java_options),
+            _protocol_options(java_options),
+            _host_name_options(java_options),
         ]
     if protocol.startswith("SASL"):
-        parts.append(_login(java))
+        parts.append(_login_options(java_options))
     for part in parts:
         try:
             options.update(part)
@@ -156,16 +155,17 @@ def security_options(java: Mapping[str, str]) -> SecurityOptions:
     return SecurityOptions(options=options, problems=problems)
 
 
-def _unchanged_options(java: Mapping[str, str]) -> Pairs:
-    for key in _SAME:
-        if key in java:
-            yield key, java[key]
+def _unchanged_options(java_options: Mapping[str, str]) -> OptionPairs:
+    for key in _EQUAL_OPTIONS:
+        if key in java_options:
+            yield key, java_options[key]
 
 
-def _protocols(java: Mapping[str, str]) -> Pairs:
+def _protocol_options(java_options: Mapping[str, str]) -> OptionPairs:
     yield from ()
     protocols = {
-        protocol.strip() for protocol in java.get("ssl.enabled.protocols", "TLSv1.3").split(",")
+        protocol.strip()
+        for protocol in java_options.get("ssl.enabled.protocols", "TLSv1.3").split(",")
     }
     if "TLSv1.3" not in protocols or not protocols <= _DEFAULT_PROTOCOLS:
         raise _ProblemError(
@@ -173,86 +173,87 @@ def _protocols(java: Mapping[str, str]) -> Pairs:
         )
 
 
-def _host_name(java: Mapping[str, str]) -> Pairs:
-    if "ssl.endpoint.identification.algorithm" in java:
-        algorithm = java["ssl.endpoint.identification.algorithm"].lower()
+def _host_name_options(java_options: Mapping[str, str]) -> OptionPairs:
+    if "ssl.endpoint.identification.algorithm" in java_options:
+        algorithm = java_options["ssl.endpoint.identification.algorithm"].lower()
         yield "ssl.endpoint.identification.algorithm", algorithm or "none"
 
 
-def _truststore_options(java: Mapping[str, str]) -> Pairs:
-    kind = java.get("ssl.truststore.type", "JKS").upper()
-    if "ssl.truststore.certificates" in java:
-        yield "ssl.ca.pem", java["ssl.truststore.certificates"]
-    elif "ssl.truststore.location" in java:
-        if kind != "PEM":
+def _truststore_options(java_options: Mapping[str, str]) -> OptionPairs:
+    store_type = java_options.get("ssl.truststore.type", "JKS").upper()
+    if "ssl.truststore.certificates" in java_options:
+        yield "ssl.ca.pem", java_options["ssl.truststore.certificates"]
+    elif "ssl.truststore.location" in java_options:
+        if store_type != "PEM":
             raise _ProblemError(
                 "ssl.truststore.type",
-                f"a {kind} store is for Java alone: write the certificates into a PEM file "
+                f"a {store_type} store is for Java alone: write the certificates into a PEM file "
                 "(keytool -exportcert -rfc), name it in ssl.truststore.location, and set "
                 "ssl.truststore.type = PEM",
             )
-        yield "ssl.ca.location", java["ssl.truststore.location"]
+        yield "ssl.ca.location", java_options["ssl.truststore.location"]
 
 
-def _own_certificate(java: Mapping[str, str]) -> Pairs:
-    kind = java.get("ssl.keystore.type", "JKS").upper()
-    if "ssl.keystore.key" in java:
-        yield "ssl.key.pem", java["ssl.keystore.key"]
-        yield "ssl.certificate.pem", java.get("ssl.keystore.certificate.chain", "")
-    elif "ssl.keystore.location" in java:
-        location = java["ssl.keystore.location"]
-        if kind == "PEM":
+def _keystore_options(java_options: Mapping[str, str]) -> OptionPairs:
+    store_type = java_options.get("ssl.keystore.type", "JKS").upper()
+    if "ssl.keystore.key" in java_options:
+        yield "ssl.key.pem", java_options["ssl.keystore.key"]
+        yield "ssl.certificate.pem", java_options.get("ssl.keystore.certificate.chain", "")
+    elif "ssl.keystore.location" in java_options:
+        location = java_options["ssl.keystore.location"]
+        if store_type == "PEM":
             # One file holds the key and its certificates.
             yield "ssl.key.location", location
             yield "ssl.certificate.location", location
-        elif kind == "PKCS12":
+        elif store_type == "PKCS12":
             yield "ssl.keystore.location", location
-            yield "ssl.keystore.password", java.get("ssl.keystore.password", "")
+            yield "ssl.keystore.password", java_options.get("ssl.keystore.password", "")
         else:
             raise _ProblemError(
                 "ssl.keystore.type",
-                f"a {kind} store is for Java alone: make it a PKCS12 store (keytool "
+                f"a {store_type} store is for Java alone: make it a PKCS12 store (keytool "
                 "-importkeystore -deststoretype pkcs12) and set ssl.keystore.type = PKCS12",
             )
 
 
-def _login(java: Mapping[str, str]) -> Pairs:
-    mechanism = java.get("sasl.mechanism", "GSSAPI")
-    expected = _MODULES.get(mechanism)
-    if expected is None:
-        mechanisms = ", ".join(_MODULES)
+def _login_options(java_options: Mapping[str, str]) -> OptionPairs:
+    mechanism = java_options.get("sasl.mechanism", "GSSAPI")
+    module_name = _LOGIN_MODULES.get(mechanism)
+    if module_name is None:
+        mechanisms = ", ".join(_LOGIN_MODULES)
         raise _ProblemError(
             "sasl.mechanism", f"{mechanism} is for Java alone; others: {mechanisms}"
         )
-    handler = java.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
+    handler = java_options.get("sasl.login.callback.handler.class", "").rsplit(".", maxsplit=1)[-1]
     if handler and (mechanism, handler) != ("OAUTHBEARER", _OIDC_HANDLER):
         raise _ProblemError("sasl.login.callback.handler.class", f"{handler} is a Java class")
     yield "sasl.mechanism", mechanism
-    module = _module(java)
-    if module.name != expected:
+    module = _login_module(java_options)
+    if module.name != module_name:
         raise _ProblemError(
-            "sasl.jaas.config", f"{module.name} does not fit {mechanism}, which needs {expected}"
+            "sasl.jaas.config",
+            f"{module.name} does not fit {mechanism}, which needs {module_name}",
         )
     if mechanism == "GSSAPI":
-        yield from _kerberos(module)
+        yield from _kerberos_options(module)
     elif mechanism == "OAUTHBEARER":
-        yield from _bearer(module, java, has_handler=bool(handler))
+        yield from _bearer_options(module, java_options, has_handler=bool(handler))
     else:
-        yield from _password(module)
+        yield from _password_options(module)
 
 
-def _module(java: Mapping[str, str]) -> LoginModule:
-    if "sasl.jaas.config" not in java:
+def _login_module(java_options: Mapping[str, str]) -> LoginModule:
+    if "sasl.jaas.config" not in java_options:
         raise _ProblemError(
-            "sasl.jaas.config", "is missing: a JAAS file of the JVM is read by Java alone"
+            "sasl.jaas.config", "is missing: only Java reads a JAAS file of the JVM"
         )
     try:
-        return read_jaas(java["sasl.jaas.config"])
+        return parse_jaas(java_options["sasl.jaas.config"])
     except JaasError as error:
         raise _ProblemError("sasl.jaas.config", f"cannot be read: {error}") from None
 
 
-def _password(module: LoginModule) -> Pairs:
+def _password_options(module: LoginModule) -> OptionPairs:
     if module.options.get("tokenauth", "false").lower() == "true":
         raise _ProblemError("sasl.jaas.config", "tokenauth: delegation tokens are for Java alone")
     for key in ("username", "password"):
@@ -261,7 +262,7 @@ def _password(module: LoginModule) -> Pairs:
         yield f"sasl.{key}", module.options[key]
 
 
-def _kerberos(module: LoginModule) -> Pairs:
+def _kerberos_options(module: LoginModule) -> OptionPairs:
     options = module.options
     if "principal" in options:
         yield "sasl.kerberos.principal", options["principal"]
@@ -272,7 +273,9 @@ def _kerberos(module: LoginModule) -> Pairs:
         yield "sasl.kerberos.min.time.before.relogin", "0"
 
 
-def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) -> Pairs:
+def _bearer_options(
+    module: LoginModule, java_options: Mapping[str, str], *, has_handler: bool
+) -> OptionPairs:
     options = module.options
     extensions = [
         f"{key.removeprefix('extension_')}={value}"
@@ -280,11 +283,11 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
         if key.startswith("extension_")
     ]
     if not has_handler:
-        yield from _unsecured_tokens(options)
+        yield from _unsecured_token_options(options)
         return
-    if "sasl.oauthbearer.token.endpoint.url" not in java:
+    if "sasl.oauthbearer.token.endpoint.url" not in java_options:
         raise _ProblemError(
-            "sasl.oauthbearer.token.endpoint.url", "is missing: where tokens are given"
+            "sasl.oauthbearer.token.endpoint.url", "is missing: set the URL that issues tokens"
         )
     yield "sasl.oauthbearer.method", "oidc"
     for option, librdkafka_option in (
@@ -298,7 +301,7 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
         yield "sasl.oauthbearer.extensions", ",".join(extensions)
 
 
-def _unsecured_tokens(options: Mapping[str, str]) -> Pairs:
+def _unsecured_token_options(options: Mapping[str, str]) -> OptionPairs:
     """Translate the options of tokens without a signature, which are for trials."""
     subject = options.get(f"{_UNSECURED}StringClaim_sub")
     if subject is None:

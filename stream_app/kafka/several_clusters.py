@@ -26,7 +26,7 @@ def unknown_cluster(topic: str) -> WrongSourceError:
     return WrongSourceError(
         f"the configuration names no cluster {cluster!r}",
         where=f"topic {topic}",
-        fix=f"give [source.clusters.{cluster}] as when the topic was read",
+        fix=f"set [source.clusters.{cluster}] as when the topic was read",
     )
 
 
@@ -105,8 +105,8 @@ def open_client(
     Args:
         others: names of further clusters, and their settings.
     """
-    further = dict(others)
-    return ClusterClients({"": client, **further}) if further else KafkaClient(dict(client))
+    clusters = {"": client, **dict(others)}
+    return ClusterClients(clusters) if len(clusters) > 1 else KafkaClient(dict(client))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,17 +41,17 @@ def _cache_folder(room: Path) -> str:
     paths = {path for folder in (room, Path(__file__).parent) for path in folder.glob("*.py")}
     sources = b"".join(path.read_bytes() for path in sorted(paths))
     name = f"numba-{hashlib.sha256(sources).hexdigest()[:16]}"
-    beside = room / "__pycache__"
-    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "stream_app"
-    user_folder = os.environ.get("NUMBA_CACHE_DIR")
-    for folder in [Path(user_folder)] if user_folder else [beside, user]:
+    package_folder = room / "__pycache__"
+    user_folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "stream_app"
+    configured_folder = os.environ.get("NUMBA_CACHE_DIR")
+    for folder in [Path(configured_folder)] if configured_folder else [package_folder, user_folder]:
         try:
             (folder / name).mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder / name):
                 pass
-            if folder is not beside and (beside / name).is_dir():
+            if folder is not package_folder and (package_folder / name).is_dir():
                 # The code was compiled at installation, in a folder that this user cannot write.
-                shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
+                shutil.copytree(package_folder / name, folder / name, dirs_exist_ok=True)
         except OSError:
             continue
         return str(folder / name)
@@ -62,16 +62,16 @@ def compiled(function: Function) -> Function:
     """Compile a function at its first call, and keep the result for later processes."""
     config: Any = numba.config
     room = Path(function.__code__.co_filename).parent
-    configured_folder, config.CACHE_DIR = config.CACHE_DIR, _cache_folder(room)
+    previous_folder, config.CACHE_DIR = config.CACHE_DIR, _cache_folder(room)
     try:
         compiles = numba.njit(
             cache=True, nogil=True, boundscheck=False, error_model="numpy", forceinline=True
         )
         return cast(Function, compiles(function))
-    except RuntimeError as error:  # of sources in an archive
+    except RuntimeError as error:  # the sources are in an archive
         raise ImportError(f"Numba cannot keep its code: {error}") from error
     finally:
-        config.CACHE_DIR = configured_folder
+        config.CACHE_DIR = previous_folder
 
 
 def _address(builder: Any, arguments: Any, bits: int) -> Any:
@@ -83,14 +83,14 @@ def _address(builder: Any, arguments: Any, bits: int) -> Any:
     return builder.inttoptr(address, ir.IntType(bits).as_pointer())
 
 
-def _load(kind: Any, bits: int) -> Callable[..., Any]:
+def _load(number_type: Any, bits: int) -> Callable[..., Any]:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         value = builder.load(_address(builder, arguments, bits), align=1)
         return value if bits == 64 else builder.zext(value, ir.IntType(64))
 
     def load(_typing_context: Any, address: Any) -> Any:
         del address
-        return kind(types.int64), generate
+        return number_type(types.int64), generate
 
     return cast(Callable[..., Any], intrinsic(load))
 

@@ -24,14 +24,14 @@ NULL_BEGIN, TRUE_BEGIN, FALSE_BEGIN = ord("n"), ord("t"), ord("f")
 
 ESCAPED_BACKSPACE, ESCAPED_FORM_FEED = ord("b"), ord("f")
 ESCAPED_LINE_FEED, ESCAPED_RETURN, ESCAPED_TAB = ord("n"), ord("r"), ord("t")
-"""Letters behind a backslash."""
+"""Letters after a backslash."""
 ESCAPED_CODE = ord("u")
-"""Behind a backslash: four hexadecimal digits follow."""
+"""The letter after a backslash that four hexadecimal digits follow."""
 BACKSPACE, TAB, LINE_FEED, FORM_FEED, RETURN = b"\b\t\n\f\r"
 """The bytes that these letters stand for."""
 SPACE = ord(" ")
 
 CONTINUATION_MASK, CONTINUATION = 0xC0, 0x80
-"""The upper two bits of each byte of UTF-8 behind the first one of its character."""
+"""The upper two bits of each byte of UTF-8 after the first one of its character."""
 ASCII_END = 0x80
 """The first byte outside ASCII."""

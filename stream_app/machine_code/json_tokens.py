@@ -2,7 +2,7 @@
 
 Each function takes a token's address, called its position, and returns the position after the
 token. It returns `DECLINED` if RFC 8259 has no such token, or if the slower reader must judge it.
-The latter are blanks between a name and its colon, unpaired UTF-16 surrogates, and values with
+That reader judges blanks between a name and its colon, unpaired UTF-16 surrogates, and values with
 more than `DEPTH_MAX` levels.
 
 Each loop ends at a quote or at a byte that is not a digit. The caller ensures that the last 16
@@ -54,6 +54,7 @@ from stream_app.machine_code.json_bytes import (
 
 DECLINED = -1
 DEPTH_MAX = 60
+"""The most open brackets of a value, each of which takes a bit of a word."""
 
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
@@ -82,7 +83,7 @@ def string_end(position: int) -> tuple[int, int]:
     Args:
         position: after the opening quote.
     """
-    escaped = 0
+    saved_bytes = 0
     while True:
         word = word_at(position)
         odd = odd_bytes(word)
@@ -92,12 +93,12 @@ def string_end(position: int) -> tuple[int, int]:
         position += low_zero_bytes(odd)
         byte = byte_at(position)
         if byte == QUOTE:
-            return position, escaped
+            return position, saved_bytes
         if byte == BACKSLASH:
             code, end = character_at(position)
             if code < 0:
                 return DECLINED, 0
-            escaped += end - position - size_of(code)
+            saved_bytes += end - position - size_of(code)
             position = end
         elif byte < ASCII_END:  # a control character
             return DECLINED, 0
@@ -193,16 +194,16 @@ def character_end(position: int) -> int:  # noqa: C901 - a branch for each row o
         return position + 2 if second & CONTINUATION_MASK == CONTINUATION else DECLINED
     if byte_at(position + 2) & CONTINUATION_MASK != CONTINUATION:
         return DECLINED
-    least, largest = 0x80, 0xBF
+    lowest, highest = 0x80, 0xBF
     if first == 0xE0:
-        least = 0xA0
+        lowest = 0xA0
     elif first == 0xED:  # unpaired UTF-16 surrogates
-        largest = 0x9F
+        highest = 0x9F
     elif first == 0xF0:
-        least = 0x90
+        lowest = 0x90
     elif first == 0xF4:
-        largest = 0x8F
-    if second < least or second > largest:
+        highest = 0x8F
+    if second < lowest or second > highest:
         return DECLINED
     if first < 0xF0:
         return position + 3
@@ -245,8 +246,8 @@ def number_end(position: int) -> int:
 @compiled
 def word_end(position: int) -> int:
     """Return the position after ``null``, ``true`` or ``false``."""
-    four = word_at(position) & _FOUR_BYTES
-    if four in (_NULL, _TRUE):
+    word = word_at(position) & _FOUR_BYTES
+    if word in (_NULL, _TRUE):
         return position + 4
     if byte_at(position) == FALSE_BEGIN and word_at(position + 1) & _FOUR_BYTES == _FALSE:
         return position + 5
@@ -270,8 +271,8 @@ def name_end(position: int) -> int:
     """Return the position after a name and its colon."""
     if byte_at(position) != QUOTE:
         return DECLINED
-    end, escaped = string_end(position + 1)
-    if end < 0 or escaped or byte_at(end + 1) != COLON:
+    end, saved_bytes = string_end(position + 1)
+    if end < 0 or saved_bytes or byte_at(end + 1) != COLON:
         return DECLINED
     return end + 2
 
@@ -279,7 +280,7 @@ def name_end(position: int) -> int:
 @compiled
 def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a state machine
     """Return the position after any value, which may lie beyond the limit."""
-    objects, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
+    object_bits, depth = np.uint64(0), 0  # a bit for each open bracket: 1 for an object's
     bit = np.uint64(1)
     while position < limit:
         byte = byte_at(position)
@@ -289,7 +290,7 @@ def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a stat
             is_object = byte == OBJECT_BEGIN
             position = blank_end(position + 1, limit)
             if byte_at(position) != (OBJECT_END if is_object else ARRAY_END):
-                objects, depth = objects << bit | np.uint64(is_object), depth + 1
+                object_bits, depth = object_bits << bit | np.uint64(is_object), depth + 1
                 if is_object:
                     position = _inner_name_end(position, limit)
                     if position < 0:
@@ -304,15 +305,15 @@ def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a stat
             position = blank_end(position, limit)
             if position >= limit or byte_at(position) not in (OBJECT_END, ARRAY_END):
                 break
-            if byte_at(position) != (OBJECT_END if objects & bit else ARRAY_END):
+            if byte_at(position) != (OBJECT_END if object_bits & bit else ARRAY_END):
                 return DECLINED
-            objects, depth, position = objects >> bit, depth - 1, position + 1
+            object_bits, depth, position = object_bits >> bit, depth - 1, position + 1
         if depth == 0:
             return position
         if position >= limit or byte_at(position) != COMMA:
             return DECLINED
         position = blank_end(position + 1, limit)
-        if objects & bit:
+        if object_bits & bit:
             position = _inner_name_end(position, limit)
             if position < 0:
                 return DECLINED

@@ -54,13 +54,13 @@ class OldRows(Protocol):
     """A lookup of the rows that the table has in a bucket."""
 
     def find(
-        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+        self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
         """Return the rows of keys; see `lookup.key_lookup.KeyLookup.rows`.
 
         Args:
             columns: the columns that the rows must have besides the key.
-            newer: files of the bucket that no snapshot names yet.
+            new_files: files of the bucket that no snapshot names yet.
         """
         ...
 
@@ -78,7 +78,7 @@ class HiddenChanges(Protocol):
         """Add the changes that start when hidden changes may be dropped to `late_changes`."""
         ...
 
-    def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
+    def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:
         """Return the hidden changes of keys, in the layout's schema.
 
         At one start of a key there may be several, of which the newest has the greatest sequence
@@ -86,8 +86,8 @@ class HiddenChanges(Protocol):
 
         Args:
             keys: distinct source keys.
-            since: the start before which a change may be absent, as its column's integer; None:
-                none is absent.
+            start_min: the start before which a change may be absent, as its column's integer; None:
+                no change is absent.
         """
         ...
 

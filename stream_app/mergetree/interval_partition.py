@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from stream_app.mergetree.levels import newest_first, newest_parts
+from stream_app.mergetree.levels import newest_first, parts_by_age
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
@@ -35,20 +35,20 @@ def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> 
         sections    one: d begins at a's end, and c at d's
         runs        a, c  and  b, d
     """
-    keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
-    keyed.sort(key=lambda item: item[:2])
+    keyed_files = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
+    keyed_files.sort(key=lambda item: item[:2])
     sections: list[Section] = []
-    members: list[_KeyedFile] = []
-    bound: Any = None
-    for item in keyed:
-        least, greatest, _ = item
-        if members and least > bound:
-            sections.append(_fewest_runs(members))
-            members = []
-        bound = max(bound, greatest) if members else greatest
-        members.append(item)
-    if members:
-        sections.append(_fewest_runs(members))
+    section_files: list[_KeyedFile] = []
+    section_end: Any = None
+    for keyed_file in keyed_files:
+        min_key, max_key, _ = keyed_file
+        if section_files and min_key > section_end:
+            sections.append(_fewest_runs(section_files))
+            section_files = []
+        section_end = max(section_end, max_key) if section_files else max_key
+        section_files.append(keyed_file)
+    if section_files:
+        sections.append(_fewest_runs(section_files))
     return tuple(sections)
 
 
@@ -57,14 +57,14 @@ def _fewest_runs(files: list[_KeyedFile]) -> Section:
     # if it fits there. Otherwise it fits nowhere, and opens a run.
     runs: list[list[DataFileMeta]] = []
     ends: list[tuple[Any, int]] = []
-    for least, greatest, file in files:
-        if ends and least > ends[0][0]:
+    for min_key, max_key, file in files:
+        if ends and min_key > ends[0][0]:
             index = heapq.heappop(ends)[1]
             runs[index].append(file)
         else:
             index = len(runs)
             runs.append([file])
-        heapq.heappush(ends, (greatest, index))
+        heapq.heappush(ends, (max_key, index))
     return tuple(SortedRun(tuple(run)) for run in runs)
 
 
@@ -79,17 +79,17 @@ def runs_by_age(section: Section) -> Section:
         two writers    c L0, d L5 | e L4         d | e | c
     """
     files = [file for run in section for file in run.files]
-    spans = sorted(
+    sequence_ranges = sorted(
         (min(f.min_sequence_number for f in part), max(f.max_sequence_number for f in part))
-        for part in newest_parts(files)
+        for part in parts_by_age(files)
     )
-    if all(newest < oldest for (_, newest), (oldest, _) in pairwise(spans)):
+    if all(newest < oldest for (_, newest), (oldest, _) in pairwise(sequence_ranges)):
         return tuple(sorted(section, key=lambda run: max(f.max_sequence_number for f in run.files)))
-    level0 = [SortedRun((file,)) for file in files if file.level == 0]
-    level0.sort(key=lambda run: newest_first(run.files[0]), reverse=True)
-    upper = [
+    level0_runs = [SortedRun((file,)) for file in files if file.level == 0]
+    level0_runs.sort(key=lambda run: newest_first(run.files[0]), reverse=True)
+    upper_runs = [
         SortedRun(tuple(file for file in run.files if file.level == level))
         for level in sorted({file.level for file in files} - {0}, reverse=True)
         for run in section
     ]
-    return (*(run for run in upper if run.files), *level0)
+    return (*(run for run in upper_runs if run.files), *level0_runs)

@@ -1,6 +1,6 @@
-"""Compares two sorted sequences of key-value rows, and returns the keys whose rows differ.
+"""Compares two sides of key-value rows, and returns the keys whose rows differ.
 
-The two sides are two versions of a bucket (`table.read.diff_read`), or the rows before and after
+The sides are two versions of a bucket (`table.read.diff_read`), or the rows before and after
 a compaction (`mergetree.changelog`). Keys and values are compared as whole columns.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,8 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 _SIDE = "\0side"
 _BEFORE, _AFTER = 0, 1
-_BITS = {4: pa.int32(), 8: pa.int64()}
+_INTEGER_TYPES = {4: pa.int32(), 8: pa.int64()}
+"""The integer type of each width in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Differences:
             ignored: columns that are not compared.
             as_numbers: whether NaN differs from NaN and -0.0 equals 0.0, as in Paimon's changelogs.
         """
-        same = np.ones(len(self.older), np.bool_)
+        is_same = np.ones(len(self.older), np.bool_)
         for name in self.batch.schema.names:
             if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored:
                 continue
@@ -68,20 +70,20 @@ class Differences:
                 column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
             )
             if is_nested:
-                same &= same_values(older_values, newer_values)
+                is_same &= same_values(older_values, newer_values)
                 continue
-            equal = pc.fill_null(pc.equal(older_values, newer_values), False)
-            alike = pc.or_(equal, pc.and_(older_values.is_null(), newer_values.is_null()))
-            same &= alike.to_numpy(zero_copy_only=False)
-        return same
+            is_equal = pc.fill_null(pc.equal(older_values, newer_values), False)
+            are_null = pc.and_(older_values.is_null(), newer_values.is_null())
+            is_same &= pc.or_(is_equal, are_null).to_numpy(zero_copy_only=False)
+        return is_same
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
         """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
         removed = self.removed if keep_deletes else self.removed[:0]
         row_indices = np.concatenate((self.added, self.changed, removed))
-        kinds = self._kinds()[row_indices]
-        kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
-        return self._take(row_indices, kinds)
+        row_kinds = self._kinds()[row_indices]
+        row_kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
+        return self._take(row_indices, row_kinds)
 
     def changelog(self, updates: Bools | None = None) -> pa.RecordBatch:
         """Return the changes from the first side to the second in key order: +I, -D, -U and +U.
@@ -89,40 +91,31 @@ class Differences:
         Args:
             updates: the mask of the keys on both sides whose update is included; None: all.
         """
-        older, newer = (
-            (self.older, self.newer)
-            if updates is None
-            else (
-                self.older[updates],
-                self.newer[updates],
-            )
-        )
+        older, newer = self.older, self.newer
+        if updates is not None:
+            older, newer = older[updates], newer[updates]
         row_indices = np.concatenate((self.added, self.removed, older, newer))
         sizes = [len(self.added), len(self.removed), len(older), len(newer)]
         row_kinds = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
         kinds = np.repeat(np.array([int(kind) for kind in row_kinds], np.int8), sizes)
-        # The two rows of a key are neighbours, in any order.
-        first = np.minimum(older, newer)
-        sort_keys = np.concatenate((self.added, self.removed, first, first))
+        # The two rows of a key are neighbours in `order`, so both get the index of the first.
+        first_indices = np.minimum(older, newer)
+        sort_keys = np.concatenate((self.added, self.removed, first_indices, first_indices))
         return self._take(row_indices, kinds, sort_keys=sort_keys)
 
-    def _kinds(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-        kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
-        kinds = self.batch.column(VALUE_KIND).to_numpy()[self.order]
+    def _kinds(self) -> npt.NDArray[np.int8]:
+        kinds: npt.NDArray[np.int8] = self.batch.column(VALUE_KIND).to_numpy()[self.order]
         return kinds
 
     def _take(
-        self,
-        row_indices: Int64s,
-        kinds: np.ndarray[tuple[int], np.dtype[np.int8]],
-        sort_keys: Int64s | None = None,
+        self, row_indices: Int64s, kinds: npt.NDArray[np.int8], sort_keys: Int64s | None = None
     ) -> pa.RecordBatch:
-        sorting = np.argsort(row_indices if sort_keys is None else sort_keys, kind="stable")
-        chosen_rows = self.batch.take(pa.array(self.order[row_indices[sorting]]))
-        index = chosen_rows.schema.get_field_index(VALUE_KIND)
-        kind = chosen_rows.schema.field(index)
-        changed_rows = chosen_rows.set_column(index, kind, pa.array(kinds[sorting], pa.int8()))
-        return changed_rows.drop_columns([_SIDE])
+        order = np.argsort(row_indices if sort_keys is None else sort_keys, kind="stable")
+        rows = self.batch.take(pa.array(self.order[row_indices[order]]))
+        index = rows.schema.get_field_index(VALUE_KIND)
+        kind_field = rows.schema.field(index)
+        rows = rows.set_column(index, kind_field, pa.array(kinds[order], pa.int8()))
+        return rows.drop_columns([_SIDE])
 
 
 def differences(
@@ -130,7 +123,10 @@ def differences(
 ) -> Iterator[Differences]:
     """Compare two sides, each with one row per key in key order, and yield parts in key order."""
     layout = _layout_with_side(layout)
-    sides = [_mark_all(before, _BEFORE), _mark_all(after, _AFTER)]
+    sides = [
+        (_with_side(batch, _BEFORE) for batch in before),
+        (_with_side(batch, _AFTER) for batch in after),
+    ]
     for window in merge_windows(sides, layout):
         yield _compare(window, layout)
 
@@ -140,7 +136,7 @@ def batch_differences(
 ) -> Differences:
     """Compare two batches, each with one row for each key, in any order."""
     layout = _layout_with_side(layout)
-    rows = pa.concat_batches([_mark(before, _BEFORE), _mark(after, _AFTER)])
+    rows = pa.concat_batches([_with_side(before, _BEFORE), _with_side(after, _AFTER)])
     return _compare(sorted_window(rows, layout), layout)
 
 
@@ -154,23 +150,19 @@ def rows_of_keys(
     """
     names = list(layout.key_names)
     key_layout = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
-    compared = batch_differences(key_layout, keys.select(names), rows.select(names))
-    hits = compared.order[compared.newer] - keys.num_rows
-    return rows.take(pa.array(hits)), keys.take(pa.array(compared.order[compared.removed]))
+    differences = batch_differences(key_layout, keys.select(names), rows.select(names))
+    row_indices = differences.order[differences.newer] - keys.num_rows
+    key_indices = differences.order[differences.removed]
+    return rows.take(pa.array(row_indices)), keys.take(pa.array(key_indices))
 
 
 def _layout_with_side(layout: KeyValueLayout) -> KeyValueLayout:
-    # Rows of one key are in any order, so the column names their side.
+    # Rows of one key are in any order, so a column tells their side.
     schema = layout.schema.append(pa.field(_SIDE, pa.int8()))
     return replace(layout, schema=schema, sequence_fields=())
 
 
-def _mark_all(batches: Iterator[pa.RecordBatch], side: int) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield _mark(batch, side)
-
-
-def _mark(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:
+def _with_side(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:
     return batch.append_column(_SIDE, pa.repeat(pa.scalar(side, pa.int8()), batch.num_rows))
 
 
@@ -178,16 +170,16 @@ def _compare(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     """Compare the sides of a window, in which each key has one row a side at most."""
     batch = window.batch
     order = np.arange(batch.num_rows) if window.order is None else window.order
-    last = window.last_rows(layout)
-    first = np.concatenate(([True], last[:-1]))[: len(last)]
+    is_last = window.last_rows(layout)
+    is_first = np.concatenate(([True], is_last[:-1]))[: len(is_last)]
     is_after = batch.column(_SIDE).to_numpy()[order] == _AFTER
-    alone = first & last
-    pairs = np.flatnonzero(~last)
+    is_alone = is_first & is_last
+    pairs = np.flatnonzero(~is_last)
     return Differences(
         batch=batch,
         order=order,
-        added=np.flatnonzero(alone & is_after),
-        removed=np.flatnonzero(alone & ~is_after),
+        added=np.flatnonzero(is_alone & is_after),
+        removed=np.flatnonzero(is_alone & ~is_after),
         older=pairs + is_after[pairs],
         newer=pairs + (~is_after[pairs]),
     )
@@ -196,5 +188,5 @@ def _compare(window: MergeWindow, layout: KeyValueLayout) -> Differences:
 def _float_bits(column: pa.Array) -> pa.Array:
     """Return floating-point values as bits, so that NaN equals NaN and -0.0 differs from 0.0."""
     if pa.types.is_floating(column.type):
-        return column.view(_BITS[column.type.byte_width])
+        return column.view(_INTEGER_TYPES[column.type.byte_width])
     return column

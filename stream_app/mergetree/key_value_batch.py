@@ -3,7 +3,7 @@
 A key-value batch has `_SEQUENCE_NUMBER` (int64), `_VALUE_KIND` (int8) and then the table's columns,
 including the key. A reader may omit the first two. Without sequence numbers, rows of one key are in
 order of age. Without kinds, no row is a delete. The write buffer, the merge, compactions and
-readers use it. All functions work on whole columns.
+readers use this module. All functions work on whole columns.
 
 Source: Paimon `KeyValue.java`; order of keys: `codegen/GenerateUtils.scala`.
 """
@@ -53,7 +53,7 @@ class KeyValueLayout:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def rows_at(self, batch: pa.RecordBatch, indices: Int64s | None) -> pa.RecordBatch:
-        """Do `rows_at` for rows of one bucket, whose constant columns need not be reordered.
+        """Return the rows at `indices`, of one bucket, whose constant columns need no reordering.
 
         Args:
             indices: int64 [m], m at most the number of rows.
@@ -68,8 +68,8 @@ class KeyValueLayout:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def numbered(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
-    """Return the rows, which all have this sequence number."""
+def with_sequence_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    """Return the rows with this sequence number in each."""
     index = rows.schema.get_field_index(SEQUENCE_NUMBER)
     numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
     return rows.set_column(index, rows.schema.field(index), numbers)
@@ -81,10 +81,10 @@ def integer_view(column: pa.Array) -> pa.Array:
     Args:
         column: [n]; the result shares its memory.
     """
-    kind = column.type
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+    arrow_type = column.type
+    if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
         return column.view(pa.int32())
-    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+    if pa.types.is_timestamp(arrow_type) or pa.types.is_time64(arrow_type):
         return column.view(pa.int64())
     return column
 
@@ -101,11 +101,13 @@ def ordered_floats(column: pa.Array) -> pa.Array:
     if not pa.types.is_floating(column.type):
         return column
     values = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
-    integer = pa.int64() if pa.types.is_float64(column.type) else pa.int32()
-    bits = values.view(integer)
+    integer_type = pa.int64() if pa.types.is_float64(column.type) else pa.int32()
+    bits = values.view(integer_type)
     # For negative numbers the sign stays and the other bits are inverted.
-    turned = pc.bit_wise_xor(bits, pa.scalar((1 << (integer.bit_width - 1)) - 1, integer))
-    return pc.if_else(pc.less(bits, 0), turned, bits)
+    inverted = pc.bit_wise_xor(
+        bits, pa.scalar((1 << (integer_type.bit_width - 1)) - 1, integer_type)
+    )
+    return pc.if_else(pc.less(bits, 0), inverted, bits)
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
@@ -117,17 +119,17 @@ def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDAr
 
 
 def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bools]:
-    """Return a batch's order by (key, sequence fields, sequence number), and the ends of its keys.
+    """Return a batch's order by key, sequence fields and sequence number, and its keys' last rows.
 
     Four rows of two keys::
 
         batch["k"]                  [7, 5, 7, 5]
         batch["_SEQUENCE_NUMBER"]   [9, 8, 7, 6]
         order                       [3, 1, 2, 0]
-        last                        [F, T, F, T]
+        is_last                     [F, T, F, T]
 
     Returns:
-        `order`, int64 [n]: ``batch["k"][order]`` is ascending. `last`, bool [n]: for each row in
+        `order`, int64 [n]: ``batch["k"][order]`` is ascending. `is_last`, bool [n]: for each row in
         that order, whether it is the last (newest) of its key.
     """
     if layout.sequence_fields:
@@ -139,18 +141,18 @@ def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bo
         columns = _key_columns(batch, layout)
         if sequence is not None:
             columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
-        order = _sorted_by(columns)
+        order = _sort_indices(columns)
         return order, last_of_key(batch, order, layout)
-    order, same = _order_of_integers(keys)
+    order, equals_next = _order_of_integers(keys)
     if sequence is not None:
-        _sort_within_keys(order, sequence[order], same)
-    last = np.ones(batch.num_rows, dtype=np.bool_)
-    np.logical_not(same, out=last[:-1])
-    return order, last
+        _sort_within_keys(order, sequence[order], equals_next)
+    is_last = np.ones(batch.num_rows, dtype=np.bool_)
+    np.logical_not(equals_next, out=is_last[:-1])
+    return order, is_last
 
 
 def _sequence_numbers(batch: pa.RecordBatch) -> Int64s | None:
-    """Return sequence numbers; None if rows of a key are by age, which stable sorts keep."""
+    """Return sequence numbers; None if rows are in order of age, which stable sorts keep."""
     if batch.schema.get_field_index(SEQUENCE_NUMBER) < 0:
         return None
     sequence: Int64s = batch.column(SEQUENCE_NUMBER).to_numpy()
@@ -165,7 +167,7 @@ def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Int64s:
         columns.append((batch.column(name).is_valid(), "ascending"))
         columns.append((ordered_floats(batch.column(name)), newest_last))
     columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
-    return _sorted_by(columns)
+    return _sort_indices(columns)
 
 
 def _key_columns(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[tuple[pa.Array, str]]:
@@ -179,15 +181,16 @@ def _key_columns(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[tuple[pa
     return columns
 
 
-def _sorted_by(columns: list[tuple[pa.Array, str]]) -> Int64s:
+def _sort_indices(columns: list[tuple[pa.Array, str]]) -> Int64s:
     names = [str(index) for index in range(len(columns))]
-    sorted_by = pa.RecordBatch.from_arrays([column for column, _ in columns], names)
+    keys = pa.RecordBatch.from_arrays([column for column, _ in columns], names)
     sort_keys = [(name, order) for name, (_, order) in zip(names, columns, strict=True)]
-    return _indices(pc.sort_indices(sorted_by, sort_keys=sort_keys))
+    indices: Int64s = pc.sort_indices(keys, sort_keys=sort_keys).to_numpy().astype(np.int64)
+    return indices
 
 
 def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Int64s, Bools]:
-    """Sort keys stably, and mark which neighbours have the same key.
+    """Sort keys stably, and mark which neighbours have equal keys.
 
     Key and row number are packed into one integer, the key in the high bits::
 
@@ -195,74 +198,69 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Int64s, Bools]:
         (key - 5) << 2 | row    8       1      10       3
         sorted                  1       3       8      10
         order, low 2 bits  [    1,      3,      0,      2]
-        same                   [T,      F,      T]
+        equals_next            [T,      F,      T]
 
     Args:
         keys: columns, integers [n], the most significant first.
 
     Returns:
-        `order`, int64 [n]. `same`, bool [n - 1]: for each row in that order but the last, whether
-        the next one has the same key.
+        `order`, int64 [n]. `equals_next`, bool [n - 1]: for each row in that order but the last,
+        whether the next row has an equal key.
     """
     count = len(keys[0])
     row_bits = max(count - 1, 0).bit_length()
-    lows = [int(key.min()) if count else 0 for key in keys]
+    minima = [int(key.min()) if count else 0 for key in keys]
     widths = [
-        (int(key.max()) - low).bit_length() if count else 0
-        for key, low in zip(keys, lows, strict=True)
+        (int(key.max()) - minimum).bit_length() if count else 0
+        for key, minimum in zip(keys, minima, strict=True)
     ]
     if row_bits + sum(widths) > PACKED_BITS_MAX:
-        # Merges presorted runs, so joined runs cost one pass.
+        # This sort merges presorted runs, so joined runs cost one pass.
         order = np.lexsort(keys[::-1]).astype(np.int64, copy=False)
-        in_order = [key[order] for key in keys]
-        same = np.ones(max(count - 1, 0), dtype=np.bool_)
-        for key in in_order:
-            same &= key[1:] == key[:-1]
-        return order, same
+        equals_next = np.ones(max(count - 1, 0), dtype=np.bool_)
+        for key in keys:
+            ordered_key = key[order]
+            equals_next &= ordered_key[1:] == ordered_key[:-1]
+        return order, equals_next
     # Key and row number fit into one integer. Sorting integers is ten times faster than sorting
     # indices, and the row numbers make it stable.
     packed = np.zeros(count, dtype=np.int64)
-    for key, low, width in zip(keys, lows, widths, strict=True):
+    for key, minimum, width in zip(keys, minima, widths, strict=True):
         packed <<= width
-        packed |= key.astype(np.int64) - low
+        packed |= key.astype(np.int64) - minimum
     packed <<= row_bits
     packed |= np.arange(count, dtype=np.int64)
     packed.sort()
-    # If two neighbours differ only in the row number, they have the same key.
-    same = (packed[1:] ^ packed[:-1]) >> row_bits == 0
+    # If two neighbours differ only in the row number, their keys are equal.
+    equals_next = (packed[1:] ^ packed[:-1]) >> row_bits == 0
     packed &= (1 << row_bits) - 1
-    return packed, same
+    return packed, equals_next
 
 
-def _sort_within_keys(order: Int64s, sequence: Int64s, same: Bools) -> None:
+def _sort_within_keys(order: Int64s, sequence: Int64s, equals_next: Bools) -> None:
     """Sort the rows of each key by `sequence`, changing `order` in place.
 
     Four rows in order of their keys 5, 5, 7, 7::
 
-        order      [1, 3, 0, 2]    becomes [3, 1, 0, 2]
-        sequence   [8, 6, 7, 9]    of the rows in the order before
-        same       [T, F, T]
+        order         [1, 3, 0, 2]    becomes [3, 1, 0, 2]
+        sequence      [8, 6, 7, 9]    of the rows in the first order
+        equals_next   [T, F, T]
 
     Args:
         order: int64 [n].
         sequence: int64 [n], in that order.
-        same: bool [n - 1]; whether the next row has the same key.
+        equals_next: bool [n - 1]; whether the next row has an equal key.
     """
-    if not (same & (sequence[1:] < sequence[:-1])).any():
+    if not (equals_next & (sequence[1:] < sequence[:-1])).any():
         return
-    repeated = np.zeros(len(order), dtype=np.bool_)
-    repeated[:-1] = same
-    repeated[1:] |= same
-    positions = np.flatnonzero(repeated)
-    key_number = np.zeros(len(order), dtype=np.int64)
-    np.cumsum(~same, out=key_number[1:])
-    within = np.lexsort((sequence[positions], key_number[positions]))
-    order[positions] = order[positions][within]
-
-
-def _indices(order: pa.Array) -> Int64s:
-    indices: Int64s = order.to_numpy().astype(np.int64)
-    return indices
+    has_equal_neighbour = np.zeros(len(order), dtype=np.bool_)
+    has_equal_neighbour[:-1] = equals_next
+    has_equal_neighbour[1:] |= equals_next
+    positions = np.flatnonzero(has_equal_neighbour)
+    key_numbers = np.zeros(len(order), dtype=np.int64)
+    np.cumsum(~equals_next, out=key_numbers[1:])
+    position_order = np.lexsort((sequence[positions], key_numbers[positions]))
+    order[positions] = order[positions][position_order]
 
 
 def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
@@ -274,50 +272,53 @@ def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLay
     Returns:
         bool [m], in that order.
     """
-    last = np.ones(batch.num_rows if order is None else len(order), dtype=np.bool_)
-    last[:-1] = ~_same_as_next(batch, order, layout)
-    return last
+    is_last = np.ones(batch.num_rows if order is None else len(order), dtype=np.bool_)
+    is_last[:-1] = ~_equals_next(batch, order, layout)
+    return is_last
 
 
-def _same_as_next(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
+def _equals_next(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
     """Return the mask of rows, in order and without the last, whose key equals the next row's."""
     count = batch.num_rows if order is None else len(order)
-    same = np.ones(max(count - 1, 0), dtype=np.bool_)
+    equals_next = np.ones(max(count - 1, 0), dtype=np.bool_)
     for name in layout.key_names:
         column = integer_view(batch.column(name))
         if pa.types.is_integer(column.type) and not column.null_count:
             values = column.to_numpy(zero_copy_only=False)
             values = values if order is None else values[order]
-            same &= values[1:] == values[:-1]
+            equals_next &= values[1:] == values[:-1]
             continue
         column = column if order is None else column.take(pa.array(order))
-        same &= equal_values(column.slice(1), column.slice(0, len(same)))
-    return same
+        equals_next &= equal_values(column.slice(1), column.slice(0, len(equals_next)))
+    return equals_next
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return whether values of two flat columns [n] are equal, including nulls: bool [n]."""
-    equal = pc.equal(left, right)
-    if equal.null_count:
+    is_equal = pc.equal(left, right)
+    if is_equal.null_count:
         both_null = pc.and_(left.is_null(), right.is_null())
-        equal = pc.coalesce(equal, both_null)
-    mask: Bools = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+        is_equal = pc.coalesce(is_equal, both_null)
+    mask: Bools = is_equal.to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
 
 
 def _lesser_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return whether values of a flat column [n] precede another's, nulls first: bool [n]."""
-    less = pc.less(left, right)
-    if less.null_count:
-        less = pc.coalesce(less, pc.and_(left.is_null(), right.is_valid()))
-    mask: Bools = less.to_numpy(zero_copy_only=False).astype(np.bool_)
+    is_less = pc.less(left, right)
+    if is_less.null_count:
+        is_less = pc.coalesce(is_less, pc.and_(left.is_null(), right.is_valid()))
+    mask: Bools = is_less.to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask
 
 
-def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool) -> Bools:
+def key_order_violations(
+    batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: bool
+) -> Bools:
     """Return the mask of rows, from the second on, that break the key order.
 
-    `or_same` allows a key that equals the previous one.
+    Args:
+        or_same: whether a key may equal the previous one.
 
     Four rows::
 
@@ -329,36 +330,36 @@ def keys_not_after(batch: pa.RecordBatch, key_names: Sequence[str], *, or_same: 
         bool [n - 1], or [0] for a batch without rows.
     """
     count = max(batch.num_rows - 1, 0)
-    same = np.ones(count, dtype=np.bool_)
-    below = np.zeros(count, dtype=np.bool_)
+    is_equal = np.ones(count, dtype=np.bool_)
+    is_less = np.zeros(count, dtype=np.bool_)
     for name in key_names:
         column = integer_view(batch.column(name))
         before, after = column.slice(0, count), column.slice(1)
-        below |= same & _lesser_values(after, before)
-        same &= equal_values(after, before)
-    return below if or_same else below | same
+        is_less |= is_equal & _lesser_values(after, before)
+        is_equal &= equal_values(after, before)
+    return is_less if or_same else is_less | is_equal
 
 
-def slices_of_whole_keys(
+def batches_of_whole_keys(
     batches: Iterable[pa.RecordBatch], key_names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows, which are in key order, in batches without common keys.
+    """Split batches in key order at keys, so that no key is in two batches.
 
     Batches with the keys ``[5, 6] [6, 7]`` become ``[5] [6, 6] [7]``. A key is held back until a
     greater one comes.
     """
-    held: pa.RecordBatch | None = None
+    held_rows: pa.RecordBatch | None = None
     for batch in batches:
-        joined = batch if held is None else pa.concat_batches([held, batch])
+        joined = batch if held_rows is None else pa.concat_batches([held_rows, batch])
         if not joined.num_rows:
             continue
-        begins = np.flatnonzero(~keys_not_after(joined, key_names, or_same=False))
-        cut = int(begins[-1]) + 1 if len(begins) else 0
-        if cut:
-            yield joined.slice(0, cut)
-        held = joined.slice(cut)
-    if held is not None:
-        yield held
+        key_ends = np.flatnonzero(~key_order_violations(joined, key_names, or_same=False)) + 1
+        held_start = int(key_ends[-1]) if len(key_ends) else 0
+        if held_start:
+            yield joined.slice(0, held_start)
+        held_rows = joined.slice(held_start)
+    if held_rows is not None:
+        yield held_rows
 
 
 def rows_at(batch: pa.RecordBatch, indices: Int64s | None) -> pa.RecordBatch:
@@ -375,5 +376,5 @@ def retract_mask(batch: pa.RecordBatch) -> Bools:
 
 def retract_kind_mask(kinds: npt.NDArray[np.int8]) -> Bools:
     """Return the mask of the kinds -U and -D, whose numbers are odd: bool [n]."""
-    retract: Bools = (kinds & 1) != 0
-    return retract
+    is_retract: Bools = (kinds & 1) != 0
+    return is_retract

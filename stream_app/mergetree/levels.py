@@ -1,6 +1,7 @@
 """Keeps one bucket's files by level: level 0 by age, and one sorted run for each level above.
 
-`compact_manager` owns it on the driver. It uses only metadata: no rows, no files, no clock.
+`compact_manager` owns the levels on the driver. They use only metadata: no rows, no files, no
+clock.
 
 Source: Paimon `mergetree/Levels.java`.
 """
@@ -27,7 +28,7 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     return (-file.max_sequence_number, file.min_sequence_number, created, file.file_name)
 
 
-def newest_parts(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+def parts_by_age(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
     """Return each file of level 0 and each level above, the newest first."""
     by_level: dict[int, list[DataFileMeta]] = {}
     for file in files:
@@ -94,23 +95,24 @@ class Levels:
         if file not in self._level0:
             self._level0.add(file)
 
-    def update(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> None:
-        """Apply a finished compaction: `after` replaces `before`.
+    def update(self, removed: Iterable[DataFileMeta], added: Iterable[DataFileMeta]) -> None:
+        """Apply a finished compaction: the `added` files replace the `removed` ones.
 
         Raises:
             CorruptFileError: the files of a level would overlap; nothing has changed then.
         """
-        removed = {(file.level, file.file_name) for file in before}
-        added = tuple(after)
+        removed_names = {(file.level, file.file_name) for file in removed}
+        added = tuple(added)
         upper = list(self._upper)
-        for level in ({level for level, _ in removed} | {file.level for file in added}) - {0}:
-            before_it = upper[level - 1]
-            files = [] if before_it is None else list(before_it.files)
-            members = [file for file in files if (level, file.file_name) not in removed]
-            members += [file for file in added if file.level == level]
-            upper[level - 1] = packed_run(sorted_run(members, self.key_of)) if members else None
+        levels = {level for level, _ in removed_names} | {file.level for file in added}
+        for level in levels - {0}:
+            old_run = upper[level - 1]
+            old_files = () if old_run is None else old_run.files
+            files = [file for file in old_files if (level, file.file_name) not in removed_names]
+            files += [file for file in added if file.level == level]
+            upper[level - 1] = packed_run(sorted_run(files, self.key_of)) if files else None
         self._upper = upper
-        for file in [f for f in self._level0 if (0, f.file_name) in removed]:
+        for file in [f for f in self._level0 if (0, f.file_name) in removed_names]:
             self._level0.remove(file)
         for file in added:
             if file.level == 0:

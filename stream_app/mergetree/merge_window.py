@@ -25,22 +25,24 @@ class MergeWindow:
     Attributes:
         order: int64 [m], row numbers that sort the batch; fewer than all n if a merge drops rows.
             None if the batch is in order.
-        last: bool [m]; whether each row in order is the last of its key; None: not known yet.
+        is_last: bool [m]; whether each row in order is the last of its key; None: unknown so far.
     """
 
     batch: pa.RecordBatch
     order: Int64s | None = None
-    last: Bools | None = None
+    is_last: Bools | None = None
 
     def last_rows(self, layout: KeyValueLayout) -> Bools:
         """Return the mask of rows, in order, that are the last (newest) of their key: bool [m]."""
-        return last_of_key(self.batch, self.order, layout) if self.last is None else self.last
+        if self.is_last is None:
+            return last_of_key(self.batch, self.order, layout)
+        return self.is_last
 
     def key_starts(self, layout: KeyValueLayout) -> Int64s:
         """Return the beginning of each key's rows in the order, as segments for NumPy's `reduceat`.
 
         Returns:
-            int64 [keys], ascending; it begins with 0. Empty when the window has no rows.
+            int64 [keys], ascending from 0; empty if the window has no rows.
 
         Four rows, in an order that sorts them by key and age::
 
@@ -56,8 +58,8 @@ class MergeWindow:
 
         `reduceat` refuses an empty window.
         """
-        last = self.last_rows(layout)
-        starts: Int64s = np.flatnonzero(np.concatenate(([True], last[:-1]))[: len(last)])
+        is_last = self.last_rows(layout)
+        starts: Int64s = np.flatnonzero(np.concatenate(([True], is_last[:-1]))[: len(is_last)])
         return starts
 
 

@@ -1,6 +1,6 @@
 """Merges the overlapping files of a section into one row for each key.
 
-`compact_rewriter` and readers call it, so they merge by the same code. It streams, with one
+`compact_rewriter` and readers call it, so they merge by the same code. A merge streams, with one
 batch in memory for each run of the section.
 """
 
@@ -59,39 +59,39 @@ def merged_section(
     def sorted_rows(window: MergeWindow) -> pa.RecordBatch:
         return layout.rows_at(window.batch, window.order)
 
-    spilled = SpilledRuns(
+    spilled_runs = SpilledRuns(
         layout=layout,
         piece_bytes=PIECE_BYTES,
         merge=merge if merge_function.merges_in_parts else sorted_rows,
-        limit=None,
+        bytes_max=None,
         parent=None,
     )
     try:
         for start in range(0, len(runs), fan_in):
-            spilled.add(runs[start : start + fan_in])
-        yield from map(merge, merge_windows(spilled.read(), layout))
+            spilled_runs.add(runs[start : start + fan_in])
+        yield from map(merge, merge_windows(spilled_runs.read(), layout))
     finally:
-        spilled.close()
+        spilled_runs.close()
 
 
 def is_ordered_by_age(section: Section) -> bool:
     """Return whether each run is older than the next, so sequence numbers do not matter.
 
-    It is False for more runs than `FAN_IN`, because runs that are spilled to local disk lose this
-    order.
+    For more runs than `FAN_IN` the result is False, because runs that are spilled to local disk
+    lose this order.
     """
     runs = runs_by_age(section)
     return len(runs) <= FAN_IN and all(
-        max(file.max_sequence_number for file in older.files)
-        < min(file.min_sequence_number for file in newer.files)
-        for older, newer in pairwise(runs)
+        max(file.max_sequence_number for file in older_run.files)
+        < min(file.min_sequence_number for file in newer_run.files)
+        for older_run, newer_run in pairwise(runs)
     )
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows of kind +I and +U."""
-    retract = retract_mask(batch)
-    return rows_at(batch, np.flatnonzero(~retract)) if retract.any() else batch
+    is_retract = retract_mask(batch)
+    return rows_at(batch, np.flatnonzero(~is_retract)) if is_retract.any() else batch
 
 
 def _read_run(run: SortedRun, files: KeyValueFileReader) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
 """Merges sorted runs into windows that have all versions of their keys, in bounded memory.
 
-The write buffer uses it for sorted chunks, compactions for files, and readers for sections. It has
-one batch of each run in memory. All rows up to the smallest of the batches' last keys can be
-merged, because later rows of the runs have greater keys. So memory is batches × runs, whatever the
+The write buffer merges sorted chunks, compactions merge files, and readers merge sections. A merge
+has one batch of each run in memory. It can merge all rows up to the smallest of the batches' last
+keys, because later rows of the runs have greater keys. So memory is batches × runs, whatever the
 files' size.
 
 Source: Paimon `mergetree/SortMergeReader*.java` does this row by row with a loser tree. Here a
@@ -52,9 +52,7 @@ class RunCursor:
             """The greatest key of the current batch."""
 
     def _is_one_number(self) -> bool:
-        """Return whether all keys of the run are single numbers; a null in another batch needs a
-        tuple.
-        """
+        # A later batch of the run may have a null, whose key is a tuple.
         schema, names = self._layout.schema, self._layout.key_names
         return len(names) == 1 and not schema.field(names[0]).nullable
 
@@ -65,12 +63,12 @@ class RunCursor:
         self.advance()
         return remaining
 
-    def take_up_to(self, bound: Any) -> pa.RecordBatch | None:
-        """Consume and return the rows whose key is not greater than `bound`."""
+    def take_up_to(self, max_key: Any) -> pa.RecordBatch | None:
+        """Consume and return the rows whose key is not greater than `max_key`."""
         assert self.batch is not None
-        if self.last_key <= bound:
+        if self.last_key <= max_key:
             return self.take_rest()
-        start, end = self._start, self._end_of(bound)
+        start, end = self._start, self._end_of(max_key)
         self._start = end
         return self.batch.slice(start, end - start) if end > start else None
 
@@ -80,14 +78,14 @@ class RunCursor:
         values = (column[row].as_py() for column in self._columns)
         return tuple((0,) if value is None else (1, value) for value in values)
 
-    def _end_of(self, bound: Any) -> int:
+    def _end_of(self, max_key: Any) -> int:
         assert self.batch is not None
         if self._integers is not None:
-            return int(np.searchsorted(self._integers, bound, side="right"))
+            return int(np.searchsorted(self._integers, max_key, side="right"))
         low, high = self._start, self.batch.num_rows
         while low < high:
             middle = (low + high) // 2
-            if self._key(middle) <= bound:
+            if self._key(middle) <= max_key:
                 low = middle + 1
             else:
                 high = middle
@@ -103,11 +101,9 @@ def merge_windows(
 
         run A     [1, 3]         [9]
         run B     [2, 3]         [8]
-        bound      3, of both    8, of B
+        max key    3, of both    8, of B
         windows   [1, 3, 2, 3]   [8]     then [9], the rest of A
-        order     [0, 2, 1, 3]   None: one part, which lies in order
-
-    Paimon compares row by row in a loser tree; here a window is one sort of presorted parts.
+        order     [0, 2, 1, 3]   None: one part, which is in order
 
     Args:
         runs: batches in key order. A run may repeat a key, as an unmerged write buffer does, but
@@ -118,8 +114,8 @@ def merge_windows(
         if len(cursors) == 1:
             yield MergeWindow(cursors[0].take_rest())
             continue
-        bound = min(cursor.last_key for cursor in cursors)
-        parts = [part for cursor in cursors if (part := cursor.take_up_to(bound)) is not None]
+        max_key = min(cursor.last_key for cursor in cursors)
+        parts = [part for cursor in cursors if (part := cursor.take_up_to(max_key)) is not None]
         if len(parts) == 1:
             yield MergeWindow(parts[0])
             continue
@@ -127,8 +123,9 @@ def merge_windows(
 
 
 _LEVEL = "_LEVEL"
-_NO_ROW = np.iinfo(np.int64).max
+_NO_RANK = np.iinfo(np.int64).max
 _INDEX_BITS = 32
+"""The bits of a rank below the level, for the index of a row in its window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,28 +143,40 @@ class LevelWindow:
     levels: Int64s
     starts: Int64s
 
-    def keys_with(self, rows: Bools) -> Bools:
-        """Return the mask of keys with a chosen row: bool [keys]."""
-        has_row: Bools = np.logical_or.reduceat(rows, self.starts)
+    def keys_with(self, is_chosen: Bools) -> Bools:
+        """Return the mask of keys with a chosen row: bool [keys].
+
+        Args:
+            is_chosen: bool [m], in order.
+        """
+        has_row: Bools = np.logical_or.reduceat(is_chosen, self.starts)
         return has_row
 
-    def rows_of_keys(self, keys: Bools) -> Bools:
-        """Return the mask of rows whose key is chosen: bool [m]."""
-        return keys.repeat(np.diff(self.starts, append=len(self.order)))
+    def rows_of_keys(self, is_chosen: Bools) -> Bools:
+        """Return the mask of rows whose key is chosen: bool [m].
+
+        Args:
+            is_chosen: bool [keys].
+        """
+        return is_chosen.repeat(np.diff(self.starts, append=len(self.order)))
 
     def lowest_above_0(self) -> Int64s:
         """Return the index in `order` of each key's row on the lowest level above 0, else -1."""
         indices = np.arange(len(self.order), dtype=np.int64)
-        ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _INDEX_BITS) | indices)
-        least = np.minimum.reduceat(ranks, self.starts)
-        lowest: Int64s = np.where(least == _NO_ROW, -1, least & ((1 << _INDEX_BITS) - 1))
+        ranks = np.where(self.levels == 0, _NO_RANK, (self.levels << _INDEX_BITS) | indices)
+        min_ranks = np.minimum.reduceat(ranks, self.starts)
+        lowest: Int64s = np.where(min_ranks == _NO_RANK, -1, min_ranks & ((1 << _INDEX_BITS) - 1))
         return lowest
 
-    def select(self, rows: Bools) -> MergeWindow:
-        """Return the window with only some rows, bool [m] in order."""
-        if rows.all():
+    def select(self, is_chosen: Bools) -> MergeWindow:
+        """Return the window with only the chosen rows.
+
+        Args:
+            is_chosen: bool [m], in order.
+        """
+        if is_chosen.all():
             return self.window
-        return MergeWindow(self.window.batch, self.order[rows])
+        return MergeWindow(self.window.batch, self.order[is_chosen])
 
 
 def level_windows(
@@ -179,7 +188,7 @@ def level_windows(
         if order is None:
             order = np.arange(window.batch.num_rows, dtype=np.int64)
         levels = window.batch.column(_LEVEL).to_numpy().astype(np.int64)[order]
-        rows = MergeWindow(window.batch.drop_columns([_LEVEL]), window.order, window.last)
+        rows = MergeWindow(window.batch.drop_columns([_LEVEL]), window.order, window.is_last)
         yield LevelWindow(rows, order, levels, rows.key_starts(layout))
 
 

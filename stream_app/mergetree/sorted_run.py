@@ -1,6 +1,6 @@
 """Defines a sorted run: files in key order whose key ranges do not overlap.
 
-`levels`, `interval_partition` and the picking of compactions use it. It has only metadata.
+`levels`, `interval_partition` and the pickers of compactions use it. A run has only metadata.
 
 Source: Paimon `mergetree/SortedRun.java`, `mergetree/LevelSortedRun.java`.
 """
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from stream_app.errors import CorruptFileError
-from stream_app.mergetree.packed_files import pack_files, unpack_files
+from stream_app.mergetree.packed_metadata import pack_metadata, unpack_metadata
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 
@@ -60,8 +60,8 @@ class SortedRun:
     @property
     def newest_ms(self) -> int | None:
         """See `RunOfFiles.newest_ms`."""
-        stamps = (file.creation_time_ms for file in self.files)
-        return max((stamp for stamp in stamps if stamp is not None), default=None)
+        times_ms = (file.creation_time_ms for file in self.files)
+        return max((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class PackedRun:
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
         """The files, unpacked at each access."""
-        return unpack_files(self.packed)
+        return unpack_metadata(self.packed)
 
 
 def packed_run(run: SortedRun) -> PackedRun:
     """Return the run in packed form."""
-    return PackedRun(run.total_size, run.row_count, run.newest_ms, pack_files(run.files))
+    return PackedRun(run.total_size, run.row_count, run.newest_ms, pack_metadata(run.files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,12 @@ def sorted_run(files: Iterable[DataFileMeta], key_of: KeyOrder) -> SortedRun:
         CorruptFileError: two files overlap. A read of such a run would return a key twice, and a
             compaction would lose the newer version.
     """
-    keyed = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
-    keyed.sort(key=lambda item: item[:2])
-    for (_, left_max, left), (right_min, _, right) in pairwise(keyed):
-        if left_max >= right_min:
+    keyed_files = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
+    keyed_files.sort(key=lambda item: item[:2])
+    for (_, file_max, file), (next_min, _, next_file) in pairwise(keyed_files):
+        if file_max >= next_min:
             raise CorruptFileError(
-                f"files {left.file_name} and {right.file_name} of level {left.level} overlap",
-                fix="another writer broke this bucket; roll the table back to an earlier snapshot",
+                f"files {file.file_name} and {next_file.file_name} of level {file.level} overlap",
+                fix="another writer broke this bucket: roll the table back to an earlier snapshot",
             )
-    return SortedRun(tuple(file for _, _, file in keyed))
+    return SortedRun(tuple(file for _, _, file in keyed_files))

@@ -1,7 +1,8 @@
-"""Keeps sorted runs of a write buffer on local disk, as Arrow IPC.
+"""Keeps sorted runs on local disk, as Arrow IPC.
 
-`write_buffer` uses it. A run is read back in small pieces, so that merging many runs takes little
-memory. Too many runs are first merged into one.
+`write_buffer` spills its rows, and `merged_section` the runs of a section that has too many to
+read at once. They read a run back in small pieces, so that merging many runs takes little memory.
+If there are too many runs, some are first merged into one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.process.local_disk import scratch_folder
 
 RUNS_MAX = 8
+"""The number of runs at which some are merged into one."""
 PIECE_ROWS_MAX = 65_536
+"""The maximum rows of a piece, for rows that take few bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +35,22 @@ class _Run:
 
 @dataclass(slots=True)
 class SpilledRuns:
-    """Sorted runs in files that live as long as the buffer.
+    """Sorted runs in files that live until `close`.
 
     Attributes:
         piece_bytes: the Arrow memory in which a run is read at a time.
         merge: converts a window to ordered rows.
-        limit: the maximum bytes on disk; None: no limit.
+        bytes_max: the maximum bytes on disk; None: no limit.
         parent: the folder for the files' folder; None: the system's.
     """
 
     layout: KeyValueLayout
     piece_bytes: int
     merge: Callable[[MergeWindow], pa.RecordBatch]
-    limit: int | None
+    bytes_max: int | None
     parent: str | None
     _runs: list[_Run] = field(init=False, default_factory=list)
-    _written: int = field(init=False, default=0)
+    _next_number: int = field(init=False, default=0)
     _folder: tempfile.TemporaryDirectory[str] | None = field(init=False, default=None)
 
     @property
@@ -60,23 +63,23 @@ class SpilledRuns:
         """The bytes on disk."""
         return sum(run.size for run in self._runs)
 
-    def has_room(self, more_bytes: int) -> bool:
+    def has_room(self, new_bytes: int) -> bool:
         """Return whether rows with this many bytes may be added."""
-        if self.limit is None:
+        if self.bytes_max is None:
             return True
-        needed = self.size + more_bytes
+        needed_bytes = self.size + new_bytes
         if self.count == RUNS_MAX - 1:
-            needed += sum(run.size for run in self._runs_to_merge()) + more_bytes
-        return needed <= self.limit
+            needed_bytes += sum(run.size for run in self._runs_to_merge()) + new_bytes
+        return needed_bytes <= self.bytes_max
 
     def add(self, runs: Sequence[Iterator[pa.RecordBatch]]) -> None:
         """Merge sorted runs into one on disk."""
         self._runs.append(self._write(runs, is_merged=False))
         if self.count == RUNS_MAX:
-            due = self._runs_to_merge()
-            merged = self._write([self._read(run) for run in due], is_merged=True)
-            self._runs = [run for run in self._runs if run not in due] + [merged]
-            for run in due:
+            runs_to_merge = self._runs_to_merge()
+            merged = self._write([self._read(run) for run in runs_to_merge], is_merged=True)
+            self._runs = [run for run in self._runs if run not in runs_to_merge] + [merged]
+            for run in runs_to_merge:
                 run.path.unlink()
 
     def read(self) -> list[Iterator[pa.RecordBatch]]:
@@ -84,23 +87,23 @@ class SpilledRuns:
         return [self._read(run) for run in self._runs]
 
     def close(self) -> None:
-        """Delete everything."""
+        """Delete all runs."""
         self._runs = []
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
     def _runs_to_merge(self) -> list[_Run]:
-        """Return the runs to merge if there are too many, so that each row is rewritten rarely."""
-        fresh = [run for run in self._runs if not run.is_merged]
-        return fresh if len(fresh) > 1 else self._runs
+        """Return the runs to merge if there are too many; the choice rewrites each row rarely."""
+        unmerged_runs = [run for run in self._runs if not run.is_merged]
+        return unmerged_runs if len(unmerged_runs) > 1 else self._runs
 
     def _write(self, runs: Sequence[Iterator[pa.RecordBatch]], *, is_merged: bool) -> _Run:
         """Merge sorted runs into one file on local disk."""
         if self._folder is None:
             self._folder = scratch_folder("spill", self.parent)
-        path = Path(self._folder.name) / f"run-{self._written}.arrow"
-        self._written += 1
+        path = Path(self._folder.name) / f"run-{self._next_number}.arrow"
+        self._next_number += 1
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         with pa.OSFile(str(path), "wb") as sink:
             with pa.ipc.new_stream(sink, self.layout.schema, options=options) as writer:
@@ -130,10 +133,10 @@ def cut_between_keys(
     if pieces <= 1:
         yield batch
         return
-    rows = -(-count // pieces)
+    piece_rows = -(-count // pieces)
     ends = np.flatnonzero(last_of_key(batch, None, layout)) + 1
     start = 0
     while start < count:
-        end = int(ends[np.searchsorted(ends, min(start + rows, count))])
+        end = int(ends[np.searchsorted(ends, min(start + piece_rows, count))])
         yield batch.slice(start, end - start)
         start = end

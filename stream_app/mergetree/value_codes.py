@@ -1,6 +1,7 @@
 """Encodes columns of any type as numbers that are equal exactly if the values are equal.
 
-It is for nested columns, which Arrow neither hashes nor compares.
+Merge engines and `key_differences` call it for nested columns, which Arrow neither hashes nor
+compares.
 
 Source: Paimon `codegen/GenerateUtils.scala#generateEquals`, which compares maps without regard to
 the order of their entries.
@@ -19,15 +20,15 @@ from stream_app.mergetree.key_value_batch import integer_view, ordered_floats
 
 def value_codes(column: pa.Array) -> Int64s:
     """Return a number for each value, equal for equal values, 0 for null: int64 [n]."""
-    kind = column.type
-    if pa.types.is_struct(kind):
+    arrow_type = column.type
+    if pa.types.is_struct(arrow_type):
         # `flatten` returns nulls for the fields of a null row.
         codes = row_codes([value_codes(child) for child in column.flatten()], len(column))
-    elif pa.types.is_map(kind):
+    elif pa.types.is_map(arrow_type):
         codes = _map_codes(column)
-    elif pa.types.is_list(kind):
-        bounds, flat = list_bounds(column)
-        codes = _sequence_codes(value_codes(flat), bounds)
+    elif pa.types.is_list(arrow_type):
+        bounds, elements = list_bounds(column)
+        codes = _sequence_codes(value_codes(elements), bounds)
     else:
         encoded = ordered_floats(integer_view(column)).dictionary_encode()
         indices: Int64s = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
@@ -63,22 +64,22 @@ def list_bounds(column: pa.Array) -> tuple[Int64s, pa.Array]:
     offsets = column.offsets.to_numpy().astype(np.int64)
     first = int(offsets[0]) if len(offsets) else 0
     if pa.types.is_map(column.type):
-        flat = pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
+        elements = pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
     else:
-        flat = column.values
-    return offsets - first, flat.slice(first, int(offsets[-1]) - first)
+        elements = column.values
+    return offsets - first, elements.slice(first, int(offsets[-1]) - first)
 
 
 def _map_codes(column: pa.Array) -> Int64s:
     bounds, entries = list_bounds(column)
-    keys, values = (value_codes(side) for side in entries.flatten())
+    keys, values = map(value_codes, entries.flatten())
     owners = np.repeat(np.arange(len(column)), np.diff(bounds))
     order = np.lexsort((values, keys, owners))
     return _sequence_codes(row_codes([keys[order], values[order]], len(order)), bounds)
 
 
 def _sequence_codes(codes: Int64s, bounds: Int64s) -> Int64s:
-    """Return a number from 1 on for each run of numbers between bounds, equal for equal runs."""
+    """Return a number from 1 on for each list of numbers between bounds, equal for equal lists."""
     offsets = pa.py_buffer(np.ascontiguousarray(bounds * 8))
     data = pa.py_buffer(np.ascontiguousarray(codes, np.int64))
     runs = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, offsets, data])
@@ -89,5 +90,5 @@ def _sequence_codes(codes: Int64s, bounds: Int64s) -> Int64s:
 def same_values(left: pa.Array, right: pa.Array) -> Bools:
     """Return the mask of equal values, including nulls, in two nested columns: bool [n]."""
     codes = value_codes(pa.concat_arrays([left, right]))
-    same: Bools = codes[: len(left)] == codes[len(left) :]
-    return same
+    is_same: Bools = codes[: len(left)] == codes[len(left) :]
+    return is_same

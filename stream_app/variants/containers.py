@@ -36,7 +36,7 @@ class NameNumbers:
 
 
 def object_of(members: Sequence[tuple[str, bytes]], names: NameNumbers) -> bytes:
-    """Write an object, with values in the given order and its list of members sorted by name.
+    """Write an object: its values in the given order, and its list of members sorted by name.
 
     Args:
         members: each member's name, which is in `names`, and its value.

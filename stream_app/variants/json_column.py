@@ -23,7 +23,7 @@ _MODULE = "stream_app.variants.compiled.encoded_documents"
 
 
 def variants_of(texts: pa.Array, *, compiled: bool = True) -> tuple[pa.Array, Bools | None]:
-    """Return the documents as VARIANTs, and which texts are not null and yet not documents.
+    """Return the documents as VARIANTs, and the mask of the texts that are not documents.
 
     Args:
         texts: string [n].

@@ -2,7 +2,7 @@
 
 An integer takes as few bytes as possible. A number with a fraction is a decimal, or a double if it
 has an exponent or more than 38 digits. Three inputs that Spark changes silently are refused: text
-behind the value, unpaired surrogates, and numbers beyond a double's range.
+after the value, unpaired surrogates, and numbers beyond a double's range.
 
 Source: Paimon `data/variant/GenericVariantBuilder.java`.
 """
@@ -59,8 +59,8 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
     return value, metadata
 
 
-def _encode(document: Any, names: NameNumbers, level: int) -> bytes:
-    if level > NESTING_MAX:
+def _encode(document: Any, names: NameNumbers, depth: int) -> bytes:
+    if depth > NESTING_MAX:
         raise ValueError("it nests too deeply")
     match document:
         case _Members():
@@ -69,10 +69,10 @@ def _encode(document: Any, names: NameNumbers, level: int) -> bytes:
             members = []
             for name, value in document:
                 names.number(name)
-                members.append((name, _encode(value, names, level + 1)))
+                members.append((name, _encode(value, names, depth + 1)))
             return object_of(members, names)
         case list():
-            return array_of([_encode(element, names, level + 1) for element in document])
+            return array_of([_encode(element, names, depth + 1) for element in document])
         case _DocumentNumber():
             return _number(document)
         case str():

@@ -29,14 +29,14 @@ UUID = 20
 
 INTEGER_SIZES = {INT1: 1, INT2: 2, INT4: 4, INT8: 8}
 DECIMALS = {DECIMAL4: (4, 9), DECIMAL8: (8, 18), DECIMAL16: (16, 38)}
-"""The bytes of each kind of decimal, and the most digits."""
+"""The bytes of each kind of decimal, and the most digits of its values."""
 SCALAR_SIZES = {
     **dict.fromkeys((NULL, TRUE, FALSE), 0),
     **INTEGER_SIZES,
     **{kind: 1 + size for kind, (size, _) in DECIMALS.items()},
     **{DOUBLE: 8, DATE: 4, TIMESTAMP: 8, TIMESTAMP_NTZ: 8, FLOAT: 4, UUID: 16},
 }
-"""The bytes behind the first one; texts and bytes say their length themselves."""
+"""The bytes after the first one; texts and bytes say their length themselves."""
 
 SHORT_TEXT_MAX = 63
 SMALL_COUNT_MAX = 255

@@ -34,8 +34,8 @@ def decimal(value: Decimal) -> bytes | None:
     assert isinstance(exponent, int), "the caller has seen that it is a number"
     unscaled, scale = int("".join(map(str, digits))), -exponent
     precision = len(str(unscaled))
-    for kind, (size, most) in layout.DECIMALS.items():
-        if scale <= most and precision <= most:
+    for kind, (size, digits_max) in layout.DECIMALS.items():
+        if scale <= digits_max and precision <= digits_max:
             number = -unscaled if sign else unscaled
             return _primitive(kind, bytes((scale,)) + number.to_bytes(size, "little", signed=True))
     return None

@@ -25,7 +25,7 @@ def whole_variants(column: pa.Array) -> pa.Array:
         MalformedVariantError: the parts of a value contradict each other.
         pa.ArrowNotImplementedError: a typed column has a type that VARIANT lacks.
     """
-    kind = column.type
+    arrow_type = column.type
     rows = _with_numbers(column).to_pylist()
     values: list[bytes | None] = []
     metadata: list[bytes | None] = []
@@ -36,13 +36,13 @@ def whole_variants(column: pa.Array) -> pa.Array:
             continue
         names = NameNumbers()
         try:
-            values.append(_reassemble(row, kind, row[layout.METADATA] or b"", names))
+            values.append(_reassemble(row, arrow_type, row[layout.METADATA] or b"", names))
         except (DuplicateNameError, RecursionError):
             raise MalformedVariantError from None
         metadata.append(names.metadata())
     members = [
-        pa.array([b"" if part is None else part for part in parts], pa.binary())
-        for parts in (values, metadata)
+        pa.array([b"" if content is None else content for content in contents], pa.binary())
+        for contents in (values, metadata)
     ]
     return pa.StructArray.from_arrays(
         members, fields=list(layout.VARIANT_TYPE), mask=column.is_null()
@@ -73,18 +73,18 @@ def _reassemble(
         if residual is None:
             raise MalformedVariantError
         return _renumber(Variant(residual, metadata), names)
-    typed_kind = data_type.field(layout.TYPED_VALUE).type
-    if pa.types.is_struct(typed_kind):
-        members = _typed_members(typed, typed_kind, metadata, names)
+    typed_type = data_type.field(layout.TYPED_VALUE).type
+    if pa.types.is_struct(typed_type):
+        members = _typed_members(typed, typed_type, metadata, names)
         if residual is not None:
             members += _renumber_members(Variant(residual, metadata), names)
         return object_of(members, names)
     if residual is not None:
         raise MalformedVariantError
-    if pa.types.is_list(typed_kind):
-        inner = typed_kind.value_type
+    if pa.types.is_list(typed_type):
+        inner = typed_type.value_type
         return array_of([_reassemble(element, inner, metadata, names) for element in typed])
-    return _scalar(typed, typed_kind)
+    return _scalar(typed, typed_type)
 
 
 def _typed_members(

@@ -17,13 +17,13 @@ from stream_app.format.curve_order import hilbert_order, z_order
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
+    batches_of_whole_keys,
     key_order,
-    keys_not_after,
-    slices_of_whole_keys,
+    key_order_violations,
 )
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
 from stream_app.mergetree.merge_engines.aggregates.collected import collect_elements
-from stream_app.mergetree.merge_engines.aggregates.combined_values import combined
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combine_segments
 from stream_app.mergetree.merge_engines.aggregates.listagg import join_texts
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.merge_engines.key_segments import KeySegments
@@ -60,13 +60,13 @@ def test_the_order_of_keys() -> None:
     assert order.tolist() == [3, 1, 2, 0]
     assert last.tolist() == [False, True, False, True]
     batch = rows([5, 5, 7, 6])
-    assert keys_not_after(batch, ["k"], or_same=False).tolist() == [True, False, True]
-    assert keys_not_after(batch, ["k"], or_same=True).tolist() == [False, False, True]
+    assert key_order_violations(batch, ["k"], or_same=False).tolist() == [True, False, True]
+    assert key_order_violations(batch, ["k"], or_same=True).tolist() == [False, False, True]
 
 
 def test_keys_stay_whole() -> None:
     batches = [rows([5, 6]), rows([6, 7])]
-    assert [keys_of(batch) for batch in slices_of_whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
+    assert [keys_of(batch) for batch in batches_of_whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
     pieces = cut_between_keys(rows([5, 5, 5, 7]), LAYOUT, 20)
     assert [keys_of(piece) for piece in pieces] == [[5, 5, 5], [7]]
 
@@ -166,7 +166,7 @@ def test_rows_of_keys_with_two_columns() -> None:
 def test_combined_joined_and_collected_values() -> None:
     changes = SegmentChanges(np.arange(4), np.array([0, 2, 3]))
     column = pa.array([1, 2, 4, None])
-    sums = combined(column, changes, np.array([True, True, True, False]), sum_of_groups)
+    sums = combine_segments(column, changes, np.array([True, True, True, False]), sum_of_groups)
     assert isinstance(sums, pa.Array)
     assert sums.to_pylist() == [3, 4, None]
     texts = pa.array(["a,b", "b,c", "a", "a,d"])
@@ -203,8 +203,8 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
     grouped = grouped_changes(keys, kinds, MergeRules(aggregates={}, groups=(group,)))
     assert grouped.plain.rows.tolist() == [0, 0, 1, 2, 3]
     assert grouped.plain.starts.tolist() == [0, 3]
-    assert grouped.begins.tolist() == [True, False, False, False, False]
-    assert grouped.adds.tolist() == [False, False, True, True, True]
+    assert grouped.is_restart.tolist() == [True, False, False, False, False]
+    assert grouped.is_add.tolist() == [False, False, True, True, True]
     assert grouped.in_sequence[group].tolist() == [True, True, False, True, True]
 
 

@@ -117,7 +117,7 @@ def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, li
         )
     if not problems:
         try:
-            functions.conf_destroy(functions.configured(client.options))
+            functions.conf_destroy(functions.new_configuration(client.options))
         except UsageError as error:
             problems.append(error.problem)
     return tuple(sorted(client.options.items())), problems

@@ -80,7 +80,7 @@ def sampled_messages(
             client=_sampling_client(settings.client),
             clusters=tuple((name, _sampling_client(client)) for name, client in settings.clusters),
             fails_on_loss=False,
-            ahead=_SAMPLE_AHEAD,
+            ranges_at_once=_SAMPLE_AHEAD,
             timeout_s=timeout_s,
         )
     )

@@ -54,7 +54,7 @@ class _PairedRows(NamedTuple):
 
     Attributes:
         message_index: int64 [m]; the message of each record.
-        old_places: int64 [m]; the position of the row of `old`, or -1 without one.
+        old_rows: int64 [m]; the position of each record's row of `old`, or -1 without one.
     """
 
     data: _ListRows
@@ -63,21 +63,21 @@ class _PairedRows(NamedTuple):
     old_rows: Int64s
 
     @classmethod
-    def of(cls, data: _ListRows, old: _ListRows, updates: Bools) -> _PairedRows:
-        """Pair the rows of the messages that `updates` marks: bool [n]."""
-        message_index = np.repeat(np.arange(len(updates)), data.counts)
-        in_message = np.arange(len(message_index)) - data.starts[message_index]
-        old_rows = np.where(updates[message_index], old.starts[message_index] + in_message, -1)
+    def of(cls, data: _ListRows, old: _ListRows, is_paired: Bools) -> _PairedRows:
+        """Pair the rows of the messages that `is_paired` marks: bool [n]."""
+        message_index = np.repeat(np.arange(len(is_paired)), data.counts)
+        list_position = np.arange(len(message_index)) - data.starts[message_index]
+        old_rows = np.where(is_paired[message_index], old.starts[message_index] + list_position, -1)
         return cls(data, old, message_index, old_rows)
 
     def are_objects(self) -> Bools:
-        """Return which records have an object as row, and as row of `old`, too: bool [m]."""
+        """Mark the records whose rows, of `data` and of `old`, are objects: bool [m]."""
         has_object = np.append(valid_of(self.old.values), False)[self.old_rows]
         is_object: Bools = valid_of(self.data.values) & ((self.old_rows < 0) | has_object)
         return is_object
 
     def sent_nulls(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, updates: Bools
+        self, messages: dialect.ParsedMessages, table: dialect.Table, is_paired: Bools
     ) -> tuple[list[Int64s], Sequence[int]]:
         """Find the records whose row of `old` has an explicit null, for each column.
 
@@ -87,14 +87,14 @@ class _PairedRows(NamedTuple):
         if messages.nulls is None:
             return sent_nulls(
                 messages.values,
-                rows_with_nulls_after(messages.values, updates, b'"old":'),
+                rows_with_nulls_after(messages.values, is_paired, b'"old":'),
                 [reading.name for reading in table.readings],
                 lambda document, row: enumerate(document["old"], int(self.data.starts[row])),
             )
-        record_of: Int64s = np.full(len(self.old.values), -1, np.int64)
-        paired = np.flatnonzero(self.old_rows >= 0)
-        record_of[self.old_rows[paired]] = paired
-        null_records = (record_of[rows] for rows in messages.nulls["old"])
+        record_of_row: Int64s = np.full(len(self.old.values), -1, np.int64)
+        paired_records = np.flatnonzero(self.old_rows >= 0)
+        record_of_row[self.old_rows[paired_records]] = paired_records
+        null_records = (record_of_row[rows] for rows in messages.nulls["old"])
         return [records[records >= 0] for records in null_records], ()
 
 
@@ -112,23 +112,24 @@ def images_of(
         before         [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
         after          [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
     """
-    database, name, kind, is_ddl, *types, data, old = messages.columns  # step 1
-    message_ops, data_rows, old_rows = ops_of(kind, OPS), _ListRows.of(data), _ListRows.of(old)
+    database, name, message_type, is_ddl, *types, data, old = messages.columns  # step 1
+    message_ops = ops_of(message_type, OPS)
+    data_rows, old_rows = _ListRows.of(data), _ListRows.of(old)
     is_update = message_ops == UPDATE
     suspects = (message_ops == 0) | bools_of(is_ddl) | (data_rows.counts == 0)
     suspects |= is_update & (old_rows.counts != data_rows.counts)
-    updates = is_update & ~suspects
-    paired = _PairedRows.of(data_rows, old_rows, updates)  # step 2
-    message_index, after = paired.message_index, children_of(data_rows.values)
-    changed = [values_at(column, paired.old_rows) for column in children_of(old_rows.values)]
-    nulls, unreadable = paired.sent_nulls(messages, table, updates)
-    before = fill_up(changed, after, nulls)
-    suspects[list(unreadable)] = True
-    suspects[message_index[~paired.are_objects()]] = True
-    is_alone = bool((data_rows.counts == 1).all())
-    record_message = None if is_alone else pa.array(message_index)
+    is_paired = is_update & ~suspects
+    paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
+    message_index, after = paired_rows.message_index, children_of(data_rows.values)
+    previous = [values_at(column, paired_rows.old_rows) for column in children_of(old_rows.values)]
+    null_records, unreadable_messages = paired_rows.sent_nulls(messages, table, is_paired)
+    before = fill_up(previous, after, null_records)
+    suspects[list(unreadable_messages)] = True
+    suspects[message_index[~paired_rows.are_objects()]] = True
+    is_one_to_one = bool((data_rows.counts == 1).all())
+    message_indices = None if is_one_to_one else pa.array(message_index)
     if types:  # step 3
-        record_types = _column_of_records(types[0], record_message)
+        record_types = _column_of_records(types[0], message_indices)
         suspects[message_index[_convert_by_types(record_types, table, before, after)]] = True
     ops = message_ops[message_index]
     is_delete = ops == DELETE
@@ -141,36 +142,42 @@ def images_of(
         before=before,
         after=after,
         suspects=suspects[message_index],
-        tables=tuple(_column_of_records(column, record_message) for column in origin),
+        tables=tuple(_column_of_records(column, message_indices) for column in origin),
     )
-    return dialect.Parsed(images) if is_alone else dialect.Parsed(images, message_index, suspects)
+    if is_one_to_one:
+        return dialect.Parsed(images)
+    return dialect.Parsed(images, message_index, suspects)
 
 
-def _column_of_records(column: pa.Array, record_message: pa.Array | None) -> pa.Array:
-    """Return a column of messages for the records; None if each message has one record."""
-    return column if record_message is None else column.take(record_message)
+def _column_of_records(column: pa.Array, message_indices: pa.Array | None) -> pa.Array:
+    """Return the records' values of a column of messages.
+
+    Args:
+        message_indices: int64 [m]; None if each message has one record.
+    """
+    return column if message_indices is None else column.take(message_indices)
 
 
 def _convert_by_types(
     types: pa.Array, table: dialect.Table, before: list[pa.Array], after: list[pa.Array]
 ) -> Bools:
-    """Convert the images' values in place, and return the mask of records with a wrong one.
+    """Convert the images' values in place, and mark the records with a value that fails.
 
     Args:
-        types: struct [m]; the MySQL types of the columns `with_types`.
+        types: struct [m]; the MySQL types of the columns that `typed_readings` returns.
     """
-    has_wrong: Bools = np.zeros(len(types), np.bool_)
-    texts = with_types(table)
+    has_failed: Bools = np.zeros(len(types), np.bool_)
+    readings = typed_readings(table)
     for index, reading in enumerate(table.readings):
-        if reading in texts:
-            column = types.field(texts.index(reading))
+        if reading in readings:
+            column = types.field(readings.index(reading))
             for image in (before, after):
                 image[index], failed = convert_by_types(reading.family, column, image[index])
-                has_wrong |= failed
-    return has_wrong
+                has_failed |= failed
+    return has_failed
 
 
-def with_types(table: dialect.Table) -> Sequence[ColumnReading]:
+def typed_readings(table: dialect.Table) -> Sequence[ColumnReading]:
     """Return the columns whose MySQL types must be read."""
     return [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)

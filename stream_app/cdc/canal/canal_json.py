@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.canal.canal_images import OPS, images_of, with_types
+from stream_app.cdc.canal.canal_images import OPS, images_of, typed_readings
 from stream_app.cdc.canal.mysql_types import conversion
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import (
@@ -53,11 +53,11 @@ from stream_app.model.schema.data_type import DataType, TypeRoot
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
-_DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
-_NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
+_DDL_TYPES = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
+_NO_ROW_TYPES = _DDL_TYPES | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
 _ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old"})
-_TYPES = "mysqlType"
-"""The field of the columns' types: read only where the table has a column that they concern."""
+_MYSQL_TYPES = "mysqlType"
+"""The field with the columns' types, which is read only for `typed_readings`."""
 _OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
 
 
@@ -69,31 +69,31 @@ class CanalDialect(dialect.Dialect):
 
     def images_of(self, document: dict[str, Any]) -> dialect.DocumentImages | None:
         """See `dialect.Dialect`."""
-        kind, data = document.get("type"), document.get("data")
-        old = document.get("old") if kind == "UPDATE" else None
+        message_type, data = document.get("type"), document.get("data")
+        old = document.get("old") if message_type == "UPDATE" else None
         if not _all_objects(data) or not (old is None or _all_objects(old)):
             return None
-        rows, olds = tuple(data or ()), tuple(old or ())
-        names = len(document) + sum(map(len, rows)) + sum(map(len, olds))
-        names += sum(
+        rows, old_rows = tuple(data or ()), tuple(old or ())
+        name_count = len(document) + sum(map(len, rows)) + sum(map(len, old_rows))
+        name_count += sum(
             len(types)
             for name in ("mysqlType", "sqlType")
             if isinstance(types := document.get(name), dict)
         )
-        if kind == "DELETE":
-            return dialect.DocumentImages(rows, (), names)
-        return dialect.DocumentImages(olds, rows, names)
+        if message_type == "DELETE":
+            return dialect.DocumentImages(rows, (), name_count)
+        return dialect.DocumentImages(old_rows, rows, name_count)
 
     def described(
         self, document: dict[str, Any], _key: Any, options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
-        data, declared = document.get("data"), document.get("mysqlType")
+        data, mysql_types = document.get("data"), document.get("mysqlType")
         if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
             return None
         types = {
             name: stored_type(data_type, options, sends_text=True)
-            for name, text in (declared.items() if isinstance(declared, dict) else ())
+            for name, text in (mysql_types.items() if isinstance(mysql_types, dict) else ())
             if isinstance(text, str) and (data_type := mysql_type(text, options)) is not None
         }
         names = [*types, *(name for row in data or () for name in row)]
@@ -101,16 +101,16 @@ class CanalDialect(dialect.Dialect):
 
     def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = ParsedFields(table.readings, json_kinds)
-        truth = DataType(root=TypeRoot.BOOLEAN)
-        is_ddl = replace(text_reading("isDdl"), data_type=truth, arrow_type=pa.bool_())
-        texts = with_types(table)
-        types = {"mysqlType": ParsedFields.of_texts(*(reading.name for reading in texts))}
+        row_fields = ParsedFields(table.readings, json_kinds)
+        boolean = DataType(root=TypeRoot.BOOLEAN)
+        is_ddl = replace(text_reading("isDdl"), data_type=boolean, arrow_type=pa.bool_())
+        readings = typed_readings(table)
+        types = {"mysqlType": ParsedFields.of_texts(*(reading.name for reading in readings))}
         return ParsedFields(
             [*map(text_reading, ("database", "table", "type")), is_ddl],
             [*[JsonKind.STRING] * 3, JsonKind.BOOLEAN],
-            objects=types if texts else {},
-            lists={"data": row, "old": replace(row, is_partial=True)},
+            objects=types if readings else {},
+            lists={"data": row_fields, "old": replace(row_fields, is_partial=True)},
         )
 
     def parsed(
@@ -123,29 +123,31 @@ class CanalDialect(dialect.Dialect):
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
-        check_once(document, _ENVELOPE | {_TYPES} if with_types(table) else _ENVELOPE)
-        kind, is_ddl = text_of(document, "type"), document.get("isDdl")
+        check_once(document, _ENVELOPE | {_MYSQL_TYPES} if typed_readings(table) else _ENVELOPE)
+        message_type, is_ddl = text_of(document, "type"), document.get("isDdl")
         if is_ddl not in (None, True, False):
             raise UnreadableRecordError("has an 'isDdl' that is not a truth value")
-        if kind is None:
+        if message_type is None:
             raise UnreadableRecordError("has no 'type'")
-        if is_ddl or kind in _NO_ROWS:
-            return dialect.Truncate() if kind == "TRUNCATE" else dialect.NoRow()
-        if kind not in OPS:
-            raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
+        if is_ddl or message_type in _NO_ROW_TYPES:
+            return dialect.Truncate() if message_type == "TRUNCATE" else dialect.NoRow()
+        if message_type not in OPS:
+            raise UnreadableRecordError(f"has the unknown type {message_type[:40]!r}")
         names = (text_of(document, name) or "" for name in ("database", "table"))
-        return dialect.Change(_records(document, kind, table), table_name(*names))
+        return dialect.Change(_records(document, message_type, table), table_name(*names))
 
 
 def _all_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
-def _records(document: dict[str, Any], kind: str, table: dialect.Table) -> list[RecordImages]:
+def _records(
+    document: dict[str, Any], message_type: str, table: dialect.Table
+) -> list[RecordImages]:
     data = _images(document, "data", table)
     if not data:
-        raise UnreadableRecordError(f"has no rows in 'data' with type {kind!r}")
-    op = OPS[kind]
+        raise UnreadableRecordError(f"has no rows in 'data' with type {message_type!r}")
+    op = OPS[message_type]
     if op == DELETE:
         return [RecordImages("d", row, None) for row in data]
     if op != UPDATE:
@@ -167,10 +169,10 @@ def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[
         return []
     if not _all_objects(rows):
         raise UnreadableRecordError(f"has a {field!r} that is not a list of objects")
-    families = {reading.name: reading.family for reading in with_types(table)}
-    types = document.get(_TYPES) if families else None
+    families = {reading.name: reading.family for reading in typed_readings(table)}
+    types = document.get(_MYSQL_TYPES) if families else None
     if not (types is None or isinstance(types, dict)):
-        raise UnreadableRecordError(f"has a {_TYPES!r} that is not an object")
+        raise UnreadableRecordError(f"has a {_MYSQL_TYPES!r} that is not an object")
     images = (image_of(row, field, table.columns) or {} for row in rows)
     if not types:
         return list(images)
@@ -213,10 +215,11 @@ def _default(data_type: DataType) -> Encoding:
 
 
 def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
-    database, table, kind, is_ddl = columns
-    no_row = bools_of(is_ddl) | bools_of(pc.is_in(kind, pa.array(sorted(_NO_ROWS))))
-    no_row &= ~bools_of(pc.equal(kind, "TRUNCATE"))
-    return OriginAndTime(database, table, ~no_row)
+    database, table, message_type, is_ddl = columns
+    lacks_row = bools_of(pc.is_in(message_type, pa.array(sorted(_NO_ROW_TYPES))))
+    lacks_row |= bools_of(is_ddl)
+    lacks_row &= ~bools_of(pc.equal(message_type, "TRUNCATE"))
+    return OriginAndTime(database, table, ~lacks_row)
 
 
 _ORIGINS = OriginFields(

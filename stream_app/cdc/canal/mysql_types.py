@@ -28,14 +28,15 @@ from stream_app.cdc.columns.column_reading import Family
 Conversion = Callable[[str], str]
 """Converts a value's text; raises ValueError, whose text continues a sentence about the value."""
 
-_NAMED = re.compile(r"\s*(enum|set)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+_ENUM_OR_SET = re.compile(r"\s*(enum|set)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _MEMBER = re.compile(r"'((?:[^']|'')*)'")
 _GEOMETRY = re.compile(
     r"\s*(geometry|point|linestring|polygon|multi\w+|geomcollection|geometrycollection)\b",
     re.IGNORECASE,
 )
-_BITS = re.compile(r"\s*bit\s*(?:\(\s*(\d+)\s*\))?\s*$", re.IGNORECASE)
+_BIT_TYPE = re.compile(r"\s*bit\s*(?:\(\s*(\d+)\s*\))?\s*$", re.IGNORECASE)
 _DIGITS_MAX = 20
+"""Digits of the largest number of 64 bits."""
 _COLLECTION = 7
 _GEOMETRY_NAMES = {
     1: "Point",
@@ -47,36 +48,37 @@ _GEOMETRY_NAMES = {
     _COLLECTION: "GeometryCollection",
 }
 _GEOMETRY_DEPTH_MAX = 32
+"""Levels of collections; each takes a level of Python's stack."""
 
 
 @lru_cache(maxsize=4096)
 def conversion(family: Family, mysql_type: str) -> Conversion | None:
     """Return the conversion from a MySQL type to a column's; None if none is needed."""
     if family is Family.STRING:
-        if match := _NAMED.match(mysql_type):
-            names = tuple(label.replace("''", "'") for label in _MEMBER.findall(match[2]))
-            return partial(_labels_text, names, is_set=match[1].lower() == "set")
+        if match := _ENUM_OR_SET.match(mysql_type):
+            members = tuple(member.replace("''", "'") for member in _MEMBER.findall(match[2]))
+            return partial(_member_text, members, is_set=match[1].lower() == "set")
         return geometry_json if _GEOMETRY.match(mysql_type) else None
-    if family is Family.BINARY and (bits := _BITS.match(mysql_type)):
-        return partial(_bits, (int(bits[1] or 1) + 7) // 8)
+    if family is Family.BINARY and (bit_type := _BIT_TYPE.match(mysql_type)):
+        return partial(_bit_text, (int(bit_type[1] or 1) + 7) // 8)
     return None
 
 
-def _labels_text(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
+def _member_text(members: tuple[str, ...], text: str, *, is_set: bool) -> str:
     if not _is_number(text):
-        labels = text.split(",") if is_set and text else [text]
-        if set(labels) <= {*names, ""}:
+        names = text.split(",") if is_set and text else [text]
+        if set(names) <= {*members, ""}:
             return text
         raise ValueError("is not a member of its ENUM or SET")
     number = int(text)
-    if is_set and number < 1 << len(names):
-        return ",".join(name for bit, name in enumerate(names) if number >> bit & 1)
-    if not is_set and number <= len(names):
-        return names[number - 1] if number else ""  # 0: MySQL's mark of an invalid value
+    if is_set and number < 1 << len(members):
+        return ",".join(name for bit, name in enumerate(members) if number >> bit & 1)
+    if not is_set and number <= len(members):
+        return members[number - 1] if number else ""  # 0: MySQL's mark of an invalid value
     raise ValueError("is not a member of its ENUM or SET")
 
 
-def _bits(size: int, text: str) -> str:
+def _bit_text(size: int, text: str) -> str:
     """Return the bytes of a number as text of ISO 8859-1, the most significant byte first."""
     if not _is_number(text) or int(text) >= 1 << 8 * size:
         raise ValueError("is not the number of its BIT")
@@ -94,14 +96,14 @@ def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[
         convert = conversion(family, mysql_type)
         if convert is None:
             continue
-        rows = bools_of(pc.equal(types, mysql_type))
-        encoded = null_where(texts, ~rows).dictionary_encode()
+        has_type = bools_of(pc.equal(types, mysql_type))
+        encoded = null_where(texts, ~has_type).dictionary_encode()
         texts_by_code = pa.array(
             [_convert_or_none(convert, text) for text in encoded.dictionary.to_pylist()]
         )
         values = texts_by_code.cast(pa.string()).take(encoded.indices)
-        failed |= rows & valid_of(texts) & ~valid_of(values)
-        texts = pc.if_else(pa.array(rows), values, texts)
+        failed |= has_type & valid_of(texts) & ~valid_of(values)
+        texts = pc.if_else(pa.array(has_type), values, texts)
     return texts, failed
 
 
@@ -142,9 +144,9 @@ class _GeometryReader:
             raise RecursionError
         (order,) = self._take("<B")
         byte_order = ">" if order == 0 else "<"
-        (kind,) = self._take(f"{byte_order}I")
-        name = _GEOMETRY_NAMES[kind]
-        match kind:
+        (type_code,) = self._take(f"{byte_order}I")
+        name = _GEOMETRY_NAMES[type_code]
+        match type_code:
             case 1:
                 return name, self._point(byte_order)
             case 2:
@@ -153,7 +155,7 @@ class _GeometryReader:
                 return name, [self._points(byte_order) for _ in range(self._count(byte_order))]
             case _:
                 members = [self.geometry(depth + 1) for _ in range(self._count(byte_order))]
-                if kind == _COLLECTION:
+                if type_code == _COLLECTION:
                     return name, [
                         {"type": member_name, "coordinates": coordinates}
                         for member_name, coordinates in members

@@ -1,6 +1,6 @@
 """Decodes base64, hexadecimal or ISO 8859-1 text into bytes, a whole column at a time.
 
-Called by `column_cast`. All values of a column are consecutive in one buffer, and each base64 value
+`column_cast` calls it. All values of a column are consecutive in one buffer, and each base64 value
 has whole groups of four characters. So the buffer is decoded at once, and only the padding is
 removed afterwards.
 
@@ -39,8 +39,9 @@ _PAIR_BITS = 0xFFF
 
 
 def _pair_lookup(alphabet: bytes) -> Uint16s:
-    """Return the lookup table: two characters → their 12 bits and their number of pads, or
-    `_PAIR_INVALID`.
+    """Return the lookup table: two characters → their 12 bits and number of pads.
+
+    Other pairs give `_PAIR_INVALID`.
     """
     codes = np.full(256, _INVALID, np.uint16)
     codes[list(alphabet)] = np.arange(len(alphabet))
@@ -72,7 +73,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
         The bytes, null where the text is null or not base64. The mask of texts that are not base64,
         bool [n]; None if all texts are.
     """
-    texts, failed = _only_groups(texts, 4)
+    texts, failed = _null_where_ragged(texts, 4)
     offsets = offsets_of(texts)
     start, end = int(offsets[0]), int(offsets[-1])
     pairs = (_URL_SAFE if url_safe else _STANDARD)[bytes_of(texts)[start:end].view("<u2")]
@@ -81,34 +82,34 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     group_ends = (offsets[1:] - start) // 4
     flags = right >> _PAIR_PADS_SHIFT
     pads: Int32s = np.zeros(len(texts), np.int32)
-    filled = lengths > 0
-    pads[filled] = flags[group_ends[filled] - 1]
+    has_text = lengths > 0
+    pads[has_text] = flags[group_ends[has_text] - 1]
     # Pads are only allowed at the end of a value, so no other flags may be set.
-    refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
-    if refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
-        wrong = _rows_with_bad_groups(offsets, left, flags, pads)
-        decoded, _ = decode_base64(null_where(texts, wrong), url_safe=url_safe)
-        return decoded, any_of(wrong, failed)
+    is_refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
+    if is_refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
+        is_wrong = _rows_with_bad_groups(offsets, left, flags, pads)
+        decoded, _ = decode_base64(null_where(texts, is_wrong), url_safe=url_safe)
+        return decoded, any_of(is_wrong, failed)
     words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
     data = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, :3].reshape(-1)
     if pads.any():
-        keep = np.ones(len(data), np.bool_)
-        keep[group_ends[pads >= 1] * 3 - 1] = False
-        keep[group_ends[pads == 2] * 3 - 2] = False
-        data = data[keep]
-    return _binary(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), failed
+        is_kept = np.ones(len(data), np.bool_)
+        is_kept[group_ends[pads >= 1] * 3 - 1] = False
+        is_kept[group_ends[pads == 2] * 3 - 2] = False
+        data = data[is_kept]
+    return _binary_array(texts, (lengths // 4 * 3 - pads).astype(np.int32), data), failed
 
 
 def _rows_with_bad_groups(offsets: Int32s, left: Uint16s, flags: Uint16s, pads: Int32s) -> Bools:
-    bad = (left > _PAIR_BITS) | (flags > 2)
-    padded = (flags == 1) | (flags == 2)
+    is_bad = (left > _PAIR_BITS) | (flags > 2)
+    is_padded = (flags == 1) | (flags == 2)
     bounds = (offsets - offsets[0]) // 4
-    bad_sums, pad_sums = _running_sums(bad), _running_sums(padded)
-    wrong: Bools = bad_sums[bounds[1:]] != bad_sums[bounds[:-1]]
+    bad_sums, pad_sums = _running_sums(is_bad), _running_sums(is_padded)
+    is_wrong: Bools = bad_sums[bounds[1:]] != bad_sums[bounds[:-1]]
     # A value has at most one padded group, its last.
     padded_groups = pad_sums[bounds[1:]] - pad_sums[bounds[:-1]]
-    wrong |= padded_groups != ((pads == 1) | (pads == 2))
-    return wrong
+    is_wrong |= padded_groups != ((pads == 1) | (pads == 2))
+    return is_wrong
 
 
 def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
@@ -117,16 +118,16 @@ def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
 
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     """Decode hexadecimal text [n] in either case; return what `decode_base64` returns."""
-    texts, failed = _only_groups(texts, 2)
+    texts, failed = _null_where_ragged(texts, 2)
     data, offsets = own_bytes(texts)
-    refused = ~_IS_HEX[data]
-    if refused.any():
-        wrong: Bools = np.zeros(len(texts), np.bool_)
-        wrong[np.searchsorted(offsets, np.flatnonzero(refused), side="right") - 1] = True
-        decoded, _ = decode_hex(null_where(texts, wrong))
-        return decoded, any_of(wrong, failed)
+    is_refused = ~_IS_HEX[data]
+    if is_refused.any():
+        is_wrong: Bools = np.zeros(len(texts), np.bool_)
+        is_wrong[np.searchsorted(offsets, np.flatnonzero(is_refused), side="right") - 1] = True
+        decoded, _ = decode_hex(null_where(texts, is_wrong))
+        return decoded, any_of(is_wrong, failed)
     binary = np.frombuffer(binascii.unhexlify(data.data), np.uint8)
-    return _binary(texts, (np.diff(offsets) // 2).astype(np.int32), binary), failed
+    return _binary_array(texts, (np.diff(offsets) // 2).astype(np.int32), binary), failed
 
 
 def reverse_bytes(values: pa.Array) -> pa.Array:
@@ -135,7 +136,7 @@ def reverse_bytes(values: pa.Array) -> pa.Array:
     lengths = lengths_of(values)
     # The first and the last byte of a value swap, so the sum of their positions is constant.
     sums = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
-    return _binary(values, lengths, data[sums - np.arange(len(data))])
+    return _binary_array(values, lengths, data[sums - np.arange(len(data))])
 
 
 def pad_left(values: pa.Array, width: int) -> pa.Array:
@@ -150,7 +151,7 @@ def pad_left(values: pa.Array, width: int) -> pa.Array:
     moves = np.cumsum(widths, dtype=np.int64) - lengths - offsets[:-1]
     positions = np.repeat(offsets[:-1], lengths) + _numbers_up_to(lengths)
     data[positions + np.repeat(moves, lengths)] = bytes_of(values)[positions]
-    return _binary(values, widths, data)
+    return _binary_array(values, widths, data)
 
 
 def _numbers_up_to(lengths: Int32s) -> npt.NDArray[np.int64]:
@@ -159,18 +160,18 @@ def _numbers_up_to(lengths: Int32s) -> npt.NDArray[np.int64]:
     return np.arange(int(lengths.sum(dtype=np.int64))) - np.repeat(ends - lengths, lengths)
 
 
-def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
-    """Replace each value that is not a sequence of groups of four characters by null."""
+def _null_where_ragged(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
+    """Replace each value whose length is not a multiple of `size` by null."""
     lengths, valid = lengths_of(texts), valid_of(texts)
-    ragged: Bools = lengths % size != 0
+    is_ragged: Bools = lengths % size != 0
     if texts.null_count:
-        ragged |= (lengths > 0) & ~valid  # the bytes of nulls must be removed too
-    if not ragged.any():
+        is_ragged |= (lengths > 0) & ~valid  # the bytes of nulls must be removed too
+    if not is_ragged.any():
         return texts, None
-    return null_where(texts, ragged), any_of(ragged & valid)
+    return null_where(texts, is_ragged), any_of(is_ragged & valid)
 
 
-def _binary(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:
+def _binary_array(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:
     offsets = np.zeros(len(texts) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     valid = None
@@ -196,9 +197,9 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
         with such a character, bool [n]; None if there are none.
     """
     data, offsets = own_bytes(texts)
-    beyond = np.flatnonzero(data > 0xC3)
-    if len(beyond):
-        rows = np.searchsorted(offsets, beyond, side="right") - 1
+    wide_bytes = np.flatnonzero(data > 0xC3)
+    if len(wide_bytes):
+        rows = np.searchsorted(offsets, wide_bytes, side="right") - 1
         failed: Bools = np.zeros(len(texts), np.bool_)
         failed[rows] = True
         return decode_latin_1(null_where(texts, failed))[0], failed
@@ -206,11 +207,11 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     if not is_second.any():
         return texts.cast(pa.binary()), None
     values = data.copy()
-    second = np.flatnonzero(is_second)
-    values[second] |= (data[second - 1] & 3) << 6
+    second_positions = np.flatnonzero(is_second)
+    values[second_positions] |= (data[second_positions - 1] & 3) << 6
     is_first = data >= 0xC2
-    before = np.concatenate([[0], np.cumsum(is_first, dtype=np.int32)])
-    moved = (offsets - before[offsets]).astype(np.int32)
+    first_counts = np.concatenate([[0], np.cumsum(is_first, dtype=np.int32)])
+    new_offsets = (offsets - first_counts[offsets]).astype(np.int32)
     valid = pa.array(valid_of(texts)).buffers()[1] if texts.null_count else None
-    buffers = [valid, pa.py_buffer(moved), pa.py_buffer(values[~is_first])]
+    buffers = [valid, pa.py_buffer(new_offsets), pa.py_buffer(values[~is_first])]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers), None

@@ -56,9 +56,9 @@ class BytePattern:
         # Blocks fit into the processor's cache, and each is compared as one long row.
         for start in range(0, len(starts), rows):
             block = texts[starts[start : start + rows]].reshape(-1)
-            fit = (block - lowest[: len(block)]) <= spread[: len(block)]
-            if not fit.all():
-                result[start : start + rows] = fit.reshape(-1, size).all(axis=1)
+            is_fit = (block - lowest[: len(block)]) <= spread[: len(block)]
+            if not is_fit.all():
+                result[start : start + rows] = is_fit.reshape(-1, size).all(axis=1)
         return result
 
 
@@ -66,8 +66,8 @@ def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
     """Return the pattern of a text; `ranges` gives the lowest and highest byte at some indexes."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
-    for index, (least, largest) in ranges.items():
-        lowest[index], spread[index] = least, largest - least
+    for index, (lowest_byte, highest_byte) in ranges.items():
+        lowest[index], spread[index] = lowest_byte, highest_byte - lowest_byte
     return BytePattern(lowest, spread)
 
 
@@ -78,8 +78,9 @@ class ByteWords:
     data: Bytes
 
     def occurs_at(self, positions: Int64s, word: bytes) -> Bools:
-        """Mark the positions at which the word is; each is at least eight bytes before the data's
-        end.
+        """Mark the positions at which the word begins.
+
+        Each position is at least eight bytes before the data's end.
         """
         if not len(positions):
             return np.zeros(0, np.bool_)
@@ -91,22 +92,23 @@ class ByteWords:
 
 
 def masks_of_word(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
-    """Yield the mask of a word of two or four bytes, block by block, after its first position.
+    """Yield each block's first position, and the mask of its words that equal `word`.
 
-    Blocks fit into the processor's cache, because reading memory costs the most.
+    The word has two or four bytes. Blocks fit into the processor's cache, because reading memory
+    costs the most.
     """
     size = len(word)
     for shift in range(size):
         words = data[shift : shift + (len(data) - shift) // size * size].view(f"<u{size}")
         for start in range(0, len(words), _WORDS_AT_ONCE):
-            same = words[start : start + _WORDS_AT_ONCE] == int.from_bytes(word, "little")
-            yield size * start + shift, same
+            is_word = words[start : start + _WORDS_AT_ONCE] == int.from_bytes(word, "little")
+            yield size * start + shift, is_word
 
 
 def positions_of_word(data: Bytes, word: bytes) -> Int64s:
     """Return the positions of a word of two or four bytes, ascending."""
     size = len(word)
-    positions = [start + size * np.flatnonzero(same) for start, same in masks_of_word(data, word)]
+    positions = [start + size * np.flatnonzero(mask) for start, mask in masks_of_word(data, word)]
     return np.sort(np.concatenate([np.empty(0, np.int64), *positions]))
 
 

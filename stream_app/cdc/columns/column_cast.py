@@ -1,6 +1,6 @@
 """Casts parsed JSON columns to the table's types, a whole column at a time.
 
-Called by the formats after a parser has read each column as `ColumnReading.wire_type`. A value that
+The formats call it after a parser has read each column as `ColumnReading.wire_type`. A value that
 does not fit its column exactly fails; it is never rounded, wrapped or truncated. Two exceptions
 follow Paimon. Fractional seconds beyond the column's precision are cut off. The lengths of CHAR(n),
 VARCHAR(n) and BINARY(n) are not enforced.
@@ -36,7 +36,7 @@ from stream_app.cdc.columns.decimal_columns import (
 )
 from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
 from stream_app.cdc.columns.time_columns import (
-    Casted,
+    CastResult,
     cast_isolating,
     clock_texts,
     dates_from_days,
@@ -53,10 +53,10 @@ from stream_app.variants.json_column import variants_of
 
 _INTEGER = r"^-?[0-9]+$"
 _REAL = r"^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
-_WHOLE_DECIMAL = pa.decimal128(38, 0)
+_INTEGER_DECIMAL = pa.decimal128(38, 0)
 
 
-def cast_column(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> Casted:
+def cast_column(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> CastResult:
     """Cast one column to the table's type.
 
     Args:
@@ -70,46 +70,48 @@ def cast_column(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> 
     if wire.null_count == len(wire):
         return pa.nulls(len(wire), reading.arrow_type), None
     if reading.refusal:
-        return _none_fits(reading, wire)
+        return _all_failed(reading, wire)
     values, failed = _CASTS[reading.family, json_kind](reading, wire)
     if values.type != reading.arrow_type:
         values = values.cast(reading.arrow_type)
     return values, failed
 
 
-def cast_alone(reading: ColumnReading, json_kind: JsonKind, wires: Sequence[object]) -> Casted:
+def cast_alone(
+    reading: ColumnReading, json_kind: JsonKind, wire_values: Sequence[object]
+) -> CastResult:
     """Cast single values from `wire_value` as `cast_column` does; None is a missing value."""
     needs_encoding = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
     if reading.family in (Family.STRING, Family.FLOAT) and not needs_encoding:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
-    return cast_column(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
+    return cast_column(reading, json_kind, pa.array(wire_values, reading.wire_type(json_kind)))
 
 
-def _none_fits(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _all_failed(reading: ColumnReading, wire: pa.Array) -> CastResult:
     return pa.nulls(len(wire), reading.arrow_type), valid_of(wire)
 
 
-def _plain_cast(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _plain_cast(reading: ColumnReading, wire: pa.Array) -> CastResult:
     return wire.cast(reading.arrow_type), None
 
 
-def _boolean_number(_: ColumnReading, wire: pa.Array) -> Casted:
+def _boolean_number(_: ColumnReading, wire: pa.Array) -> CastResult:
     """Convert MySQL's BOOLEAN, which is a TINYINT(1)."""
     failed = bools_of(pc.and_(pc.not_equal(wire, 0), pc.not_equal(wire, 1)))
     return _with_failures(wire, failed, lambda fitting: pc.equal(fitting, 1))
 
 
-def _boolean_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    """Convert ``true`` and ``false``, and ``1`` and ``0`` of a source that writes only text."""
+def _boolean_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
+    """Convert ``is_true`` and ``false``, and ``1`` and ``0`` of a source that writes only text."""
     if reading.encoding is Encoding.TEXT:
         wire = pc.replace_with_mask(wire, pc.equal(wire, "1"), pa.scalar("true"))
         wire = pc.replace_with_mask(wire, pc.equal(wire, "0"), pa.scalar("false"))
-    true = pc.equal(wire, "true")
-    failed = valid_of(wire) & ~bools_of(pc.or_(true, pc.equal(wire, "false")))
-    return _with_failures(true, failed, lambda fitting: fitting)
+    is_true = pc.equal(wire, "true")
+    failed = valid_of(wire) & ~bools_of(pc.or_(is_true, pc.equal(wire, "false")))
+    return _with_failures(is_true, failed, lambda fitting: fitting)
 
 
-def _integer(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _integer(reading: ColumnReading, wire: pa.Array) -> CastResult:
     try:
         return wire.cast(reading.arrow_type), None
     except pa.ArrowInvalid:
@@ -118,7 +120,7 @@ def _integer(reading: ColumnReading, wire: pa.Array) -> Casted:
         return _with_failures(wire, failed, lambda fitting: fitting.cast(reading.arrow_type))
 
 
-def _integer_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _integer_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
     if reading.encoding is Encoding.BASE64:
         values, failed = decode_base64(wire)
         integers, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
@@ -126,38 +128,38 @@ def _integer_text(reading: ColumnReading, wire: pa.Array) -> Casted:
     return _text_cast(wire, _INTEGER, reading.arrow_type)
 
 
-def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> Casted:
-    numbers, unfit = decimals_from_bytes(values, scale, _WHOLE_DECIMAL)
+def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> CastResult:
+    numbers, unfit = decimals_from_bytes(values, scale, _INTEGER_DECIMAL)
     integers = cast_isolating(numbers, target)
     return integers, any_of(unfit, valid_of(numbers) & ~valid_of(integers))
 
 
-def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _float_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
     # The parser turns 1e39 into an infinite FLOAT, but a JSON number is never infinite.
     failed = bools_of(pc.is_inf(wire))
     return _with_failures(wire, failed, lambda fitting: fitting.cast(reading.arrow_type))
 
 
-def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _float_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
     if reading.encoding is Encoding.BASE64:
-        decoded, broken = decode_base64(wire)
+        decoded, failed = decode_base64(wire)
         texts, unfit = decimal_texts(decoded, reading.scale)
-        values, beyond = _floats_from_texts(texts, reading.arrow_type)
-        return values, any_of(broken, unfit, beyond)
+        values, out_of_range = _floats_from_texts(texts, reading.arrow_type)
+        return values, any_of(failed, unfit, out_of_range)
     is_single = reading.encoding is Encoding.FLOAT32
     return _floats_from_texts(wire, pa.float32() if is_single else reading.arrow_type)
 
 
-def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
+def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> CastResult:
     values, failed = _text_cast(texts, _REAL, target)
-    endless = bools_of(pc.is_inf(values))
-    if endless.any():
-        endless &= ~bools_of(pc.match_substring(texts, "Infinity"))
-        return null_where(values, endless), any_of(failed, endless)
+    is_infinite = bools_of(pc.is_inf(values))
+    if is_infinite.any():
+        is_infinite &= ~bools_of(pc.match_substring(texts, "Infinity"))
+        return null_where(values, is_infinite), any_of(failed, is_infinite)
     return values, failed
 
 
-def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _decimal(reading: ColumnReading, wire: pa.Array) -> CastResult:
     if not pa.types.is_string(wire.type):
         return narrow_decimals(wire, reading.arrow_type)
     values, failed = decode_base64(wire)
@@ -165,7 +167,7 @@ def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
     return decimals, any_of(failed, unfit)
 
 
-def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _string_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
     """Write a number as the source wrote it, or a time of day as ``07:30:00``."""
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
@@ -175,7 +177,7 @@ def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
     return clock_texts(counts, digits), failed
 
 
-def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _string(reading: ColumnReading, wire: pa.Array) -> CastResult:
     if reading.encoding in EPOCH_DIGITS:
         return _string_number(reading, wire)
     if reading.encoding is not Encoding.BASE64:
@@ -185,12 +187,12 @@ def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
     return texts, any_of(failed, unfit)
 
 
-def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _struct(reading: ColumnReading, wire: pa.Array) -> CastResult:
     """Convert {"scale": 9, "value": base64}, whose scale may differ from row to row."""
     values, _ = decode_base64(pc.struct_field(wire, "value"))
     target = reading.arrow_type
 
-    def convert(numbers: pa.Array, scale: int) -> Casted:
+    def convert(numbers: pa.Array, scale: int) -> CastResult:
         match reading.family:
             case Family.DECIMAL:
                 return decimals_from_bytes(numbers, scale, target)
@@ -205,7 +207,7 @@ def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
     return result, any_of(valid_of(wire) & ~valid_of(result))
 
 
-def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _bytes(reading: ColumnReading, wire: pa.Array) -> CastResult:
     match reading.encoding:
         case Encoding.HEX:
             return decode_hex(wire)
@@ -223,42 +225,42 @@ def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
             return decode_base64(wire, url_safe=reading.encoding is Encoding.BASE64_URL_SAFE)
 
 
-def _date_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _date_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
     if reading.encoding is Encoding.EPOCH_DAYS:
         return dates_from_days(wire)
     digits = EPOCH_DIGITS.get(reading.encoding)
-    return _none_fits(reading, wire) if digits is None else dates_from_epoch(wire, digits)
+    return _all_failed(reading, wire) if digits is None else dates_from_epoch(wire, digits)
 
 
-def _time_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _time_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
-        return _none_fits(reading, wire)
+        return _all_failed(reading, wire)
     return times_from_epoch(wire, digits, reading.arrow_type, reading.data_type.precision)
 
 
-def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
     target, precision = reading.arrow_type, reading.data_type.precision
     if reading.encoding is Encoding.EPOCH_DAYS:
         return timestamps_from_days(wire, target, precision)
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
-        return _none_fits(reading, wire)
+        return _all_failed(reading, wire)
     return timestamps_from_epoch(wire, digits, target, precision)
 
 
-def _iso_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _iso_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
     cast = times_from_iso if reading.family is Family.TIME else timestamps_from_iso
     return cast(wire, reading.arrow_type, reading.data_type.precision)
 
 
-def _nested(reading: ColumnReading, wire: pa.Array) -> Casted:
+def _nested(reading: ColumnReading, wire: pa.Array) -> CastResult:
     cast = cast_texts if pa.types.is_string(wire.type) else cast_nested
-    return cast(reading, wire, _OF_SCALARS)
+    return cast(reading, wire, _SCALAR_CASTS)
 
 
-_OF_SCALARS = Casts(cast_column, cast_alone)
-_CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted]] = {
+_SCALAR_CASTS = Casts(cast_column, cast_alone)
+_CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], CastResult]] = {
     (Family.BOOLEAN, JsonKind.BOOLEAN): lambda _, wire: (wire, None),
     (Family.BOOLEAN, JsonKind.NUMBER): _boolean_number,
     (Family.BOOLEAN, JsonKind.STRING): _boolean_text,
@@ -290,25 +292,25 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
 }
 
 
-def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
+def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> CastResult:
     """Cast text of the given form, because Arrow would accept ``0x10`` and ``inf`` too."""
-    well_formed = wire
-    if not (pa.types.is_integer(target) and _only_digits(wire)):
+    matching_texts = wire
+    if not (pa.types.is_integer(target) and _has_only_digits(wire)):
         has_form = bools_of(pc.match_substring_regex(wire, pattern))
-        well_formed = wire if has_form.all() else null_where(wire, ~has_form)
-    values = cast_isolating(well_formed, target)
+        matching_texts = wire if has_form.all() else null_where(wire, ~has_form)
+    values = cast_isolating(matching_texts, target)
     return values, any_of(valid_of(wire) & ~valid_of(values))
 
 
-def _only_digits(wire: pa.Array) -> bool:
-    """Return whether the texts consist of digits, minus signs and points, which Arrow casts
-    correctly.
-    """
+def _has_only_digits(wire: pa.Array) -> bool:
+    """Return whether the texts have only digits, signs and points, which Arrow casts correctly."""
     data, _ = own_bytes(wire)
     return len(data) > 0 and int(data.min()) >= ord("-") and int(data.max()) <= ord("9")
 
 
-def _with_failures(wire: pa.Array, failed: Bools, cast: Callable[[pa.Array], pa.Array]) -> Casted:
+def _with_failures(
+    wire: pa.Array, failed: Bools, cast: Callable[[pa.Array], pa.Array]
+) -> CastResult:
     if not failed.any():
         return cast(wire), None
     return cast(null_where(wire, failed)), failed

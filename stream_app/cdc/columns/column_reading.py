@@ -1,4 +1,4 @@
-"""Describes how each column of a table is read from JSON. Its encoding is chosen once per table.
+"""Describes how each column of a table is read from JSON, in an encoding that is chosen once.
 
 A JSON value shows its kind (number, string, …) but not its encoding. ``1709251199123`` may count
 milliseconds or microseconds; ``"AeI6"`` may be text or the bytes of a number. The encoding comes
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from stream_app.cdc.columns.decimal_columns import parsed_as
+from stream_app.cdc.columns.decimal_columns import parse_type
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -70,8 +70,8 @@ EPOCH_DIGITS = {
 }
 """Fractional digits of a second that one unit of the encoding stands for."""
 
-_EPOCHS = frozenset(EPOCH_DIGITS)
-_BYTES = frozenset(
+_EPOCH_ENCODINGS = frozenset(EPOCH_DIGITS)
+_BYTE_ENCODINGS = frozenset(
     {
         Encoding.BASE64,
         Encoding.BASE64_URL_SAFE,
@@ -81,7 +81,7 @@ _BYTES = frozenset(
         Encoding.TEXT,
     }
 )
-_NUMBERS = frozenset({Encoding.NUMBER, Encoding.TEXT})
+_NUMBER_ENCODINGS = frozenset({Encoding.NUMBER, Encoding.TEXT})
 
 
 class Family(enum.Enum):
@@ -115,19 +115,20 @@ _FAMILIES: dict[TypeRoot, Family] = {
 }
 
 ENCODINGS: dict[Family, frozenset[Encoding]] = {
-    Family.BOOLEAN: _NUMBERS,
-    Family.INTEGER: _NUMBERS | {Encoding.BASE64},
-    Family.FLOAT: _NUMBERS | {Encoding.FLOAT32},
-    Family.DECIMAL: _NUMBERS | {Encoding.BASE64},
-    Family.STRING: _NUMBERS,
-    Family.BINARY: _BYTES,
-    Family.DATE: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
-    Family.TIME: _EPOCHS | {Encoding.ISO},
-    Family.TIMESTAMP: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
+    Family.BOOLEAN: _NUMBER_ENCODINGS,
+    Family.INTEGER: _NUMBER_ENCODINGS | {Encoding.BASE64},
+    Family.FLOAT: _NUMBER_ENCODINGS | {Encoding.FLOAT32},
+    Family.DECIMAL: _NUMBER_ENCODINGS | {Encoding.BASE64},
+    Family.STRING: _NUMBER_ENCODINGS,
+    Family.BINARY: _BYTE_ENCODINGS,
+    Family.DATE: _EPOCH_ENCODINGS | {Encoding.EPOCH_DAYS, Encoding.ISO},
+    Family.TIME: _EPOCH_ENCODINGS | {Encoding.ISO},
+    Family.TIMESTAMP: _EPOCH_ENCODINGS | {Encoding.EPOCH_DAYS, Encoding.ISO},
     Family.NESTED: frozenset({Encoding.TEXT}),
     Family.VARIANT: frozenset({Encoding.TEXT}),
 }
 """The encodings that a column of each family can have."""
+TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
 
 
 def family_of(data_type: DataType) -> Family:
@@ -143,8 +144,8 @@ class ColumnReading:
         arrow_type: the type of the cast values.
         encoding: what a number counts or a string holds; see `Encoding`.
         scale: fractional digits of a BASE64 number.
-        required: NOT NULL, the key included.
-        is_key: part of the primary key.
+        required: whether the column is NOT NULL, as all columns of the key are.
+        is_key: whether the column is part of the primary key.
         is_nullable_key: whether a null in a message is a valid part of the key; a missing value
             never is.
         refusal: why the column can hold no value of the source; empty if it can.
@@ -178,19 +179,21 @@ class ColumnReading:
         """Return the same column, which refuses every value with this reason."""
         return replace(self, refusal=reason)
 
-    def inner(self) -> tuple[ColumnReading, ...]:
+    def inner_readings(self) -> tuple[ColumnReading, ...]:
         """Return the readings of a nested column's parts: elements, keys and values, or fields."""
-        kind, arrow = self.data_type, self.arrow_type
-        match kind.root:
+        data_type, arrow_type = self.data_type, self.arrow_type
+        match data_type.root:
             case TypeRoot.ARRAY | TypeRoot.VECTOR:
-                return (_inner(_ELEMENT, kind.element, arrow.value_type),)
+                return (_inner_reading(_ELEMENT, data_type.element, arrow_type.value_type),)
             case TypeRoot.MAP:
-                key = _inner(_ELEMENT, kind.key and kind.key.not_null(), arrow.key_type)
-                return key, _inner(_ELEMENT, kind.element, arrow.item_type)
+                key = _inner_reading(
+                    _ELEMENT, data_type.key and data_type.key.not_null(), arrow_type.key_type
+                )
+                return key, _inner_reading(_ELEMENT, data_type.element, arrow_type.item_type)
             case _:
                 return tuple(
-                    _inner(field.name, field.data_type, arrow.field(index).type)
-                    for index, field in enumerate(kind.fields)
+                    _inner_reading(field.name, field.data_type, arrow_type.field(index).type)
+                    for index, field in enumerate(data_type.fields)
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:
@@ -198,18 +201,18 @@ class ColumnReading:
         root = self.data_type.root
         if root is TypeRoot.MAP:
             return None
-        wires = [
+        wire_types = [
             part.nested_wire_type()
             if part.family is Family.NESTED
             else part.wire_type(part.usual_kind())
-            for part in self.inner()
+            for part in self.inner_readings()
         ]
-        if None in wires:
+        if None in wire_types:
             return None
         if root in LIST_ROOTS:
-            return pa.list_(wires[0])
-        names = [part.name for part in self.inner()]
-        return pa.struct(list(zip(names, wires, strict=True)))
+            return pa.list_(wire_types[0])
+        names = [part.name for part in self.inner_readings()]
+        return pa.struct(list(zip(names, wire_types, strict=True)))
 
     def _nested_kind(self) -> JsonKind:
         return JsonKind.ARRAY if self.data_type.root in LIST_ROOTS else JsonKind.OBJECT
@@ -229,14 +232,12 @@ class ColumnReading:
         return JsonKind.NUMBER
 
     def wire_type(self, json_kind: JsonKind) -> pa.DataType | None:
-        """Return the Arrow type in which values of this kind are parsed, or None if the parser
-        cannot.
-        """
+        """Return the Arrow type in which the parser reads values of this kind, or None."""
         if self.family is Family.NESTED and json_kind is self._nested_kind():
             return self.nested_wire_type()
         if self.family is Family.STRING and json_kind is JsonKind.OBJECT and self.holds_number:
             return _STRUCT_DECIMAL
-        if json_kind not in _KINDS[self.family]:
+        if json_kind not in _PARSED_KINDS[self.family]:
             return None
         if self.family is Family.FLOAT and json_kind is JsonKind.NUMBER:
             # A DOUBLE gets the source's number, not its text.
@@ -244,7 +245,7 @@ class ColumnReading:
         # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
         is_base64 = json_kind is JsonKind.STRING and self.encoding is Encoding.BASE64
         if self.family is Family.DECIMAL and json_kind in _SCALARS and not is_base64:
-            return parsed_as(self.arrow_type)
+            return parse_type(self.arrow_type)
         return _WIRE_TYPES[json_kind]
 
     @property
@@ -262,10 +263,10 @@ _INNER_ENCODINGS = {
     Family.STRING: Encoding.TEXT,
     Family.NESTED: Encoding.TEXT,
 }
-"""The encodings of values inside of others; numbers stay as they are."""
+"""The encodings of values inside a nested value; numbers have `Encoding.NUMBER`."""
 
 
-def _inner(name: str, data_type: DataType | None, arrow_type: pa.DataType) -> ColumnReading:
+def _inner_reading(name: str, data_type: DataType | None, arrow_type: pa.DataType) -> ColumnReading:
     assert data_type is not None
     return ColumnReading(
         name=name,
@@ -286,7 +287,7 @@ _WIRE_TYPES: dict[JsonKind, pa.DataType] = {
     JsonKind.OBJECT: _STRUCT_DECIMAL,
 }
 _SCALARS = frozenset({JsonKind.NUMBER, JsonKind.STRING})
-_KINDS: dict[Family, frozenset[JsonKind]] = {
+_PARSED_KINDS: dict[Family, frozenset[JsonKind]] = {
     Family.BOOLEAN: _SCALARS | {JsonKind.BOOLEAN},
     Family.INTEGER: _SCALARS | {JsonKind.BOOLEAN, JsonKind.OBJECT},
     Family.FLOAT: _SCALARS | {JsonKind.OBJECT},

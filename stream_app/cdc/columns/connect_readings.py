@@ -1,10 +1,11 @@
-"""Chooses how to read a column that Kafka Connect describes by literal type, semantic type and
-parameters.
+"""Chooses the reading of a column by its schema of Kafka Connect.
+
+The schema has a literal type, a semantic type and parameters.
 
 Formats whose messages have a schema call it once per schema. A semantic type is converted in
 columns whose type matches its meaning. A column of numbers or text gets the value as it was sent.
-In other columns the record is bad, because any stored value would be a guess. The same holds for
-integers without a semantic type in a column of times.
+In other columns the record is bad, because any stored value would be a guess. So is a record with
+an integer without a semantic type in a column of times.
 
 Source: Kafka Connect `data/{Date,Time,Timestamp,Decimal}.java`, Debezium `time/*.java`,
 `data/Bits.java`, `data/VariableScaleDecimal.java`; for the order of the bytes of Bits, Paimon's
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
+from stream_app.cdc.columns.column_reading import TIME_FAMILIES, ColumnReading, Encoding, Family
+from stream_app.cdc.columns.decimal_columns import SCALE_MAX
 from stream_app.cdc.source_types.connect import (
     BITS,
     CONNECT,
@@ -26,44 +28,42 @@ from stream_app.cdc.source_types.connect import (
 )
 from stream_app.cdc.source_types.connect_fields import ConnectField
 
-_COUNTS = frozenset({"int8", "int16", "int32", "int64"})
-_SINGLE = frozenset({"float", "float32"})
-_SCALE_MAX = 1000
+_INTEGER_LITERALS = frozenset({"int8", "int16", "int32", "int64"})
+_FLOAT_LITERALS = frozenset({"float", "float32"})
 _TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
 
-_CLOCK = frozenset({Family.TIME})
-_INSTANT = frozenset({Family.DATE, Family.TIMESTAMP})
-_TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
-    CONNECT + "Date": (Encoding.EPOCH_DAYS, _INSTANT),
-    TIME + "Date": (Encoding.EPOCH_DAYS, _INSTANT),
-    TIME + "IsoDate": (Encoding.ISO, _INSTANT),
-    CONNECT + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
-    TIME + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
-    TIME + "MicroTime": (Encoding.EPOCH_MICROS, _CLOCK),
-    TIME + "NanoTime": (Encoding.EPOCH_NANOS, _CLOCK),
-    TIME + "IsoTime": (Encoding.ISO, _CLOCK),
-    TIME + "ZonedTime": (Encoding.ISO, _CLOCK),
-    CONNECT + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
-    TIME + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
-    TIME + "MicroTimestamp": (Encoding.EPOCH_MICROS, _INSTANT),
-    TIME + "NanoTimestamp": (Encoding.EPOCH_NANOS, _INSTANT),
+_CLOCK_FAMILIES = frozenset({Family.TIME})
+_INSTANT_FAMILIES = frozenset({Family.DATE, Family.TIMESTAMP})
+_TIME_ENCODINGS: dict[str, tuple[Encoding, frozenset[Family]]] = {
+    CONNECT + "Date": (Encoding.EPOCH_DAYS, _INSTANT_FAMILIES),
+    TIME + "Date": (Encoding.EPOCH_DAYS, _INSTANT_FAMILIES),
+    TIME + "IsoDate": (Encoding.ISO, _INSTANT_FAMILIES),
+    CONNECT + "Time": (Encoding.EPOCH_MILLIS, _CLOCK_FAMILIES),
+    TIME + "Time": (Encoding.EPOCH_MILLIS, _CLOCK_FAMILIES),
+    TIME + "MicroTime": (Encoding.EPOCH_MICROS, _CLOCK_FAMILIES),
+    TIME + "NanoTime": (Encoding.EPOCH_NANOS, _CLOCK_FAMILIES),
+    TIME + "IsoTime": (Encoding.ISO, _CLOCK_FAMILIES),
+    TIME + "ZonedTime": (Encoding.ISO, _CLOCK_FAMILIES),
+    CONNECT + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT_FAMILIES),
+    TIME + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT_FAMILIES),
+    TIME + "MicroTimestamp": (Encoding.EPOCH_MICROS, _INSTANT_FAMILIES),
+    TIME + "NanoTimestamp": (Encoding.EPOCH_NANOS, _INSTANT_FAMILIES),
     TIME + "IsoTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
     TIME + "ZonedTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
 }
 """Semantic types with an encoding, and the families of columns in which they mean something.
 
-The others (Year, Interval, MicroDuration, NanoDuration, …) are not date and no time of day.
+The others (Year, Interval, MicroDuration, NanoDuration, …) are neither a date nor a time of day.
 """
 
 _FINE_TIMES = {
     TIME + "MicroTime": Encoding.EPOCH_MICROS,
     TIME + "NanoTime": Encoding.EPOCH_NANOS,
 }
-"""Times of day that Paimon's TIME cannot hold."""
+"""Times of day that Paimon's TIME cannot hold exactly."""
 
-_TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
-_AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRING})
-"""Families that take a count or an ISO text for what it is."""
+_PLAIN_FAMILIES = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRING})
+"""Families whose columns store a count or an ISO text as it was sent."""
 
 
 def apply_schema(
@@ -94,9 +94,9 @@ def apply_schema(
                 "base64, base64-url-safe or hex at the connector, or another type "
                 f"(column.{reading.name}.encoding can set it)"
             )
-        written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
-        if written is not None and reading.family is Family.STRING:
-            return reading.with_encoding(written)
+        clock_encoding = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
+        if clock_encoding is not None and reading.family is Family.STRING:
+            return reading.with_encoding(clock_encoding)
         return _reading_of_field(reading, field, is_chosen=is_chosen)
 
     return tuple(map(read_by_schema, readings))
@@ -116,13 +116,13 @@ def _reading_of_field(
         has_scale = field.semantic == DECIMAL and reading.encoding is Encoding.BASE64
         return _unscaled_decimal(reading, field) if has_scale else reading
     if field.semantic in (DECIMAL, VARIABLE_SCALE):
-        if family not in _AS_SENT:
+        if family not in _PLAIN_FAMILIES:
             return _refusing_reading(reading, field)
         if field.semantic == DECIMAL:
             return _unscaled_decimal(reading, field)
         return reading.with_encoding(Encoding.NUMBER)
-    is_bare_count = field.literal in _COUNTS and not field.semantic
-    if field.semantic.startswith((TIME, CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
+    is_bare_count = field.literal in _INTEGER_LITERALS and not field.semantic
+    if field.semantic.startswith((TIME, CONNECT)) or (is_bare_count and family in TIME_FAMILIES):
         return _time_reading_of_field(reading, field)
     if field.literal == "bytes":
         return _bytes_reading_of_field(reading, field)
@@ -130,15 +130,15 @@ def _reading_of_field(
         return reading.with_encoding(Encoding.TEXT)  # longtext-to-bytes
     # This is neither bytes nor a Decimal: text in a DECIMAL column has the digits of the number.
     encoding = Encoding.TEXT if family is Family.DECIMAL else reading.encoding
-    if family is Family.FLOAT and field.literal in _SINGLE:
+    if family is Family.FLOAT and field.literal in _FLOAT_LITERALS:
         encoding = Encoding.FLOAT32
     return reading.with_encoding(encoding)
 
 
 def _time_reading_of_field(reading: ColumnReading, field: ConnectField) -> ColumnReading:
-    if reading.family in _AS_SENT:
+    if reading.family in _PLAIN_FAMILIES:
         return reading.with_encoding(Encoding.TEXT)
-    encoding, families = _TIMES.get(field.semantic, (Encoding.TEXT, frozenset()))
+    encoding, families = _TIME_ENCODINGS.get(field.semantic, (Encoding.TEXT, frozenset()))
     return (
         reading.with_encoding(encoding)
         if reading.family in families
@@ -162,7 +162,7 @@ def _bytes_reading_of_field(reading: ColumnReading, field: ConnectField) -> Colu
 def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     text = str(field.parameters.get("scale", ""))
     digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= _SCALE_MAX:
+    if digits.isascii() and digits.isdigit() and len(digits) < 5 and int(digits) <= SCALE_MAX:
         return reading.with_encoding(Encoding.BASE64, int(text))
     scale_text = repr(text[:40]) if text else "none"
     return reading.with_refusal(
@@ -172,8 +172,8 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
 
 def _refusing_reading(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     name, hint = field.semantic, ""
-    is_count = not name and field.literal in _COUNTS
-    if reading.family in _TIME_FAMILIES and (is_count or name.startswith(TIME)):
+    is_count = not name and field.literal in _INTEGER_LITERALS
+    if reading.family in TIME_FAMILIES and (is_count or name.startswith(TIME)):
         hint = f" (column.{reading.name}.encoding can set another)"
     described_type = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
     if is_count:

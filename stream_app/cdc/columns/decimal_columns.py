@@ -1,6 +1,6 @@
 """Converts two's complement bytes and text to exact decimals, never through a float.
 
-Called by `column_cast`. The bytes are those of `java.math.BigInteger.toByteArray`: big-endian, of
+`column_cast` calls it. The bytes are those of `java.math.BigInteger.toByteArray`: big-endian, of
 minimal length, with the sign in the first bit.
 
 Arrow scales a decimal modulo the width of its type, and does not detect overflow. So this module
@@ -32,9 +32,11 @@ from stream_app.arrow_buffers import (
     valid_of,
 )
 
-_WIDTH = 16
+_DECIMAL128_BYTES = 16
 _DIGITS_MAX = 38
-_SCALE_MAX = 1000
+SCALE_MAX = 1000
+"""The largest scale that is read, of either sign: text would grow with it."""
+_NUMBER_BYTES_MAX = 64
 _TEXT_BYTES_MAX = 1024
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SHOWN_MAX = 80
@@ -55,7 +57,7 @@ def decimals_from_bytes(
         return _convert_one_by_one(
             values, lambda value: exact_decimal(number_text(value, scale), target), target
         )
-    # These have so few digits that the zeros of the larger scale fit behind them.
+    # These have so few digits that the zeros of the larger scale fit after them.
     numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(digits, scale)))
     return (numbers if scale == target.scale else numbers.cast(target)), failed
 
@@ -63,8 +65,8 @@ def decimals_from_bytes(
 def _unusual_widths(values: pa.Array) -> Bools:
     """Mark numbers without bytes, or with more bytes than a decimal128 has."""
     lengths = lengths_of(values)
-    unusual: Bools = (lengths > _WIDTH) | (lengths == 0)
-    return unusual & valid_of(values) if unusual.any() else unusual
+    is_unusual: Bools = (lengths > _DECIMAL128_BYTES) | (lengths == 0)
+    return is_unusual & valid_of(values) if is_unusual.any() else is_unusual
 
 
 def _unscaled_values(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
@@ -81,22 +83,22 @@ def _unscaled_values(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
 def _sign_extend(values: pa.Array) -> Bytes:
     """Sign-extend numbers to 16 bytes, little-endian, with one NumPy pass for each length."""
     offsets, data, lengths = offsets_of(values), bytes_of(values), lengths_of(values)
-    out = np.zeros((len(values), _WIDTH), np.uint8)
+    numbers = np.zeros((len(values), _DECIMAL128_BYTES), np.uint8)
     for length in np.flatnonzero(np.bincount(lengths, minlength=1)):
         if length == 0:
             continue
         rows = np.flatnonzero(lengths == length)
         starts = offsets[rows]
-        first = data[starts]
-        number = np.empty((len(rows), _WIDTH), np.uint8)
-        number[:, length:] = np.where(first & 0x80, 0xFF, 0)[:, None]
+        first_bytes = data[starts]
+        part = np.empty((len(rows), _DECIMAL128_BYTES), np.uint8)
+        part[:, length:] = np.where(first_bytes & 0x80, 0xFF, 0)[:, None]
         for index in range(length):
-            number[:, index] = data[starts + (length - 1 - index)]
-        out[rows] = number
-    return out
+            part[:, index] = data[starts + (length - 1 - index)]
+        numbers[rows] = part
+    return numbers
 
 
-def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
+def parse_type(target: pa.Decimal128Type) -> pa.DataType:
     """Return the type in which a parser may read numbers for a column of `target`.
 
     The parser checks the number of digits and then scales. So the type must have room for a number
@@ -108,46 +110,50 @@ def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
 
 
 def narrow_decimals(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, Bools | None]:
-    """Convert decimals of `parsed_as(target)` to `target`; null, and in the mask, where they do not
-    fit.
+    """Convert decimals of `parse_type(target)` to `target`.
 
     Arrow's parser of JSON does not check the precision: it reads 12345 into a decimal128(4, 0).
+
+    Returns:
+        The decimals, null where they do not fit; and the mask of those that do not fit, if any.
     """
     if pa.types.is_decimal128(decimals.type):
         return within_precision(decimals)
     words = np.frombuffer(decimals.buffers()[1], dtype=np.int64).reshape(-1, 4)
     words = words[decimals.offset : decimals.offset + len(decimals)]
     sign = words[:, 1] >> 63
-    wide: Bools = (words[:, 2] != sign) | (words[:, 3] != sign)
-    if wide.any():
-        decimals = null_where(decimals, wide)
+    is_wide: Bools = (words[:, 2] != sign) | (words[:, 3] != sign)
+    if is_wide.any():
+        decimals = null_where(decimals, is_wide)
     valid = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
     data = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
     fitting, failed = within_precision(pa.Array.from_buffers(target, len(decimals), [valid, data]))
-    return fitting, any_of(wide, failed)
+    return fitting, any_of(is_wide, failed)
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Return the decimal128s, null where they have more digits than their type, and the mask of
-    these.
+    """Check that decimal128s have no more digits than their type.
+
+    Returns:
+        The decimals, null where they have more; and the mask of those with more, if any.
     """
-    kind = decimals.type
+    data_type = decimals.type
     words = np.frombuffer(decimals.buffers()[1], dtype=np.int64) if len(decimals) else None
     if words is None:
         return decimals, None
     words = words.reshape(-1, 2)[decimals.offset : decimals.offset + len(decimals)]
     low, high = words[:, 0], words[:, 1]
-    limit = 10**kind.precision
-    if kind.precision <= 18:
+    limit = 10**data_type.precision
+    if data_type.precision <= 18:
         failed = (high != low >> 63) | (low >= limit) | (low <= -limit)
     else:
-        failed = _not_below(high, low, limit) | ~_not_below(high, low, 1 - limit)
+        failed = _is_at_least(high, low, limit) | ~_is_at_least(high, low, 1 - limit)
     if failed.any():
         failed = failed & valid_of(decimals)
     return (null_where(decimals, failed), failed) if failed.any() else (decimals, None)
 
 
-def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
+def _is_at_least(high: Int64s, low: Int64s, bound: int) -> Bools:
     """Return the mask of 128-bit numbers, given as two words, that are ≥ `bound`."""
     bound_high, bound_low = bound >> 64, np.uint64(bound & 0xFFFF_FFFF_FFFF_FFFF)
     result: Bools = high > bound_high
@@ -158,16 +164,16 @@ def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
 def _convert_one_by_one(
     values: pa.Array, convert: Callable[[bytes], object], target: pa.DataType
 ) -> tuple[pa.Array, Bools | None]:
-    """Convert the rare other numbers: with a larger scale, or with no or too many bytes."""
-    out: list[object] = []
+    """Convert numbers with a larger scale, or with no or too many bytes, which are rare."""
+    results: list[object] = []
     failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):
-        out.append(None)
+        results.append(None)
         try:
-            out[row] = None if value is None else convert(value)
+            results[row] = None if value is None else convert(value)
         except ValueError:
             failed[row] = True
-    return pa.array(out, target), any_of(failed)
+    return pa.array(results, target), any_of(failed)
 
 
 def number_text(value: bytes, scale: int) -> str:
@@ -176,7 +182,7 @@ def number_text(value: bytes, scale: int) -> str:
     Raises:
         ValueError: the value has no bytes, or too many for a decimal.
     """
-    if not 0 < len(value) <= 64 or abs(scale) > _SCALE_MAX:
+    if not 0 < len(value) <= _NUMBER_BYTES_MAX or abs(scale) > SCALE_MAX:
         raise ValueError("is not the two's complement of a decimal")
     return f"{int.from_bytes(value, 'big', signed=True)}E{-scale}"
 
@@ -187,7 +193,7 @@ def decimal_text(value: bytes, scale: int) -> str:
     Raises:
         ValueError: the value has no bytes, or more than `_TEXT_BYTES_MAX`.
     """
-    if not 0 < len(value) <= _TEXT_BYTES_MAX or abs(scale) > _SCALE_MAX:
+    if not 0 < len(value) <= _TEXT_BYTES_MAX or abs(scale) > SCALE_MAX:
         raise ValueError("is not the two's complement of a number of reasonable size")
     number = int.from_bytes(value, "big", signed=True)
     digits = str(abs(number)) + "0" * (-scale if number else 0)
@@ -198,9 +204,9 @@ def decimal_text(value: bytes, scale: int) -> str:
 
 
 def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
-    """Return each number of a binary column as a text; null, and in the mask, if it fails."""
+    """Return the numbers of a binary column as texts; null, with a mask, where one fails."""
     numbers, failed = None, None
-    if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
+    if abs(scale) <= SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled_values(values, pa.decimal128(_DIGITS_MAX, 0)))
     if numbers is None or failed is not None:
         return _convert_one_by_one(values, lambda value: decimal_text(value, scale), pa.string())
@@ -210,11 +216,9 @@ def decimal_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]
         return pc.binary_join_element_wise(texts, zeros, ""), None
     digits = pc.ascii_lpad(pc.ascii_ltrim(texts, "-"), scale + 1, "0")
     sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
-    whole, fraction = (
-        pc.utf8_slice_codeunits(digits, *ends) for ends in ((0, -scale), (-scale, None))
-    )
-    whole = pc.binary_join_element_wise(sign, whole, "")
-    return pc.binary_join_element_wise(whole, fraction, "."), None
+    integers = pc.utf8_slice_codeunits(digits, 0, -scale)
+    fractions = pc.utf8_slice_codeunits(digits, -scale, None)
+    return pc.binary_join_element_wise(sign, integers, ".", fractions, ""), None
 
 
 def convert_by_scale(
@@ -229,22 +233,22 @@ def convert_by_scale(
         values, scales: binary and int32.
         convert: converts numbers of one scale to `target`.
     """
-    numbers = pc.fill_null(scales, 0).to_numpy()
-    usable = valid_of(scales) & valid_of(values)
-    usable &= (numbers >= -_SCALE_MAX) & (numbers <= _SCALE_MAX)
-    rows = np.flatnonzero(usable)
+    scale_numbers = pc.fill_null(scales, 0).to_numpy()
+    is_usable = valid_of(scales) & valid_of(values)
+    is_usable &= (scale_numbers >= -SCALE_MAX) & (scale_numbers <= SCALE_MAX)
+    rows = np.flatnonzero(is_usable)
     if not len(rows):
         return pa.nulls(len(values), target)
-    rows = rows[np.argsort(numbers[rows], kind="stable")]
-    ends = [*(np.flatnonzero(np.diff(numbers[rows])) + 1), len(rows)]
+    rows = rows[np.argsort(scale_numbers[rows], kind="stable")]
+    ends = [*(np.flatnonzero(np.diff(scale_numbers[rows])) + 1), len(rows)]
     parts, start = [], 0
     for end in ends:  # one pass for each scale, of which at most 2,001 are usable
         part = values.take(pa.array(rows[start:end]))
-        parts.append(convert(part, int(numbers[rows[start]]))[0])
+        parts.append(convert(part, int(scale_numbers[rows[start]]))[0])
         start = end
     indices = np.zeros(len(values), np.int64)
     indices[rows] = np.arange(len(rows))
-    return pa.concat_arrays(parts).take(pa.array(indices, mask=~usable))
+    return pa.concat_arrays(parts).take(pa.array(indices, mask=~is_usable))
 
 
 def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:

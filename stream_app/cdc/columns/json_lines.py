@@ -1,8 +1,8 @@
 """Parses many JSON objects into Arrow columns at once, or declines all of them.
 
-Called by formats of JSON for records of the same shape. `pyarrow.json` reads numbers from their
-text, so integers and decimals lose nothing. It accepts all records together or none. Declined
-records are read one by one.
+Formats of JSON call it for records of the same shape. `pyarrow.json` reads numbers from their text,
+so integers and decimals lose nothing. It accepts all records together or none. Declined records are
+read one by one.
 
 This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
 Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals
@@ -33,8 +33,8 @@ from stream_app.arrow_buffers import (
 )
 
 Number = TypeVar("Number", bound=np.generic)
-_FEW = 32
-"""The number of values that are given back if they do not parse together."""
+_PART_VALUES_MIN = 32
+"""Values of a part that is not halved again, although they do not parse together."""
 _BLOCK_BYTES_MAX = 2**31 - 64
 _SEARCH_BYTES = 1 << 17
 _FINE_DIGITS = 30
@@ -48,21 +48,21 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Return whether each value is in ``{`` and ``}``, for `parse_objects`: bool [n].
+    """Mark the values that begin with ``{`` and end with ``}``: bool [n].
 
-    Then each value holds exactly one object, and two values never form one. JSON requires a comma
+    Each of them holds exactly one object, and two values never form one. JSON requires a comma
     between ``}`` and ``{``, and a string cannot contain a newline.
     """
     offsets, data = offsets_of(values), bytes_of(values)
-    braced: Bools = lengths_of(values) >= 2
-    if braced.any():
-        braced &= data.take(offsets[:-1], mode="clip") == ord("{")
-        braced &= data.take(offsets[1:] - 1, mode="clip") == ord("}")
-    return braced
+    is_braced: Bools = lengths_of(values) >= 2
+    if is_braced.any():
+        is_braced &= data.take(offsets[:-1], mode="clip") == ord("{")
+        is_braced &= data.take(offsets[1:] - 1, mode="clip") == ord("}")
+    return is_braced
 
 
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
-    """Return whether `parse_objects` might misread each value: bool [n].
+    """Mark the values that `parse_objects` might misread: bool [n].
 
     The parser misreads bare constants and, in decimals, numbers with more than 38 fractional
     digits. For these, Arrow reads beyond the end of its table of powers. So 5e-41 becomes 0.00 in a
@@ -71,54 +71,51 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     Args:
         values: binary [n] without nulls.
     """
-    misread: Bools = np.zeros(len(values), np.bool_)
+    is_suspect: Bools = np.zeros(len(values), np.bool_)
     data, offsets = own_bytes(values)
     # Regular expressions are slow on every byte, and marks of such a value are rare.
-    rows = np.unique(
-        np.searchsorted(offsets, _possible_misreads(data, has_decimals), side="right") - 1
-    )
+    positions = _possible_misreads(data, has_decimals=has_decimals)
+    rows = np.unique(np.searchsorted(offsets, positions, side="right") - 1)
     if len(rows):
         pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
-        misread[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
-    return misread
+        is_suspect[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
+    return is_suspect
 
 
-def _possible_misreads(data: Bytes, has_decimals: bool) -> Int64s:
-    """Return the positions where an expression might match: ``Na``, ``In``, ``e-``, ``.`` and
-    ``\\u``.
-    """
+def _possible_misreads(data: Bytes, *, has_decimals: bool) -> Int64s:
+    """Return where a pattern may match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
     positions = [np.empty(0, np.int64)]
     # Blocks fit into the processor's cache, because reading memory costs the most.
     for start in range(0, len(data), _SEARCH_BYTES):
         window = data[start : start + _SEARCH_BYTES + 1]
-        mark, behind = window[:-1], window[1:]
-        hit = (mark == ord("N")) & (behind == ord("a"))
-        hit |= (mark == ord("I")) & (behind == ord("n"))
+        byte, next_byte = window[:-1], window[1:]
+        may_match = (byte == ord("N")) & (next_byte == ord("a"))
+        may_match |= (byte == ord("I")) & (next_byte == ord("n"))
         if has_decimals:
-            hit |= (behind == ord("-")) & (mark | 32 == ord("e"))
-            hit |= (mark == ord("\\")) & (behind == ord("u"))
-            ends = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(mark)]
-            hit[: len(ends)] |= (mark[: len(ends)] == ord(".")) & _is_digit(ends)
-        positions.append(np.flatnonzero(hit) + start)
+            may_match |= (next_byte == ord("-")) & (byte | 32 == ord("e"))
+            may_match |= (byte == ord("\\")) & (next_byte == ord("u"))
+            last_digits = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(byte)]
+            is_point = byte[: len(last_digits)] == ord(".")
+            may_match[: len(last_digits)] |= is_point & _is_digit(last_digits)
+        positions.append(np.flatnonzero(may_match) + start)
     return _drop_impossible(data, np.concatenate(positions))
 
 
 def _drop_impossible(data: Bytes, positions: Int64s) -> Int64s:
-    """Drop the positions where a few bytes show that neither expression matches."""
+    """Drop the positions where a few bytes show that neither pattern matches."""
 
     def byte(shift: int) -> Bytes:
         # A position beyond the end repeats the last byte, a bracket: nothing matches there.
         return data.take(positions + shift, mode="clip")
 
-    mark = byte(0)
-    exponent = _is_digit(byte(2)) & _is_digit(byte(3))
-    fraction = np.logical_and.reduce([_is_digit(byte(shift)) for shift in (1, 10, 20)])
-    is_point = mark == ord(".")
-    is_exponent = mark | 32 == ord("e")
-    third = byte(2)
-    other = np.where(mark == ord("N"), third == ord("N"), (mark != ord("I")) | (third == ord("f")))
-    rare: Int64s = positions[np.where(is_point, fraction, np.where(is_exponent, exponent, other))]
-    return rare
+    first, third = byte(0), byte(2)
+    has_exponent = _is_digit(third) & _is_digit(byte(3))
+    has_fraction = np.logical_and.reduce([_is_digit(byte(shift)) for shift in (1, 10, 20)])
+    has_constant = (first != ord("N")) | (third == ord("N"))
+    has_constant &= (first != ord("I")) | (third == ord("f"))
+    may_match = np.where(first | 32 == ord("e"), has_exponent, has_constant)
+    may_match = np.where(first == ord("."), has_fraction, may_match)
+    return positions[may_match]
 
 
 def _is_digit(data: Bytes) -> Bools:
@@ -173,13 +170,13 @@ def parse_by_halves(
         positions: [n]; an item for each value, such as its position.
 
     Returns:
-        Parts of both, with the columns of each part, or None for a few values that the parser
+        The parts of both arguments, each with its columns; None for a few values that the parser
         refuses together.
     """
     if not len(values):
         return
     columns = parse_objects(values, schema)
-    if columns is not None or len(values) <= _FEW:
+    if columns is not None or len(values) <= _PART_VALUES_MIN:
         yield values, positions, columns
         return
     half = len(values) // 2

@@ -1,12 +1,12 @@
 """Casts JSON arrays and objects, and texts that contain them, to columns of ARRAY, MAP and ROW.
 
-Called by `column_cast`, whose casts convert the scalars inside. If any part of a value does not
+`column_cast` calls it, and its casts convert the scalars inside. If any part of a value does not
 fit, the whole value fails. Scalars inside have plain JSON forms, however the source encodes its
 columns: numbers are JSON numbers, times are ISO 8601 text, and bytes are base64.
 
 1. Arrays and objects without a MAP come from the parser in columns, and are cast level by level.
 2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, then step 1.
-3. Where that is not possible, each text is read by itself, and its parts are cast together.
+3. Texts that do not parse together are read one by one, and their parts are cast together.
 
 Members of an object that the ROW lacks are ignored. Fields of the ROW that the object lacks are
 null.
@@ -27,37 +27,37 @@ from stream_app.arrow_buffers import Bools, any_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import are_too_deep, nests_too_deeply
-from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.columns.time_columns import CastResult
 from stream_app.cdc.columns.wire_values import group_by_kind
 from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 
-_WRAP = "v"
+_WRAPPER = "v"
 _BROKEN = object()
-"""Stands for a document that is not what it should be."""
+"""Stands for a document that cannot be read."""
 
 
 class _Number(str):
     __slots__ = ()
 
 
-CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], Casted]
+CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 @dataclass(frozen=True, slots=True)
 class Casts:
     """The casts of scalars: `column_cast.cast_column` and `cast_alone`."""
 
-    column: Callable[[ColumnReading, JsonKind, pa.Array], Casted]
+    column: Callable[[ColumnReading, JsonKind, pa.Array], CastResult]
     alone: CastAlone
 
 
-def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
+def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
     """Step 1: cast arrays and objects that the parser has read in columns.
 
     Args:
         wire: values of the reading's nested wire type.
     """
-    inner = reading.inner()
+    inner = reading.inner_readings()
     if reading.data_type.root in LIST_ROOTS:
         lengths = pc.fill_null(pc.list_value_length(wire), 0).to_numpy().astype(np.int64)
         elements = _cast_inner(inner[0], wire.flatten(), casts)
@@ -66,7 +66,7 @@ def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     return _rows(reading, parts, valid_of(wire))
 
 
-def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
+def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
     """Steps 2 and 3: read texts of JSON, and cast their parts.
 
     Args:
@@ -74,35 +74,35 @@ def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     """
     valid = valid_of(wire)
     texts = wire.drop_null()
-    casted = _parse_together(reading, texts, casts)
-    if casted is None:
-        documents = [_document(text) for text in texts.to_pylist()]
-        casted = _cast_documents(reading, documents, casts)
-    values, failed = casted
+    result = _parse_together(reading, texts, casts)
+    if result is None:
+        documents = [_parse_document(text) for text in texts.to_pylist()]
+        result = _cast_documents(reading, documents, casts)
+    values, failed = result
     if valid.all():
-        return casted
+        return result
     indices = np.where(valid, np.cumsum(valid) - 1, 0)
-    spread = values.take(pa.array(indices, mask=~valid))
-    return spread, None if failed is None else failed[indices] & valid
+    values_with_nulls = values.take(pa.array(indices, mask=~valid))
+    return values_with_nulls, None if failed is None else failed[indices] & valid
 
 
-def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
+def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> CastResult:
     return casts.column(reading, reading.usual_kind(), wire)
 
 
-def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
+def _parse_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> CastResult | None:
     """Step 2: parse texts together, and cast them; None if they do not parse together."""
     wire_type = reading.nested_wire_type()
     if wire_type is None or not len(texts):
         return None
-    lines = pc.binary_join_element_wise(f'{{"{_WRAP}":', texts, "}", "").cast(pa.binary())
+    lines = pc.binary_join_element_wise(f'{{"{_WRAPPER}":', texts, "}", "").cast(pa.binary())
     if may_be_misread(lines, has_decimals=True).any() or are_too_deep(lines).any():
         return None
-    columns = parse_objects(lines, pa.schema([pa.field(_WRAP, wire_type)]), strict=True)
+    columns = parse_objects(lines, pa.schema([pa.field(_WRAPPER, wire_type)]), strict=True)
     return None if columns is None else cast_nested(reading, columns[0], casts)
 
 
-def _document(text: str) -> Any:
+def _parse_document(text: str) -> Any:
     if nests_too_deeply(text.encode()):
         return _BROKEN
     try:
@@ -110,7 +110,7 @@ def _document(text: str) -> Any:
             text,
             parse_int=_Number,
             parse_float=_Number,
-            parse_constant=_refuse,
+            parse_constant=_refuse_constant,
             object_pairs_hook=_object,
         )
         if "\\u" in text:
@@ -120,7 +120,7 @@ def _document(text: str) -> Any:
         return _BROKEN
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
@@ -128,48 +128,50 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     """Build an object from pairs; raise ValueError if a member occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a member is there twice")
+        raise ValueError("an object has a member twice")
     return members
 
 
-def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
+def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> CastResult:
     """Step 3: cast all documents at once, level by level."""
     match reading.data_type.root:
         case TypeRoot.ARRAY | TypeRoot.VECTOR:
-            filled, valid, broken = _of_type(documents, list)
-            parts = [_cast_documents(reading.inner()[0], _join(filled), casts)]
-            values, failed = _lists(reading, _lengths(filled), parts, valid)
+            containers, valid, is_broken = _containers_of_type(documents, list)
+            parts = [_cast_documents(reading.inner_readings()[0], _join(containers), casts)]
+            values, failed = _lists(reading, _lengths(containers), parts, valid)
         case TypeRoot.MAP:
-            filled, valid, broken = _of_type(documents, dict)
-            key, item = reading.inner()
+            containers, valid, is_broken = _containers_of_type(documents, dict)
+            key, item = reading.inner_readings()
             parts = [
-                _cast_documents(key, _join(filled), casts),
-                _cast_documents(item, _join(part.values() for part in filled), casts),
+                _cast_documents(key, _join(containers), casts),
+                _cast_documents(item, _join(part.values() for part in containers), casts),
             ]
-            values, failed = _lists(reading, _lengths(filled), parts, valid)
+            values, failed = _lists(reading, _lengths(containers), parts, valid)
         case TypeRoot.ROW:
-            filled, valid, broken = _of_type(documents, dict)
+            containers, valid, is_broken = _containers_of_type(documents, dict)
             parts = [
-                _cast_documents(part, [document.get(part.name) for document in filled], casts)
-                for part in reading.inner()
+                _cast_documents(part, [document.get(part.name) for document in containers], casts)
+                for part in reading.inner_readings()
             ]
             values, failed = _rows(reading, parts, valid)
         case _:
             return _scalars(reading, documents, casts)
-    return values, any_of(failed, broken)
+    return values, any_of(failed, is_broken)
 
 
-def _of_type(documents: Sequence[Any], python_type: type) -> tuple[list[Any], Bools, Bools]:
-    """Return the documents, empty where null or broken, with masks of the present and the broken
+def _containers_of_type(
+    documents: Sequence[Any], python_type: type
+) -> tuple[list[Any], Bools, Bools]:
+    """Return the documents of a type, empty in place of others, and the masks of valid and broken
     documents.
     """
     valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
-    broken = np.array([document is not None for document in documents], np.bool_) & ~valid
-    filled = [
+    is_broken = np.array([document is not None for document in documents], np.bool_) & ~valid
+    containers = [
         document if is_valid else python_type()
         for document, is_valid in zip(documents, valid, strict=True)
     ]
-    return filled, valid, broken
+    return containers, valid, is_broken
 
 
 def _join(parts: Iterable[Iterable[Any]]) -> list[Any]:
@@ -180,30 +182,29 @@ def _lengths(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.array([len(part) for part in parts], np.int64)
 
 
-def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
+def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> CastResult:
     cells = [_cell(document) for document in documents]
-    is_broken = (
-        document is not None and cell is None
-        for document, cell in zip(documents, cells, strict=True)
+    pairs = zip(documents, cells, strict=True)
+    is_broken = np.array(
+        [document is not None and cell is None for document, cell in pairs], np.bool_
     )
-    broken: Bools = np.fromiter(is_broken, np.bool_, len(cells))
     values, failed = cast_cells(reading, cells, casts.alone)
-    return values, any_of(failed, broken)
+    return values, any_of(failed, is_broken)
 
 
 def cast_cells(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None], cast_alone: CastAlone
-) -> Casted:
+) -> CastResult:
     """Cast values that were read one by one; None is null."""
-    wires_of, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_by_kind(reading, cells)
     failed: Bools = np.zeros(len(cells), np.bool_)
     failed[list(problems)] = True
     values = pa.nulls(len(cells), reading.arrow_type)
-    for kind, wires in wires_of.items():
-        part, unfit = cast_alone(reading, kind, wires)
+    for kind, wires in wires_by_kind.items():
+        part, part_failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
-        if unfit is not None:
-            failed |= unfit
+        if part_failed is not None:
+            failed |= part_failed
     return values, any_of(failed)
 
 
@@ -223,21 +224,21 @@ def _cell(document: Any) -> tuple[JsonKind, str] | None:
 def _lists(
     reading: ColumnReading,
     lengths: np.ndarray[Any, np.dtype[np.int64]],
-    parts: Sequence[Casted],
+    parts: Sequence[CastResult],
     valid: Bools,
-) -> Casted:
+) -> CastResult:
     """Build arrays or maps from cast elements; null where an element has failed.
 
     Vectors also fail if they have another length or contain a null.
 
     Args:
         lengths: int64 [n]; the number of elements of each value.
-        parts: the elements, or the keys and the values, of all of them.
+        parts: the cast elements of all values, or their keys and their values.
     """
     owners = np.repeat(np.arange(len(lengths)), lengths)
     failed = np.zeros(len(lengths), np.bool_)
     children = [values for values, _ in parts]
-    for inner, part in zip(reading.inner(), parts, strict=True):
+    for inner, part in zip(reading.inner_readings(), parts, strict=True):
         failed[owners[_unfit_mask(inner, part)]] = True
     if reading.data_type.root is TypeRoot.VECTOR:
         failed |= valid & (lengths != reading.data_type.length)
@@ -246,16 +247,16 @@ def _lists(
         is_good = pa.array(~failed[owners])
         children = [values.filter(is_good) for values in children]
         lengths = np.where(failed, 0, lengths)
-    kind = reading.arrow_type
+    arrow_type = reading.arrow_type
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
-    make = pa.MapArray.from_arrays if pa.types.is_map(kind) else pa.ListArray.from_arrays
-    values = make(offsets, *children, type=kind, mask=pa.array(~valid | failed))
+    build = pa.MapArray.from_arrays if pa.types.is_map(arrow_type) else pa.ListArray.from_arrays
+    values = build(offsets, *children, type=arrow_type, mask=pa.array(~valid | failed))
     return values, failed if failed.any() else None
 
 
-def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Casted:
+def _rows(reading: ColumnReading, parts: Sequence[CastResult], valid: Bools) -> CastResult:
     failed = np.zeros(len(valid), np.bool_)
-    for inner, part in zip(reading.inner(), parts, strict=True):
+    for inner, part in zip(reading.inner_readings(), parts, strict=True):
         failed |= _unfit_mask(inner, part) & valid
     children = [values for values, _ in parts]
     mask = pa.array(~valid | failed)
@@ -263,7 +264,7 @@ def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Cast
     return values, failed if failed.any() else None
 
 
-def _unfit_mask(reading: ColumnReading, part: Casted) -> Bools:
+def _unfit_mask(reading: ColumnReading, part: CastResult) -> Bools:
     """Mark values with a failed part, or with a null part that must not be null."""
     values, failed = part
     unfit = np.zeros(len(values), np.bool_) if failed is None else failed

@@ -37,12 +37,12 @@ def are_too_deep(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
     Args:
         values: binary [n] without nulls.
     """
-    deep: Bools = np.zeros(len(values), np.bool_)
+    is_too_deep: Bools = np.zeros(len(values), np.bool_)
     # Few values have so many brackets; they are examined one by one.
     openings = _openings(values)
     for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels):
-        deep[row] = nests_too_deeply(values[row].as_py(), levels)
-    return deep
+        is_too_deep[row] = nests_too_deeply(values[row].as_py(), levels)
+    return is_too_deep
 
 
 def _openings(values: pa.Array) -> Int64s:
@@ -64,7 +64,7 @@ def _rows_of_many_brackets(
         return []
     # Two brackets of one value are at most as far apart as the longest value is long.
     distances = openings[levels:] - openings[:-levels]
-    first = np.flatnonzero(distances < lengths.max())
-    rows = np.searchsorted(offsets, openings[first], side="right")
-    are_of_one_value = rows == np.searchsorted(offsets, openings[first + levels], side="right")
+    starts = np.flatnonzero(distances < lengths.max())
+    rows = np.searchsorted(offsets, openings[starts], side="right")
+    are_of_one_value = rows == np.searchsorted(offsets, openings[starts + levels], side="right")
     return [int(row) - 1 for row in np.unique(rows[are_of_one_value])]

@@ -1,6 +1,6 @@
 """Converts epoch counts and ISO 8601 text to dates, times and timestamps, without floats.
 
-Called by `column_cast`. Digits finer than the column's precision are cut off towards the past, as
+`column_cast` calls it. Digits finer than the column's precision are cut off towards the past, as
 in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail, including PostgreSQL's
 ``infinity``. `cut_digits` reports where digits are cut off.
 
@@ -26,13 +26,20 @@ from stream_app.arrow_buffers import (
     own_bytes,
     valid_of,
 )
-from stream_app.cdc.columns.column_reading import EPOCH_DIGITS, ColumnReading, Family, JsonKind
+from stream_app.cdc.columns.column_reading import (
+    EPOCH_DIGITS,
+    TIME_FAMILIES,
+    ColumnReading,
+    Family,
+    JsonKind,
+)
 
-Casted = tuple[pa.Array, Bools | None]
+CastResult = tuple[pa.Array, Bools | None]
+"""The values [n], null where a cast has failed, and the mask of failed ones; None if all fit."""
 
 _DAY_SECONDS = 86_400
-_YEAR_0000_DAY = -719_528
-_YEAR_9999_DAY = 2_932_896
+_FIRST_DAY = -719_528
+_LAST_DAY = 2_932_896
 _INT64_MAX = 2**63 - 1
 UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
@@ -41,13 +48,15 @@ _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
 
 
 _Forms = tuple[tuple[str, str | None], ...]
-_TIMES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
-_SHORTEST = {Family.TIME: len("00:00:00."), Family.TIMESTAMP: len("0000-00-00T00:00:00.")}
+_WHOLE_LENGTHS = {
+    Family.TIME: len("00:00:00."),
+    Family.TIMESTAMP: len("0000-00-00T00:00:00."),
+}
 """Characters of a text before the digits of its fraction."""
 
 
 def _forms(digits: int) -> _Forms:
-    """Return the casts of texts with and without a zone, by their number of fractional digits."""
+    """Return the patterns of texts with and without a zone, each with the zone of its cast."""
     clock = rf"\d{{2}}:\d{{2}}(:\d{{2}}([.]\d{{1,{digits}}})?)?"
     return (rf"^{_DATE}[T ]{clock}{_ZONE}$", "UTC"), (rf"^{_DATE}([T ]{clock})?$", None)
 
@@ -57,28 +66,28 @@ _FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
 _ZONED_DATE = rf"^({_DATE})Z$"
 
 
-def dates_from_days(days: pa.Array) -> Casted:
+def dates_from_days(days: pa.Array) -> CastResult:
     """Convert int64 days since 1970-01-01 to date32."""
     return _dates(int64s_of(days), days)
 
 
-def dates_from_epoch(values: pa.Array, digits: int) -> Casted:
+def dates_from_epoch(values: pa.Array, digits: int) -> CastResult:
     """Convert int64 units of 10^-digits seconds since the epoch to the UTC day as date32."""
     days = np.floor_divide(int64s_of(values), _DAY_SECONDS * 10**digits)
     return _dates(days, values)
 
 
-def dates_from_iso(texts: pa.Array) -> Casted:
+def dates_from_iso(texts: pa.Array) -> CastResult:
     """Parse ``2024-02-29`` or ``2024-02-29Z`` to date32."""
-    matching = bools_of(pc.match_substring_regex(texts, rf"^{_DATE}Z?$"))
-    plain = pc.replace_substring(texts, "Z", "")
-    return _cast_matching(plain, matching, pa.date32())
+    is_match = bools_of(pc.match_substring_regex(texts, rf"^{_DATE}Z?$"))
+    texts_without_zone = pc.replace_substring(texts, "Z", "")
+    return _cast_matching(texts_without_zone, is_match, pa.date32())
 
 
-def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> Casted:
+def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) -> CastResult:
     """Convert int64 days since 1970-01-01 to timestamps of the days' midnights."""
     numbers = int64s_of(days)
-    failed = _out_of_range(numbers, days, _YEAR_0000_DAY, _YEAR_9999_DAY)
+    failed = _out_of_range(numbers, days, _FIRST_DAY, _LAST_DAY)
     if failed is not None:
         days = null_where(days, failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
@@ -86,7 +95,9 @@ def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) ->
     return stamps, any_of(failed, outside)
 
 
-def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precision: int) -> Casted:
+def times_from_epoch(
+    values: pa.Array, digits: int, target: pa.DataType, precision: int
+) -> CastResult:
     """Convert int64 units of 10^-digits seconds since midnight to times."""
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
@@ -95,10 +106,10 @@ def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precisi
     return _build(converted, values, failed, target)
 
 
-def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
+def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
     """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
-    # A time is parsed as a time of 1970-01-01. If its zone moves it out of that day, it is moved
-    # back.
+    # A time is parsed as a time of 1970-01-01. Its zone may move it to another day, so only the
+    # remainder within a day counts.
     stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
     instants, failed = _instants(stamped, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
@@ -127,23 +138,23 @@ def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
 
 def timestamps_from_epoch(
     values: pa.Array, digits: int, target: pa.DataType, precision: int
-) -> Casted:
+) -> CastResult:
     """Convert int64 units of 10^-digits seconds since 1970 to timestamps of `target`'s unit."""
     numbers = int64s_of(values)
     target_digits = _digits_of(target)
     unit = 10**digits
-    low = _YEAR_0000_DAY * _DAY_SECONDS * unit
-    high = (_YEAR_9999_DAY + 1) * _DAY_SECONDS * unit - 1
+    low = _FIRST_DAY * _DAY_SECONDS * unit
+    high = (_LAST_DAY + 1) * _DAY_SECONDS * unit - 1
     if target_digits > digits:
-        most = _INT64_MAX // 10 ** (target_digits - digits)
-        low, high = max(low, -most), min(high, most)
+        limit = _INT64_MAX // 10 ** (target_digits - digits)
+        low, high = max(low, -limit), min(high, limit)
     failed = _out_of_range(numbers, values, low, high)
     if digits == target_digits and precision >= digits and failed is None:
         return values.view(target), None
     return _build(_rescale(numbers, digits, target_digits, precision), values, failed, target)
 
 
-def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Casted:
+def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
     """Convert ISO 8601 texts to timestamps; a text without a zone is taken as UTC."""
     digits = 9 if _digits_of(target) == 9 else 6
     instants, failed = _instants(texts, digits)
@@ -151,12 +162,14 @@ def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) ->
     return stamps, any_of(failed, outside)
 
 
-def _instants(texts: pa.Array, digits: int) -> Casted:
+def _instants(texts: pa.Array, digits: int) -> CastResult:
     """Convert ISO 8601 texts to int64 units of 10^-digits seconds since 1970; digits: 6 or 9."""
-    result, formless = _timestamp_texts(texts, digits)
-    if formless.any():
+    result, has_other_form = _timestamp_texts(texts, digits)
+    if has_other_form.any():
         # Arrow does not read a date with a Z, or digits finer than its unit.
-        remaining = pc.replace_substring_regex(null_where(texts, ~formless), _ZONED_DATE, r"\1")
+        remaining = pc.replace_substring_regex(
+            null_where(texts, ~has_other_form), _ZONED_DATE, r"\1"
+        )
         if digits < 9:
             remaining = pc.replace_substring_regex(remaining, _FINE_FRACTION, r"\1")
         result = pc.coalesce(result, _timestamp_texts(remaining, digits)[0])
@@ -164,7 +177,7 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
 
 
 def _timestamp_texts(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
-    """Return the texts with the form of a timestamp, null for others; and the mask of the others.
+    """Parse the texts with the form of a timestamp; null for others, with the mask of these.
 
     Texts are matched first, because Arrow would accept ``2024-02-29T07Z`` too.
     """
@@ -172,20 +185,18 @@ def _timestamp_texts(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
     if _are_plain(texts, digits):
         parsed, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
         return parsed.view(pa.int64()), np.zeros(len(texts), np.bool_)
-    formless = valid_of(texts)
-    for pattern, zone in _likely_first(_FORMS[digits], texts):
-        if formless.any():
-            matching = bools_of(pc.match_substring_regex(texts, pattern))
-            parsed, _ = _cast_matching(texts, matching, pa.timestamp(unit, zone))
+    has_other_form = valid_of(texts)
+    for pattern, zone in _order_forms(_FORMS[digits], texts):
+        if has_other_form.any():
+            is_match = bools_of(pc.match_substring_regex(texts, pattern))
+            parsed, _ = _cast_matching(texts, is_match, pa.timestamp(unit, zone))
             result = pc.coalesce(result, parsed.view(pa.int64()))
-            formless &= ~matching
-    return result, formless
+            has_other_form &= ~is_match
+    return result, has_other_form
 
 
 def _are_plain(texts: pa.Array, digits: int) -> bool:
-    """Return whether all texts are timestamps of one length without a zone, by a quick look at
-    their bytes.
-    """
+    """Return whether the bytes show that all texts are timestamps of one length without a zone."""
     data, _ = own_bytes(texts)
     count = len(texts) - texts.null_count
     length = len(data) // max(count, 1)
@@ -193,27 +204,25 @@ def _are_plain(texts: pa.Array, digits: int) -> bool:
         return False
     if len(data) != count * length or (lengths_of(texts)[valid_of(texts)] != length).any():
         return False
-    table = data.reshape(count, length)
-    marks = [4, 7, 10, 13, 16, *([19] if length > 19 else [])]
-    figures = np.delete(np.arange(length), marks)
-    expected_marks = np.frombuffer(b"--_::."[: len(marks)], np.uint8)
-    is_mark = table[:, marks] == expected_marks
-    is_mark[:, 2] = (table[:, 10] == ord(" ")) | (table[:, 10] == ord("T"))
-    return bool(is_mark.all() and ((table[:, figures] - ord("0")) < 10).all())
+    characters = data.reshape(count, length)
+    mark_columns = [4, 7, 10, 13, 16, *([19] if length > 19 else [])]
+    digit_columns = np.delete(np.arange(length), mark_columns)
+    expected_marks = np.frombuffer(b"--_::."[: len(mark_columns)], np.uint8)
+    is_mark = characters[:, mark_columns] == expected_marks
+    is_mark[:, 2] = (characters[:, 10] == ord(" ")) | (characters[:, 10] == ord("T"))
+    return bool(is_mark.all() and ((characters[:, digit_columns] - ord("0")) < 10).all())
 
 
-def _likely_first(forms: _Forms, texts: pa.Array) -> _Forms:
-    """Return the forms, beginning with the one of the first text, because most texts of a column
-    are alike.
-    """
+def _order_forms(forms: _Forms, texts: pa.Array) -> _Forms:
+    """Return the forms, that of the first text first: most texts of a column are alike."""
     first = next((text for text in texts.slice(0, 1).to_pylist() if text), "")
     has_zone = re.search(f"{_ZONE}$", first[11:]) is not None
     return forms if has_zone else forms[::-1]
 
 
-def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Casted:
+def _cast_matching(texts: pa.Array, is_match: Bools, target: pa.DataType) -> CastResult:
     """Cast the texts that match; other texts, and dates that do not exist, become null."""
-    matching_texts = texts if matching.all() else null_where(texts, ~matching)
+    matching_texts = texts if is_match.all() else null_where(texts, ~is_match)
     result = cast_isolating(matching_texts, target)
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
@@ -240,10 +249,10 @@ def _digits_of(target: pa.DataType) -> int:
 
 def _rescale(numbers: Int64s, digits: int, target_digits: int, precision: int) -> Int64s:
     """Convert counts to other units, and cut off digits finer than `precision`."""
-    keep = min(precision, target_digits)
-    if keep < digits:
-        numbers = np.floor_divide(numbers, 10 ** (digits - keep))
-        digits = keep
+    kept_digits = min(precision, target_digits)
+    if kept_digits < digits:
+        numbers = np.floor_divide(numbers, 10 ** (digits - kept_digits))
+        digits = kept_digits
     with np.errstate(over="ignore"):  # only values already marked as failed can overflow
         return numbers * np.int64(10 ** (target_digits - digits))
 
@@ -257,14 +266,16 @@ def _out_of_range(numbers: Int64s, values: pa.Array, low: int, high: int) -> Boo
     return any_of(failed & valid_of(values))
 
 
-def _dates(days: Int64s, values: pa.Array) -> Casted:
-    outside = _out_of_range(days, values, _YEAR_0000_DAY, _YEAR_9999_DAY)
+def _dates(days: Int64s, values: pa.Array) -> CastResult:
+    outside = _out_of_range(days, values, _FIRST_DAY, _LAST_DAY)
     return _build(days, values, outside, pa.date32())
 
 
-def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.DataType) -> Casted:
-    """Build an array of `target` from numbers; null where `like` is null or a value failed."""
-    invalid = any_of(~valid_of(like) if like.null_count else None, failed)
+def _build(
+    numbers: Int64s, source: pa.Array, failed: Bools | None, target: pa.DataType
+) -> CastResult:
+    """Build an array of `target`, null where `source` is null or a value has failed."""
+    invalid = any_of(~valid_of(source) if source.null_count else None, failed)
     if target.bit_width == 32:
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)
@@ -281,18 +292,20 @@ def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> B
         return None
     if json_kind is JsonKind.NUMBER:
         unit = _smallest_unit(reading)
-        cut: Bools = int64s_of(wire) % unit != 0 if unit > 1 else np.zeros(len(wire), np.bool_)
-        cut &= valid_of(wire)
+        loses_digits: Bools = (
+            int64s_of(wire) % unit != 0 if unit > 1 else np.zeros(len(wire), np.bool_)
+        )
+        loses_digits &= valid_of(wire)
     elif json_kind is JsonKind.STRING and reading.family is not Family.DATE:
-        cut = _cut_texts(wire, _SHORTEST[reading.family], held_digits(reading))
+        loses_digits = _loses_fraction(wire, _WHOLE_LENGTHS[reading.family], held_digits(reading))
     else:
         return None
-    return cut if cut.any() else None
+    return loses_digits if loses_digits.any() else None
 
 
 def may_cut(reading: ColumnReading) -> bool:
     """Return whether the column holds times, so that values may lose digits."""
-    return reading.family in _TIMES and not reading.refusal
+    return reading.family in TIME_FAMILIES and not reading.refusal
 
 
 def held_digits(reading: ColumnReading) -> int:
@@ -310,9 +323,9 @@ def _smallest_unit(reading: ColumnReading) -> int:
     return int(10 ** max(digits - held_digits(reading), 0))
 
 
-def _cut_texts(texts: pa.Array, shortest: int, held: int) -> Bools:
+def _loses_fraction(texts: pa.Array, length_before: int, digits: int) -> Bools:
     # Comparing lengths avoids the slower pattern for the usual texts.
     lengths = lengths_of(texts) - bools_of(pc.ends_with(texts, pattern="Z"))
-    if int(lengths.max()) <= shortest + held:
+    if int(lengths.max()) <= length_before + digits:
         return np.zeros(len(texts), np.bool_)
-    return bools_of(pc.match_substring_regex(texts, rf"[.][0-9]{{{held}}}[0-9]*[1-9]"))
+    return bools_of(pc.match_substring_regex(texts, rf"[.][0-9]{{{digits}}}[0-9]*[1-9]"))

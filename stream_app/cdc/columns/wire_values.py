@@ -1,6 +1,6 @@
 """Converts single values to Python objects that fit their column's wire type.
 
-The slow path beside the parser that reads whole columns; `column_cast` takes over from there.
+It is the slow path beside the parser that reads whole columns. `column_cast` casts the results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.cdc.columns.base64_columns import decode_base64
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.columns.decimal_columns import decimal_text, exact_decimal
+from stream_app.cdc.columns.decimal_columns import SCALE_MAX, decimal_text, exact_decimal
 
 
 def wire_value(  # noqa: C901 - a line for each kind of column
@@ -58,8 +58,8 @@ def wire_value(  # noqa: C901 - a line for each kind of column
 def group_by_kind(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None]
 ) -> tuple[dict[JsonKind, list[object]], dict[int, str]]:
-    """Group the wire values by kind, with None elsewhere; also returns why cells have no value."""
-    wires: dict[JsonKind, list[object]] = {}
+    """Group the wire values by kind, with None elsewhere, and return why cells have none."""
+    wire_values: dict[JsonKind, list[object]] = {}
     problems: dict[int, str] = {}
     for row, cell in enumerate(cells):
         if cell is None or cell[0] is JsonKind.NULL:
@@ -69,10 +69,10 @@ def group_by_kind(
         except ValueError as problem:
             problems[row] = str(problem)
             continue
-        if kind not in wires:  # no setdefault: it would make a list for each cell
-            wires[kind] = [None] * len(cells)
-        wires[kind][row] = value
-    return wires, problems
+        if kind not in wire_values:  # no setdefault: it would make a list for each cell
+            wire_values[kind] = [None] * len(cells)
+        wire_values[kind][row] = value
+    return wire_values, problems
 
 
 def _decimal_wire_value(
@@ -88,7 +88,7 @@ def _decimal_wire_value(
 def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, object]:
     parts = json.loads(text, object_pairs_hook=_struct_of_pairs)
     scale, value = parts.get("scale"), parts.get("value")
-    if type(scale) is not int or abs(scale) > 1000 or not isinstance(value, str):
+    if type(scale) is not int or abs(scale) > SCALE_MAX or not isinstance(value, str):
         raise ValueError("is not a decimal of the form {scale, value}")
     if reading.family in (Family.STRING, Family.FLOAT):
         return JsonKind.STRING, _plain_number(value, scale)

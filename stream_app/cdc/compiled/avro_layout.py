@@ -1,8 +1,8 @@
 """Reads messages of one schema of Avro into Arrow columns in one pass, by machine code.
 
-Called by formats of Avro. `AvroLayout` is made once for a schema; it declines messages, which the
-caller reads in another way, and never raises. It takes schemas of records, scalars and unions of
-one type with null. Arrays, maps and other unions are left to the caller.
+Formats of Avro make one `AvroLayout` for each schema. It never raises: it declines messages, which
+the caller reads in another way. It takes schemas of records, scalars and unions of one type with
+null, and leaves arrays, maps and other unions to the caller.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.wire.avro.avro_types import AvroType
 
 _Path = tuple[str, ...]
-_BEHIND = 8
-"""Bytes behind each message that may be read."""
+_PADDING_BYTES = 8
+"""The bytes after each message that may be read."""
 _CELLS_MAX = 1 << 24
 _STEPS_MAX = 4096
 _NO_COLUMN = -1
-_TEXTS = frozenset({"string", "enum"})
-_READS = {
+_TEXT_KINDS = frozenset({"string", "enum"})
+_STEP_KINDS = {
     "null": NOTHING,
     "int": LONG,
     "long": LONG,
@@ -65,7 +65,7 @@ class AvroColumn:
     """The cells of one column; implements `wire.avro_columns.AvroLeaf`.
 
     Attributes:
-        index: the number of the column's cells.
+        index: the index of the column's cells.
         memory: the memory of the texts to which the cells point.
     """
 
@@ -78,23 +78,20 @@ class AvroColumn:
     @property
     def present(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        present: Bools = self.cells.valid[self.index, : self.count] == VALUE
+        present: Bools = self.cells.states[self.index, : self.count] == VALUE
         return present
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
-        bits, numbers = (
-            self.cells.valid_bits(self.index, self.count),
-            self.cells.numbers[self.index],
-        )
-        numbers = numbers[: self.count]
+        bits = self.cells.valid_bits(self.index, self.count)
+        numbers = self.cells.numbers[self.index, : self.count]
         match self.avro_type.kind:
             case "boolean":
-                truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
-                return pa.Array.from_buffers(pa.bool_(), self.count, [bits, truths])
+                booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+                return pa.Array.from_buffers(pa.bool_(), self.count, [bits, booleans])
             case "float":
-                halves = pa.py_buffer(numbers.astype(np.int32))
-                return pa.Array.from_buffers(pa.float32(), self.count, [bits, halves])
+                float_bits = pa.py_buffer(numbers.astype(np.int32))
+                return pa.Array.from_buffers(pa.float32(), self.count, [bits, float_bits])
             case kind:
                 target = pa.float64() if kind == "double" else pa.int64()
                 return pa.Array.from_buffers(target, self.count, [bits, pa.py_buffer(numbers)])
@@ -111,18 +108,18 @@ class AvroColumn:
 
 @dataclass(frozen=True, slots=True)
 class AvroMessages:
-    """The m messages of n that are read, and the s images in them, in their order.
+    """The m messages of n that were read, and the s images in them, in their order.
 
     Attributes:
-        parsed: bool [n].
-        images: their number s.
+        is_parsed: bool [n].
+        image_count: the number s of images.
         before_at, after_at: int64 [m], the position of each message's image, or -1 without one.
         columns: the columns [s] of the images, by name.
         texts: the columns [m] of texts, by their path.
     """
 
-    parsed: Bools
-    images: int
+    is_parsed: Bools
+    image_count: int
     before_at: Int64s
     after_at: Int64s
     columns: Mapping[str, AvroColumn]
@@ -135,8 +132,8 @@ class AvroLayout:
 
     Attributes:
         steps: int64 [k, `STEP_SIZE`].
-        columns: for each column of the images the number of its cells, and its type.
-        texts: the same by the paths of texts outside of images.
+        columns: name of an image's column → the index of its cells, and its type.
+        texts: path of a text outside of images → the index of its cells, and its type.
         width: the number of columns of cells.
     """
 
@@ -190,37 +187,40 @@ class AvroLayout:
         if 2 * count * self.width > _CELLS_MAX or not count:
             return None
         offsets, data = offsets_of(messages).astype(np.int64), bytes_of(messages)
-        copied = int(np.searchsorted(offsets[1:], len(data) - _BEHIND, side="right"))
-        # Bytes behind the buffer must not be read, so the last messages are copied.
-        ended = np.concatenate([data[offsets[copied] : offsets[-1]], np.zeros(_BEHIND, np.uint8)])
+        first_copied = int(np.searchsorted(offsets[1:], len(data) - _PADDING_BYTES, side="right"))
+        # Bytes after the buffer must not be read, so the last messages are copied.
+        copied = [data[offsets[first_copied] : offsets[-1]], np.zeros(_PADDING_BYTES, np.uint8)]
+        copied_bytes = np.concatenate(copied)
         starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
         for positions in (starts, ends):
-            positions[copied:] += ended.ctypes.data - data.ctypes.data - offsets[copied]
+            positions[first_copied:] += copied_bytes.ctypes.data - data.ctypes.data
+            positions[first_copied:] -= offsets[first_copied]
         cells = ImageCells.for_columns(self.width, 2 * count)
-        parsed, sides = np.empty(count, np.bool_), np.empty((2, count), np.int64)
-        images = walk_messages(
-            AvroPositions(starts + head, ends, sides[0], sides[1], parsed),
+        is_parsed = np.empty(count, np.bool_)
+        before_at, after_at = np.empty((2, count), np.int64)
+        image_count = walk_messages(
+            AvroPositions(starts + head, ends, before_at, after_at, is_parsed),
             AvroBuffers(
                 steps=self.steps.ctypes.data,
                 numbers=cells.numbers.ctypes.data,
                 highs=cells.highs.ctypes.data,
                 lengths=cells.lengths.ctypes.data,
-                valid=cells.valid.ctypes.data,
+                states=cells.states.ctypes.data,
                 width=2 * count,
             ),
         )
-        rows = int(np.count_nonzero(parsed))
+        row_count = int(np.count_nonzero(is_parsed))
         return AvroMessages(
-            parsed=parsed,
-            images=images,
-            before_at=sides[0, :rows],
-            after_at=sides[1, :rows],
+            is_parsed=is_parsed,
+            image_count=image_count,
+            before_at=before_at[:row_count],
+            after_at=after_at[:row_count],
             columns={
-                name: AvroColumn(data_type, cells, (data, ended), index, images)
+                name: AvroColumn(data_type, cells, (data, copied_bytes), index, image_count)
                 for name, (index, data_type) in self.columns.items()
             },
             texts={
-                path: AvroColumn(data_type, cells, (data, ended), index, rows)
+                path: AvroColumn(data_type, cells, (data, copied_bytes), index, row_count)
                 for path, (index, data_type) in self.texts.items()
             },
         )
@@ -242,63 +242,64 @@ class _AvroSteps:
 
     def add_message(self, root: AvroType, images: Sequence[str]) -> None:
         """Append the steps that read a whole message."""
-        sides: list[set[str]] = []
-        for name, declared in _fields_of(root):
+        image_columns: list[set[str]] = []
+        for name, declared_type in _fields_of(root):
             if name not in images:
-                self._add_value(declared, (name,), in_image=False)
+                self._add_value(declared_type, (name,), in_image=False)
                 continue
-            null, row = _split_nullable(declared)
-            step = self._append_step(IMAGE, null, images.index(name))
+            null_branch, row = _split_nullable(declared_type)
+            step = self._append_step(IMAGE, null_branch, images.index(name))
             for column, field_type in _fields_of(row):
                 self._add_value(field_type, (column,), in_image=True)
             self._append_step(IMAGE_END)
             self.steps[step][2] = len(self.steps)
-            sides.append(self.columns.keys() & dict(row.fields))
+            image_columns.append(self.columns.keys() & dict(row.fields))
         self._append_step(END)
-        if any(side != sides[0] for side in sides) or len(self.steps) > _STEPS_MAX:
+        have_equal_columns = all(names == image_columns[0] for names in image_columns)
+        if not have_equal_columns or len(self.steps) > _STEPS_MAX:
             raise _UnsupportedError
 
-    def _append_step(self, reads: int, null: int = -1, column: int = _NO_COLUMN) -> int:
-        self.steps.append([reads, null, -1, column])
+    def _append_step(self, kind: int, null_branch: int = -1, column: int = _NO_COLUMN) -> int:
+        self.steps.append([kind, null_branch, -1, column])
         return len(self.steps) - 1
 
-    def _add_value(self, declared: AvroType, path: _Path, *, in_image: bool) -> None:
+    def _add_value(self, declared_type: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
-        null, data_type = _split_nullable(declared)
+        null_branch, data_type = _split_nullable(declared_type)
         is_column = in_image and len(path) == 1 and path[0] in self.columns
         if data_type.kind == "record" and not is_column:
-            step = self._append_step(RECORD, null)
+            step = self._append_step(RECORD, null_branch)
             for name, inner in _fields_of(data_type):
                 self._add_value(inner, (*path, name), in_image=in_image)
             self.steps[step][2] = len(self.steps)
             return
-        if data_type.kind not in _READS:
+        if data_type.kind not in _STEP_KINDS:
             raise _UnsupportedError
-        column, reads = _NO_COLUMN, _READS[data_type.kind]
+        column, kind = _NO_COLUMN, _STEP_KINDS[data_type.kind]
         if is_column:
             column = list(self.columns).index(path[0])
             digits = self.columns[path[0]]
-            reads = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else reads
-            other = self.columns_by_name.setdefault(path[0], (column, data_type))[1]
-            if other.kind != data_type.kind or (
-                data_type.kind == "enum" and other.symbols != data_type.symbols
+            kind = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else kind
+            first_type = self.columns_by_name.setdefault(path[0], (column, data_type))[1]
+            if first_type.kind != data_type.kind or (
+                data_type.kind == "enum" and first_type.symbols != data_type.symbols
             ):
-                raise _UnsupportedError  # another one in the other image
-        elif not in_image and path in self.texts and data_type.kind in _TEXTS:
+                raise _UnsupportedError  # the images declare different types
+        elif not in_image and path in self.texts and data_type.kind in _TEXT_KINDS:
             column = len(self.columns) + self.texts.index(path)
             self.texts_by_path[path] = column, data_type
-        self.steps.append([reads, null, _argument(data_type), column])
+        self.steps.append([kind, null_branch, _argument(data_type), column])
 
 
-def _split_nullable(declared: AvroType) -> tuple[int, AvroType]:
-    """Return a union's branch that is null, or -1 for other types; and the type of its values."""
-    if declared.kind != "union":
-        return -1, declared
-    kinds = [branch.kind for branch in declared.branches]
+def _split_nullable(declared_type: AvroType) -> tuple[int, AvroType]:
+    """Return the number of a union's null branch, or -1 for other types; and its values' type."""
+    if declared_type.kind != "union":
+        return -1, declared_type
+    kinds = [branch.kind for branch in declared_type.branches]
     if len(kinds) != 2 or kinds.count("null") != 1:
         raise _UnsupportedError
-    null = kinds.index("null")
-    return null, declared.branches[1 - null]
+    null_branch = kinds.index("null")
+    return null_branch, declared_type.branches[1 - null_branch]
 
 
 def _fields_of(record: AvroType) -> Sequence[tuple[str, AvroType]]:

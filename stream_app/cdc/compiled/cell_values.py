@@ -1,8 +1,8 @@
 """Parses the value of one column's cell, whatever its kind; a part of `image_parser`.
 
 Each function takes the position of a value, and returns the value and the position after it, or
-`DECLINED`. What it declines may be a value all the same, which another reader takes. Examples are a
-number of more digits, a decimal of another scale, a text in position of a number.
+`DECLINED`. A declined value may still be valid, and another reader decides. Examples are a number
+with more digits, a decimal of another scale, and a text in place of a number.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from stream_app.machine_code.json_tokens import (
     word_end,
 )
 
-WHOLE, BOOLEAN, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64, OBJECT, LIST = range(9)
+INTEGER, BOOLEAN, TEXT, NUMBER_TEXT, DECIMAL, DECIMAL_TEXT, BASE64, OBJECT, LIST = range(9)
 WIDE = 16
 """The kinds of cells: an int64, a boolean, the bytes of a string, those of a number, and the
 unscaled int64 of a decimal. A decimal is written as a number, as its text, or as base64 of its
-bytes. `WIDE` is added to the kind of a decimal of more than 18 digits, which has two int64. Of an
-object the cell tells whether it is there, and of a list how many objects it has. Their columns have
-buffers of their own.
+bytes. `WIDE` is added to the kind of a decimal of more than 18 digits, which has two int64. The
+cell of an object says whether the object is there, and that of a list how many objects it has.
+Their columns have buffers of their own.
 """
 MISSING, VALUE, NULL = range(3)
-"""What a cell has: the image lacks the column, or has a value or null."""
+"""The states of a cell: the image lacks the column, or has a value or null."""
 
 _NULL, _FOUR_BYTES = word_of(b"null\0\0\0\0"), np.uint64(0xFFFFFFFF)
 _LARGEST_TENTH = (2**63 - 1) // 10
@@ -71,16 +71,16 @@ class ImageBuffers(NamedTuple):
     Attributes:
         words: uint64; the bytes of each name with its quotes and colon, zeros up to whole words.
         starts: int64 [e + 1]; where each name begins in the words.
-        lengths: int64 [e]; of each name, in bytes.
-        masks: uint64 [e]; of the bytes of its last word.
+        lengths: int64 [e]; the bytes of each name.
+        masks: uint64 [e]; the mask of the name's bytes in its last word.
         columns: int64 [e]; the column of each name, or `UNKNOWN`.
-        kinds: int64 [c]; of the cells.
-        scales: int64 [c]; fractional digits of a decimal.
-        numbers: int64 [c, s]; of a text the address of its first byte, inverted if it has escapes.
+        kinds: int64 [c]; the kinds of the columns' cells.
+        scales: int64 [c]; the fractional digits of decimals.
+        numbers: int64 [c, s]; values; for a text its address, inverted if it has escapes.
         highs: int64 [c, s]; the upper halves of wide decimals.
-        text_lengths: int32 [c, s]; of a text, without its escapes.
-        valid: uint8 [c, s]; `MISSING`, `VALUE`, or `NULL` that is written.
-        seen: int64 [c]; the last image that had the column.
+        text_lengths: int32 [c, s]; the bytes of texts without escapes.
+        states: uint8 [c, s]; `MISSING`, `VALUE` or `NULL`.
+        stamps: int64 [c]; the stamp of the last image that had the column.
         name_count, column_count, width: e, c and s.
     """
 
@@ -94,8 +94,8 @@ class ImageBuffers(NamedTuple):
     numbers: int
     highs: int
     text_lengths: int
-    valid: int
-    seen: int
+    states: int
+    stamps: int
     name_count: int
     column_count: int
     width: int
@@ -106,26 +106,26 @@ class Span(NamedTuple):
 
     Attributes:
         position: the beginning of an image, an object or a list.
-        last: the end of the message, or the beginning of its tail.
-        steps: the remaining number of searches for names.
+        limit: the end of the message, or the beginning of its tail.
+        searches: the remaining number of searches for names.
     """
 
     position: int
-    last: int
-    steps: int
+    limit: int
+    searches: int
 
 
-class ImageMark(NamedTuple):
-    """An image's number, which is its row of the buffers, and a number that no other image has."""
+class ImageRow(NamedTuple):
+    """An image's row of the buffers, and a number that no other image has."""
 
-    number: int
+    row: int
     stamp: int
 
 
 @compiled
-def put_null(buffers: ImageBuffers, slot: int, kind: int) -> None:
+def put_null(buffers: ImageBuffers, slot: int, state: int) -> None:
     """Mark a cell as null or missing, and clear its bytes, so that equal rows have equal bytes."""
-    put_byte(buffers.valid, slot, kind)
+    put_byte(buffers.states, slot, state)
     put_number(buffers.numbers, slot, 0)
 
 
@@ -134,15 +134,15 @@ def parse_cell(  # noqa: C901 - a branch for each kind
     position: int, buffers: ImageBuffers, cell: tuple[int, int]
 ) -> int:
     """Parse a column's value into its cell; return the position after the value."""
-    column, number = cell
-    slot = column * buffers.width + number
+    column, row = cell
+    slot = column * buffers.width + row
     if byte_at(position) == NULL_BEGIN:
         put_null(buffers, slot, NULL)
         return position + 4 if word_at(position) & _FOUR_BYTES == _NULL else DECLINED
-    put_byte(buffers.valid, slot, VALUE)
+    put_byte(buffers.states, slot, VALUE)
     kind = number_at(buffers.kinds + 8 * column)
-    if kind == WHOLE:
-        value, end = _parse_whole(position)
+    if kind == INTEGER:
+        value, end = _parse_integer(position)
     elif kind == TEXT:
         return _parse_text(position, buffers, slot)
     elif kind == BASE64:
@@ -172,17 +172,17 @@ def _parse_text(position: int, buffers: ImageBuffers, slot: int) -> int:
     if byte_at(position) != QUOTE:
         return DECLINED
     position += 1
-    end, escaped = string_end(position)
-    put_number(buffers.numbers, slot, ~position if escaped else position)
-    put_int32(buffers.text_lengths, slot, end - position - escaped)
+    end, escape_bytes = string_end(position)
+    put_number(buffers.numbers, slot, ~position if escape_bytes else position)
+    put_int32(buffers.text_lengths, slot, end - position - escape_bytes)
     return end + 1 if end > 0 else DECLINED
 
 
 @compiled
-def _parse_whole(position: int) -> tuple[int, int]:
+def _parse_integer(position: int) -> tuple[int, int]:
     """Parse an int64, except the smallest; return the value, and the position after it."""
-    negative = byte_at(position) == MINUS
-    if negative:
+    is_negative = byte_at(position) == MINUS
+    if is_negative:
         position += 1
     begin, value = position, 0
     digit = byte_at(position) - ZERO
@@ -192,11 +192,11 @@ def _parse_whole(position: int) -> tuple[int, int]:
         value = value * 10 + digit
         position += 1
         digit = byte_at(position) - ZERO
-    if position == begin or (byte_at(begin) == ZERO and (position > begin + 1 or negative)):
+    if position == begin or (byte_at(begin) == ZERO and (position > begin + 1 or is_negative)):
         return 0, DECLINED
     if byte_at(position) == POINT or byte_at(position) | SMALL == SMALL_E:
         return 0, DECLINED
-    return -value if negative else value, position
+    return -value if is_negative else value, position
 
 
 @compiled
@@ -215,18 +215,19 @@ def _parse_wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
 def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> None:
     """Copy texts into one buffer without their escapes.
 
-    Words are copied: up to 7 bytes more than each text, over which the next one is written. A
-    message has as many behind its last text.
+    It copies whole words, so up to 7 bytes more than each text; the next text overwrites these. A
+    message has at least 7 bytes after its last text.
 
     Args:
-        positions, lengths, valid: [s]; of one column, see `ImageBuffers`.
-        out: the address of 8 bytes more than the valid texts together have.
+        positions, lengths: [s]; of one column, see `ImageBuffers`.
+        valid: bool [s]; the texts to copy.
+        out: the address of a buffer that has 8 bytes more than all texts.
     """
     target = 0
-    for number in range(len(positions)):
-        if not valid[number]:
+    for index in range(len(positions)):
+        if not valid[index]:
             continue
-        position, length = positions[number], lengths[number]
+        position, length = positions[index], lengths[index]
         if position >= 0:
             for shift in range(0, length, 8):
                 put_number(out + target + shift, 0, number_at(position + shift))
@@ -253,6 +254,6 @@ def put_character(out: int, target: int, code: int) -> int:
         put_byte(out, target, code)
         return target + 1
     put_byte(out, target, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
-    for following in range(size - 2, -1, -1):
-        put_byte(out, target + size - 1 - following, 0x80 | code >> 6 * following & 0x3F)
+    for shift in range(size - 2, -1, -1):
+        put_byte(out, target + size - 1 - shift, 0x80 | code >> 6 * shift & 0x3F)
     return target + size

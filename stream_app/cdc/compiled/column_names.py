@@ -1,8 +1,9 @@
 """Finds the columns that the names in an image mean, and marks names and columns of drift.
 
-Called by `image_parser`. Names are expected in the order of the image that was looked at when the
-shape was learnt. Another order is searched for, which a message may ask for as often as it has
-bytes; so hostile ones take linear time. An image that has a column twice is declined.
+`image_parser` and `document_rewriter` call it. It expects names in the order of the image from
+which the shape was learnt, and searches for names that come in another order. A message's bytes
+limit the number of searches, so hostile messages take linear time. It declines an image that has a
+column twice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ UNKNOWN = -1
 
 @compiled
 def mark_of(number: int) -> int:
-    """Return a large number, such that different sets of columns almost never have equal sums."""
+    """Return a large number, so that different sets of columns almost never have equal sums."""
     number = (number + 1) * 0x1E3779B97F4A7C15
     number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
     return number ^ (number >> 32)
@@ -26,7 +27,7 @@ def mark_of(number: int) -> int:
 
 @compiled
 def mark_of_unknown(position: int, end: int, column: int) -> int:
-    """Return the mark of a name that the table does not have: by its entry if it has one."""
+    """Return the mark of a name that is no column of the table, by its entry if it has one."""
     if column != UNKNOWN:
         return mark_of(column)
     position = blank_end(position, end)
@@ -44,64 +45,64 @@ def parse_name(
     """Parse a name, and note that the image has its column.
 
     Args:
-        span: where the tail begins, how many searches are left, and the entry to expect.
+        span: the position of the tail, the remaining searches, and the entry to expect.
 
     Returns:
         The position of the value, or `DECLINED`; the column, or a negative number; the entry to
-        expect next; and how many searches are left. Of an unknown name the number is `UNKNOWN`
-        less than that of its entry, or `UNKNOWN` without one.
+        expect next; and the remaining searches. The number of an unknown name is
+        `UNKNOWN - 1 - entry`, or `UNKNOWN` if it has no entry.
     """
-    last, steps, expected = span
+    limit, searches, next_entry = span
     if byte_at(position) != QUOTE:
-        position = blank_end(position, last)
-    behind, entry, steps = _find_name(position, (last, steps), buffers, expected)
-    if behind < 0 or behind >= last:
+        position = blank_end(position, limit)
+    value_position, entry, searches = _find_name(position, (limit, searches), buffers, next_entry)
+    if value_position < 0 or value_position >= limit:
         return DECLINED, UNKNOWN, 0, 0
-    if byte_at(behind) <= SPACE:
-        behind = blank_end(behind, last)
+    if byte_at(value_position) <= SPACE:
+        value_position = blank_end(value_position, limit)
     column = UNKNOWN
     if entry >= 0:
         column = number_at(buffers.columns + 8 * entry)
-        expected = entry + 1 if entry + 1 < buffers.name_count else 0
+        next_entry = entry + 1 if entry + 1 < buffers.name_count else 0
         if column == UNKNOWN:
             column = UNKNOWN - 1 - entry
     if column >= 0:
-        if number_at(buffers.seen + 8 * column) == stamp:
+        if number_at(buffers.stamps + 8 * column) == stamp:
             return DECLINED, UNKNOWN, 0, 0
-        put_number(buffers.seen, column, stamp)
-    return behind, column, expected, steps
+        put_number(buffers.stamps, column, stamp)
+    return value_position, column, next_entry, searches
 
 
 @compiled
 def _find_name(
-    position: int, span: tuple[int, int], buffers: ImageBuffers, expected: int
+    position: int, span: tuple[int, int], buffers: ImageBuffers, first_entry: int
 ) -> tuple[int, int, int]:
     """Find a name among the expected ones, beginning with the most likely.
 
     Returns:
-        The position after the colon, or `DECLINED`; the name's entry, or -1 if it has none; and how
-        many searches are left.
+        The position after the colon, or `DECLINED`; the name's entry, or -1 if it has none; and the
+        remaining searches.
     """
-    last, steps = span
-    entry, searched = expected, 1
-    behind = _expected_name_end(position, last, buffers, entry)
-    while behind < 0 and searched < buffers.name_count:
-        if steps == 0:
+    limit, searches = span
+    entry, tried = first_entry, 1
+    colon_end = _expected_name_end(position, limit, buffers, entry)
+    while colon_end < 0 and tried < buffers.name_count:
+        if searches == 0:
             return DECLINED, 0, 0
-        steps, searched = steps - 1, searched + 1
+        searches, tried = searches - 1, tried + 1
         entry = entry + 1 if entry + 1 < buffers.name_count else 0
-        behind = _expected_name_end(position, last, buffers, entry)
-    if behind < 0:
-        return name_end(position), -1, steps
-    return behind, entry, steps
+        colon_end = _expected_name_end(position, limit, buffers, entry)
+    if colon_end < 0:
+        return name_end(position), -1, searches
+    return colon_end, entry, searches
 
 
 @compiled
-def _expected_name_end(position: int, last: int, buffers: ImageBuffers, entry: int) -> int:
+def _expected_name_end(position: int, limit: int, buffers: ImageBuffers, entry: int) -> int:
     """Return the position after the expected name and its colon, or `DECLINED` for another name."""
     start, end = number_at(buffers.starts + 8 * entry), number_at(buffers.starts + 8 * (entry + 1))
     length = number_at(buffers.lengths + 8 * entry)
-    if end == start or position + length > last:
+    if end == start or position + length > limit:
         return DECLINED
     word_position = position
     for word in range(start, end - 1):

@@ -1,6 +1,6 @@
-"""The layouts of the compiled decoders, by what they read; a new one is a line in each place here.
+"""Lists the layouts of the compiled decoders, by what they read.
 
-Called by `decoder_choice`, through which every format comes to its decoder.
+`decoder_choice` loads it for every format. A new layout is a line in the class and in `compile`.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ _HALF = 0xFFFFFFFF
 
 @compiled
 def parse_decimal(position: int, scale: int) -> tuple[int, int]:
-    """Parse a number of at most 18 digits without exponent; return it unscaled, in the column's
-    scale, and the position after it.
+    """Parse a number of at most 18 digits without an exponent.
+
+    Return it unscaled, in the column's scale, and the position after it.
     """
     begin = position + (byte_at(position) == MINUS)
     end, fraction = _decimal_end(begin, scale, DIGITS_MAX)
@@ -47,17 +48,17 @@ def parse_decimal(position: int, scale: int) -> tuple[int, int]:
 
 
 @compiled
-def _decimal_end(position: int, scale: int, most: int) -> tuple[int, int]:
+def _decimal_end(position: int, scale: int, limit: int) -> tuple[int, int]:
     """Find the end of a decimal without exponent, and count its fractional digits.
 
     Args:
-        most: the maximum number of digits, after the value is extended to the scale.
+        limit: the maximum number of digits, after the value is extended to the scale.
 
     Returns:
         The position after the decimal, or `DECLINED`; and the number of its fractional digits.
     """
     begin = position
-    while ZERO <= byte_at(position) <= NINE and position - begin <= most:
+    while ZERO <= byte_at(position) <= NINE and position - begin <= limit:
         position += 1
     whole_digits = position - begin
     if whole_digits == 0 or (byte_at(begin) == ZERO and whole_digits > 1):
@@ -65,11 +66,11 @@ def _decimal_end(position: int, scale: int, most: int) -> tuple[int, int]:
     fraction = 0
     if byte_at(position) == POINT:
         position += 1
-        while ZERO <= byte_at(position) <= NINE and whole_digits + fraction <= most:
+        while ZERO <= byte_at(position) <= NINE and whole_digits + fraction <= limit:
             position, fraction = position + 1, fraction + 1
         if fraction == 0:
             return DECLINED, scale
-    if fraction > scale or whole_digits + scale > most or byte_at(position) | SMALL == SMALL_E:
+    if fraction > scale or whole_digits + scale > limit or byte_at(position) | SMALL == SMALL_E:
         return DECLINED, scale
     return position, fraction
 
@@ -90,17 +91,17 @@ def parse_base64(position: int) -> tuple[int, int]:
         return 0, DECLINED
     position += 1
     begin, bits = position, 0
-    six = _six_bits(byte_at(position))
-    while six >= 0 and position - begin <= _LETTERS_MAX:
-        bits = bits << 6 | six
+    letter_bits = _six_bits(byte_at(position))
+    while letter_bits >= 0 and position - begin <= _LETTERS_MAX:
+        bits = bits << 6 | letter_bits
         position += 1
-        six = _six_bits(byte_at(position))
+        letter_bits = _six_bits(byte_at(position))
     letters = position - begin
-    count, unused = 6 * letters >> 3, 6 * letters & 7
+    count, unused_bits = 6 * letters >> 3, 6 * letters & 7
     position = _padding_end(position, letters)
-    if letters > _LETTERS_MAX or position < 0 or bits & ((1 << unused) - 1):
+    if letters > _LETTERS_MAX or position < 0 or bits & ((1 << unused_bits) - 1):
         return 0, DECLINED
-    bits >>= unused
+    bits >>= unused_bits
     if count > 1 and bits >> (8 * count - 9) in (0, 0x1FF):  # a byte more than the number needs
         return 0, DECLINED
     shift = 64 - 8 * count
@@ -141,44 +142,44 @@ def parse_wide_base64(position: int) -> tuple[int, int, int]:
         return 0, 0, DECLINED
     position += 1
     begin, low, high = position, 0, 0
-    six = _six_bits(byte_at(position))
-    # The bits of the last letters do not fit, but for those that are used.
-    while six >= 0 and position - begin <= _WIDE_LETTERS_MAX:
+    letter_bits = _six_bits(byte_at(position))
+    # This loop only finds the end: with unused bits, the letters may have more than 128 bits.
+    while letter_bits >= 0 and position - begin <= _WIDE_LETTERS_MAX:
         position += 1
-        six = _six_bits(byte_at(position))
+        letter_bits = _six_bits(byte_at(position))
     letters = position - begin
-    count, unused = 6 * letters >> 3, 6 * letters & 7
+    byte_count, unused_bits = 6 * letters >> 3, 6 * letters & 7
     end = _padding_end(position, letters)
     if (
         letters > _WIDE_LETTERS_MAX
         or end < 0
-        or _six_bits(byte_at(position - 1)) & (1 << unused) - 1
+        or _six_bits(byte_at(position - 1)) & (1 << unused_bits) - 1
     ):
         return 0, 0, DECLINED
     for letter_position in range(begin, position):
-        six, bits = _six_bits(byte_at(letter_position)), 6
+        letter_bits, bits = _six_bits(byte_at(letter_position)), 6
         if letter_position == position - 1:
-            six, bits = six >> unused, 6 - unused
+            letter_bits, bits = letter_bits >> unused_bits, 6 - unused_bits
         high = high << bits | low >> 64 - bits & (1 << bits) - 1
-        low = low << bits | six
-    if count <= 8:
-        low = low << 64 - 8 * count >> 64 - 8 * count
+        low = low << bits | letter_bits
+    if byte_count <= 8:
+        low = low << 64 - 8 * byte_count >> 64 - 8 * byte_count
         high = low >> 63
     else:
-        high = high << 128 - 8 * count >> 128 - 8 * count
-    if _is_longer(low, high, count):
+        high = high << 128 - 8 * byte_count >> 128 - 8 * byte_count
+    if _is_longer(low, high, byte_count):
         return 0, 0, DECLINED
     return low, high, end
 
 
 @compiled
-def _is_longer(low: int, high: int, count: int) -> bool:
-    """Return whether fewer than `count` bytes would hold the number."""
-    if count < 9:
-        return count > 1 and low >> 8 * count - 9 in (0, -1)
-    if count == 9:
+def _is_longer(low: int, high: int, byte_count: int) -> bool:
+    """Return whether fewer than `byte_count` bytes would hold the number."""
+    if byte_count < 9:
+        return byte_count > 1 and low >> 8 * byte_count - 9 in (0, -1)
+    if byte_count == 9:
         return high == low >> 63
-    return high >> 8 * count - 73 in (0, -1)
+    return high >> 8 * byte_count - 73 in (0, -1)
 
 
 @compiled

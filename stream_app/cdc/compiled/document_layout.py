@@ -1,7 +1,7 @@
 """Rewrites messages of MongoDB as messages of a relational table, by machine code.
 
-Called by `debezium-bson` before other ways. What it gives means what those give; it declines
-messages, which they read, and never raises.
+`debezium-bson` tries it before its other ways. A rewritten message means what they read from the
+original. It declines some messages, which they then read, and it never raises.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from stream_app.cdc.compiled.document_values import (
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
 
-_MORE = 128
+_EXTRA_BYTES = 128
 """Bytes that a message may gain: the names of its fields, and words that are copied beyond."""
-_OUT_MAX = 1 << 30
+_OUTPUT_BYTES_MAX = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +92,31 @@ class DocumentLayout:
         layout.rewrite(pa.array([b"{}"], pa.binary()))
 
     def rewrite(self, messages: pa.Array) -> tuple[pa.Array, Bools] | None:
-        """Return the rewritten messages, binary [m], and which of n they are, or None.
+        """Return the rewritten messages, binary [m], and their mask, bool [n]; or None.
+
+        It returns None without messages, or if the output would be too large.
 
         Args:
             messages: binary [n] without nulls.
         """
         offsets = offsets_of(messages).astype(np.int64)
-        count, size = len(messages), int(offsets[-1] - offsets[0]) + _MORE * (len(messages) + 1)
-        if not count or size > _OUT_MAX:
+        count = len(messages)
+        size = int(offsets[-1] - offsets[0]) + _EXTRA_BYTES * (count + 1)
+        if not count or size > _OUTPUT_BYTES_MAX:
             return None
-        ended = end_messages(bytes_of(messages), offsets)
+        ended_messages = end_messages(bytes_of(messages), offsets)
         out = np.empty(size, np.uint8)
-        scratch = np.empty(int(np.diff(offsets).max()) + _MORE, np.uint8)
+        scratch = np.empty(int(np.diff(offsets).max()) + _EXTRA_BYTES, np.uint8)
         pieces = np.frombuffer(PIECES, np.uint8)
-        cells = ImageCells.for_columns(len(self.kinds), 0)  # documents have none, nor scales
+        cells = ImageCells.for_columns(len(self.kinds), 0)  # documents need no cells and no scales
         scales = np.zeros_like(self.kinds)
-        lengths, rewritten = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        lengths, is_rewritten = np.zeros(count, np.int64), np.empty(count, np.bool_)
         rows = rewrite_messages(
-            RewrittenPositions(ended.starts, ended.ends, lengths, rewritten),
+            RewrittenPositions(ended_messages.starts, ended_messages.ends, lengths, is_rewritten),
             cells.buffers(self.names, self.columns, self.kinds, scales),
             Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)
         np.cumsum(lengths[:rows], out=bounds[1:])
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(out)]
-        return pa.Array.from_buffers(pa.binary(), rows, buffers), rewritten
+        return pa.Array.from_buffers(pa.binary(), rows, buffers), is_rewritten

@@ -1,10 +1,10 @@
 """Rewrites messages with documents as texts to messages with objects: the loop over messages.
 
-Called by `document_layout`. A document is a string of JSON that contains JSON. Its escapes are
-taken away first, then its fields are written one after the other. Objects such as
-``{"$oid": "…"}`` become their values.
+`document_layout` calls it. A document is a string of JSON that contains JSON. First its escapes are
+removed, and then its fields are written one by one. Objects such as ``{"$oid": "…"}`` become their
+values.
 
-A message is declined at the first byte that is not usual. Nothing is written for it then.
+It declines a message at the first byte that is not usual, and then writes nothing for it.
 """
 
 from __future__ import annotations
@@ -62,31 +62,31 @@ _CREATE, _READ, _UPDATE, _DELETE = b"crud"
 _BEFORE_NAME, _AFTER_NAME = word_of(b'"before"'), word_of(b'"after":')
 _SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
 _CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
-_OR_END, _ION_END = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
+_CONNECTOR_REST, _TABLE_REST = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
 _DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
-_FOUR, _FIVE = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
+_FOUR_BYTES, _FIVE_BYTES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 
 
 class RewrittenPositions(NamedTuple):
     """The positions of n messages, of which m are rewritten.
 
     Attributes:
-        starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
+        starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
         lengths: int64 [m]; bytes of each rewritten message.
-        rewritten: bool [n]; else the message is declined.
+        is_rewritten: bool [n]; false for a declined message.
     """
 
     starts: Int64s
     ends: Int64s
     lengths: Int64s
-    rewritten: Bools
+    is_rewritten: Bools
 
 
 class _SourceFields(NamedTuple):
     """The values of `source` that the rewritten message has: addresses and lengths.
 
     Attributes:
-        end: the address behind the object, or `DECLINED`.
+        end: the address after the object, or `DECLINED`.
         connector_length, time_length, database_length, table_length: 0 means null.
     """
 
@@ -111,19 +111,19 @@ class Memory(NamedTuple):
 
 @compiled
 def rewrite_messages(positions: RewrittenPositions, buffers: ImageBuffers, memory: Memory) -> int:
-    """Rewrite messages; a quote without backslash must follow the last one, to end any text.
+    """Rewrite messages; a quote without a backslash must follow the last one, to end any text.
 
     Returns:
-        How many are rewritten.
+        The number of rewritten messages.
     """
     out, row = memory.out, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        behind = _rewrite_message(span, buffers, memory, (out, 2 * message + 1))
-        positions.rewritten[message] = behind >= 0
-        if behind >= 0:
-            positions.lengths[row] = behind - out
-            out, row = behind, row + 1
+        message_end = _rewrite_message(span, buffers, memory, (out, 2 * message + 1))
+        positions.is_rewritten[message] = message_end >= 0
+        if message_end >= 0:
+            positions.lengths[row] = message_end - out
+            out, row = message_end, row + 1
     return row
 
 
@@ -132,49 +132,49 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
     span: tuple[int, int], buffers: ImageBuffers, memory: Memory, target: tuple[int, int]
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
-    position, last = span
+    position, limit = span
     out, stamp = target
-    has_before, images, op = False, 0, 0
+    has_before, image_count, op = False, 0, 0
     source = _no_source()
-    if last - position < 2 or byte_at(position) != OBJECT_BEGIN:
+    if limit - position < 2 or byte_at(position) != OBJECT_BEGIN:
         return DECLINED
     while True:
-        position = blank_end(position + 1, last)
-        behind, name = name_end(position), word_at(position)
-        if behind < 0 or behind >= last:
+        position = blank_end(position + 1, limit)
+        colon_end, name = name_end(position), word_at(position)
+        if colon_end < 0 or colon_end >= limit:
             return DECLINED
-        size, position = behind - position, blank_end(behind, last)
-        if size == 9 and name == _BEFORE_NAME and images == 0:
-            has_before, images = byte_at(position) == QUOTE, 1
+        size, position = colon_end - position, blank_end(colon_end, limit)
+        if size == 9 and name == _BEFORE_NAME and image_count == 0:
+            has_before, image_count = byte_at(position) == QUOTE, 1
             out = _write_piece(out, memory, _BEFORE)
-            position, out = _rewrite_image((position, last), buffers, memory, (out, stamp))
-        elif size == 8 and name == _AFTER_NAME and images < 2:
-            if images == 0:
+            position, out = _rewrite_image((position, limit), buffers, memory, (out, stamp))
+        elif size == 8 and name == _AFTER_NAME and image_count < 2:
+            if image_count == 0:
                 out = _write_piece(_write_piece(out, memory, _BEFORE), memory, _NULL)
-            images, out = 2, _write_piece(out, memory, _AFTER)
-            position, out = _rewrite_image((position, last), buffers, memory, (out, stamp + 1))
+            image_count, out = 2, _write_piece(out, memory, _AFTER)
+            position, out = _rewrite_image((position, limit), buffers, memory, (out, stamp + 1))
         elif size == 9 and name == _SOURCE_NAME and source.end < 0:
-            source = _parse_source(position, last)
+            source = _parse_source(position, limit)
             position = source.end
-        elif size == 5 and name & _FIVE == _OP_NAME and op == 0:
+        elif size == 5 and name & _FIVE_BYTES == _OP_NAME and op == 0:
             op, position = _parse_op(position)
         else:
-            is_again = size == 9 and name in (_BEFORE_NAME, _SOURCE_NAME)
-            is_again |= (size == 8 and name == _AFTER_NAME) or (
-                size == 5 and name & _FIVE == _OP_NAME
+            is_repeated = size == 9 and name in (_BEFORE_NAME, _SOURCE_NAME)
+            is_repeated |= (size == 8 and name == _AFTER_NAME) or (
+                size == 5 and name & _FIVE_BYTES == _OP_NAME
             )
-            position = DECLINED if is_again else value_end(position, last)
-        if position < 0 or position >= last:
+            position = DECLINED if is_repeated else value_end(position, limit)
+        if position < 0 or position >= limit:
             return DECLINED
-        position = blank_end(position, last)
+        position = blank_end(position, limit)
         if byte_at(position) != COMMA:
             break
-    is_whole = byte_at(position) == OBJECT_END and blank_end(position + 1, last) == last
-    if not is_whole or images == 0 or source.end < 0 or op == 0:
+    is_complete = byte_at(position) == OBJECT_END and blank_end(position + 1, limit) == limit
+    if not is_complete or image_count == 0 or source.end < 0 or op == 0:
         return DECLINED
     if op == _DELETE and not has_before:  # the key has its columns
         return DECLINED
-    if images == 1:
+    if image_count == 1:
         out = _write_piece(_write_piece(out, memory, _AFTER), memory, _NULL)
     return _write_source_and_op(out, source, op, memory)
 
@@ -195,7 +195,7 @@ def _write_source_and_op(
     op: int,
     memory: Memory,
 ) -> int:
-    """Write the fields behind the images: `source` and `op`; return the position after them."""
+    """Write the fields after the images: `source` and `op`; return the position after them."""
     out = _write_piece(out, memory, _CONNECTOR)
     out = _write_token(out, memory, source.connector, source.connector_length)
     out = _write_piece(out, memory, _TIME)
@@ -226,7 +226,7 @@ def _no_source() -> _SourceFields:
 
 @compiled
 def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
-    position: int, last: int
+    position: int, limit: int
 ) -> _SourceFields:
     """Find the values of `source` that the rewritten message has."""
     connector = time = database = table = 0
@@ -234,33 +234,33 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
     if byte_at(position) != OBJECT_BEGIN:
         return _no_source()
     while True:
-        position = blank_end(position + 1, last)
-        name, behind, next_word = word_at(position), name_end(position), word_at(position + 8)
-        if behind < 0 or behind >= last:
+        position = blank_end(position + 1, limit)
+        name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)
+        if colon_end < 0 or colon_end >= limit:
             break
-        size, begin = behind - position, blank_end(behind, last)
-        position = value_end(begin, last)
-        if position < 0 or position >= last:
+        size, value_begin = colon_end - position, blank_end(colon_end, limit)
+        position = value_end(value_begin, limit)
+        if position < 0 or position >= limit:
             break
-        is_text, is_null = byte_at(begin) == QUOTE, byte_at(begin) == NULL_BEGIN
-        length = 0 if is_null else position - begin
-        if size == 12 and name == _CONNECTOR_NAME and next_word & _FOUR == _OR_END:
+        is_text, is_null = byte_at(value_begin) == QUOTE, byte_at(value_begin) == NULL_BEGIN
+        length = 0 if is_null else position - value_begin
+        if size == 12 and name == _CONNECTOR_NAME and next_word & _FOUR_BYTES == _CONNECTOR_REST:
             if connector or not (is_text or is_null):
                 break
-            connector, connector_length = begin, length
-        elif size == 13 and name == _COLLECTION_NAME and next_word & _FIVE == _ION_END:
+            connector, connector_length = value_begin, length
+        elif size == 13 and name == _COLLECTION_NAME and next_word & _FIVE_BYTES == _TABLE_REST:
             if table or not (is_text or is_null):
                 break
-            table, table_length = begin, length
-        elif size == 5 and name & _FIVE == _DB_NAME:
+            table, table_length = value_begin, length
+        elif size == 5 and name & _FIVE_BYTES == _DB_NAME:
             if database or not (is_text or is_null):
                 break
-            database, database_length = begin, length
+            database, database_length = value_begin, length
         elif size == 8 and name == _TIME_NAME:
-            if time or length > _DIGITS_MAX or not (is_null or digits_end(begin) == position):
+            if time or length > _DIGITS_MAX or not (is_null or digits_end(value_begin) == position):
                 break
-            time, time_length = begin, length
-        position = blank_end(position, last)
+            time, time_length = value_begin, length
+        position = blank_end(position, limit)
         if byte_at(position) == OBJECT_END:
             return _SourceFields(
                 position + 1,
@@ -279,29 +279,29 @@ def _rewrite_image(
     span: tuple[int, int], buffers: ImageBuffers, memory: Memory, target: tuple[int, int]
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
-    position, last = span
+    position, limit = span
     out, stamp = target
     if byte_at(position) == NULL_BEGIN:
         return word_end(position), _write_piece(out, memory, _NULL)
     if byte_at(position) != QUOTE:
         return DECLINED, out
-    position, end = _write_unescaped(position + 1, last, memory.scratch)
+    position, end = _write_unescaped(position + 1, limit, memory.scratch)
     if position < 0:
         return DECLINED, out
-    put_number(end, 0, 0)  # where no text goes on
+    put_number(end, 0, 0)  # zeros end any text
     put_number(end, 1, 0)
     out = _rewrite_document((memory.scratch, end), buffers, (out, stamp))
     return (position, out) if out > 0 else (DECLINED, out)
 
 
 @compiled
-def _write_unescaped(position: int, last: int, out: int) -> tuple[int, int]:
+def _write_unescaped(position: int, limit: int, out: int) -> tuple[int, int]:
     """Write a string without its escapes.
 
     Returns:
         The position after its quote, or `DECLINED`; and that after the output.
     """
-    while position < last:
+    while position < limit:
         word = word_at(position)
         put_number(out, 0, number_at(position))
         special_bytes = odd_bytes(word)
@@ -321,11 +321,11 @@ def _write_unescaped(position: int, last: int, out: int) -> tuple[int, int]:
         elif byte < ASCII_END:  # a control character
             return DECLINED, out
         else:
-            behind = character_end(position)
-            if behind < 0:
+            next_position = character_end(position)
+            if next_position < 0:
                 return DECLINED, out
             put_number(out, 0, number_at(position))
-            position, out = behind, out + behind - position
+            position, out = next_position, out + next_position - position
     return DECLINED, out
 
 
@@ -334,7 +334,7 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
     out, stamp = target
-    expected, steps = 0, end - position + 8 * buffers.name_count
+    next_entry, searches = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_BEGIN:
         return DECLINED
     byte = byte_at(position)
@@ -343,16 +343,16 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
         position = blank_end(position + 1, end)
         if byte_at(position + 1) == _DOLLAR:
             return DECLINED
-        behind, column, expected, steps = parse_name(
-            position, (end, steps, expected), buffers, stamp
+        value_position, column, next_entry, searches = parse_name(
+            position, (end, searches, next_entry), buffers, stamp
         )
-        if behind < 0:
+        if value_position < 0:
             return DECLINED
-        stop = behind
-        while byte_at(stop - 1) <= SPACE:
-            stop -= 1
-        out = copy_bytes(out + 1, position, stop - position)
-        position, out, form = write_value(behind, end, out)
+        colon_end = value_position
+        while byte_at(colon_end - 1) <= SPACE:
+            colon_end -= 1
+        out = copy_bytes(out + 1, position, colon_end - position)
+        position, out, form = write_value(value_position, end, out)
         if position < 0:
             return DECLINED
         if column >= 0 and not number_at(buffers.kinds + 8 * column) >> form & 1:

@@ -1,6 +1,6 @@
 """Writes the values of MongoDB's documents as plain JSON; a part of `document_rewriter`.
 
-Each function takes the position of a value and that of the output. It declines what is not usual.
+Each function takes the positions of a value and of the output. It declines unusual values.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ NULLS, BOOLEANS, TEXTS, NUMBERS, TIMESTAMPS, IDS = range(6)
 _ID_NAME, _DATE_NAME = word_of(b'"$oid":\0'), word_of(b'"$date":')
 _NUMBER_NAME = word_of(b'"$number')
 _LONG_END, _INT_END = word_of(b'Long":\0\0'), word_of(b'Int":\0\0\0')
-_FIVE, _SIX = np.uint64(0xFFFFFFFFFF), np.uint64(0xFFFFFFFFFFFF)
-_SEVEN = np.uint64(0xFFFFFFFFFFFFFF)
+_FIVE_BYTES, _SIX_BYTES = np.uint64(0xFFFFFFFFFF), np.uint64(0xFFFFFFFFFFFF)
+_SEVEN_BYTES = np.uint64(0xFFFFFFFFFFFFFF)
 
 
 @compiled
@@ -55,7 +55,7 @@ def copy_bytes(out: int, position: int, length: int) -> int:
 
 @compiled
 def write_value(position: int, end: int, out: int) -> tuple[int, int, int]:
-    """Write a value; return the positions after it, or `DECLINED`, and after the output; its form.
+    """Write a value; return the position after it, or `DECLINED`, the output's end, and its form.
 
     A number with a fraction becomes a text, which keeps its digits.
     """
@@ -63,20 +63,20 @@ def write_value(position: int, end: int, out: int) -> tuple[int, int, int]:
     if byte == OBJECT_BEGIN:
         return _write_typed_value(position, end, out)
     if byte == QUOTE:
-        behind, _ = string_end(position + 1)
-        behind, form = behind + 1 if behind > 0 else DECLINED, TEXTS
+        value_end, _ = string_end(position + 1)
+        value_end, form = value_end + 1 if value_end > 0 else DECLINED, TEXTS
     elif byte == MINUS or ZERO <= byte <= NINE:
-        behind, form = number_end(position), NUMBERS
-        if behind > 0 and digits_end(position + 1) != behind:
+        value_end, form = number_end(position), NUMBERS
+        if value_end > 0 and digits_end(position + 1) != value_end:
             put_byte(out, 0, QUOTE)
-            out = copy_bytes(out + 1, position, behind - position)
+            out = copy_bytes(out + 1, position, value_end - position)
             put_byte(out, 0, QUOTE)
-            return behind, out + 1, form
+            return value_end, out + 1, form
     else:
-        behind, form = word_end(position), NULLS if byte == NULL_BEGIN else BOOLEANS
-    if behind < 0:
+        value_end, form = word_end(position), NULLS if byte == NULL_BEGIN else BOOLEANS
+    if value_end < 0:
         return DECLINED, out, form
-    return behind, copy_bytes(out, position, behind - position), form
+    return value_end, copy_bytes(out, position, value_end - position), form
 
 
 @compiled
@@ -84,40 +84,40 @@ def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int
     """Write the value of an object such as ``{"$oid": "…"}``, whose name is a type.
 
     Returns:
-        As `write_value`.
+        What `write_value` returns.
     """
     position = blank_end(position + 1, end)
-    name, behind, next_word = word_at(position), name_end(position), word_at(position + 8)
-    if behind < 0:
+    name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)
+    if colon_end < 0:
         return DECLINED, out, 0
-    size, begin, quoted = behind - position, blank_end(behind, end), 0
-    if size == 7 and name & _SEVEN == _ID_NAME and byte_at(begin) == QUOTE:
-        stop, _ = string_end(begin + 1)
-        stop, form = stop + 1 if stop > 0 else DECLINED, IDS
+    size, value_begin, quote_size = colon_end - position, blank_end(colon_end, end), 0
+    if size == 7 and name & _SEVEN_BYTES == _ID_NAME and byte_at(value_begin) == QUOTE:
+        value_end, _ = string_end(value_begin + 1)
+        value_end, form = value_end + 1 if value_end > 0 else DECLINED, IDS
     elif size == 8 and name == _DATE_NAME:
-        stop, form = _whole_end(begin), TIMESTAMPS
+        value_end, form = _integer_end(value_begin), TIMESTAMPS
     elif (
         name == _NUMBER_NAME
-        and byte_at(begin) == QUOTE
+        and byte_at(value_begin) == QUOTE
         and (
-            (size == 14 and next_word & _SIX == _LONG_END)
-            or (size == 13 and next_word & _FIVE == _INT_END)
+            (size == 14 and next_word & _SIX_BYTES == _LONG_END)
+            or (size == 13 and next_word & _FIVE_BYTES == _INT_END)
         )
     ):
-        begin, quoted = begin + 1, 1
-        stop, form = _whole_end(begin), NUMBERS
+        value_begin, quote_size = value_begin + 1, 1
+        value_end, form = _integer_end(value_begin), NUMBERS
     else:
         return DECLINED, out, 0
-    if stop < 0 or (quoted and byte_at(stop) != QUOTE):
+    if value_end < 0 or (quote_size and byte_at(value_end) != QUOTE):
         return DECLINED, out, form
-    behind = blank_end(stop + quoted, end)
-    if byte_at(behind) != OBJECT_END:
+    object_end = blank_end(value_end + quote_size, end)
+    if byte_at(object_end) != OBJECT_END:
         return DECLINED, out, form
-    return behind + 1, copy_bytes(out, begin, stop - begin), form
+    return object_end + 1, copy_bytes(out, value_begin, value_end - value_begin), form
 
 
 @compiled
-def _whole_end(position: int) -> int:
+def _integer_end(position: int) -> int:
     """Return the position after a canonical integer of at most 64 bits, or `DECLINED`."""
     begin = position + 1 if byte_at(position) == MINUS else position
     end = digits_end(begin)

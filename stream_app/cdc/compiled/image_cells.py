@@ -1,7 +1,6 @@
-"""The cells of parsed images → Arrow columns.
+"""Converts the cells of parsed images to Arrow columns.
 
-Called by the layouts, which make the cells, have them filled by machine code, and ask for the
-columns.
+The layouts make the cells, let machine code fill them, and ask for the columns.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Bytes, Int32s, Int64s
 from stream_app.cdc.compiled.cell_values import (
     BOOLEAN,
+    INTEGER,
     NULL,
     NUMBER_TEXT,
     TEXT,
     VALUE,
-    WHOLE,
     WIDE,
     ImageBuffers,
     copy_texts,
@@ -37,8 +36,8 @@ class ImageCells:
     numbers: npt.NDArray[np.int64]
     highs: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
-    valid: Bytes
-    seen: Int64s
+    states: Bytes
+    stamps: Int64s
 
     @classmethod
     def for_columns(cls, columns: int, width: int) -> ImageCells:
@@ -67,66 +66,64 @@ class ImageCells:
             numbers=self.numbers.ctypes.data,
             highs=self.highs.ctypes.data,
             text_lengths=self.lengths.ctypes.data,
-            valid=self.valid.ctypes.data,
-            seen=self.seen.ctypes.data,
+            states=self.states.ctypes.data,
+            stamps=self.stamps.ctypes.data,
             name_count=len(columns),
             column_count=len(kinds),
             width=self.numbers.shape[1],
         )
 
-    def valid_bits(self, index: int, images: int) -> pa.Buffer | None:
+    def valid_bits(self, index: int, count: int) -> pa.Buffer | None:
         """Return the mask of a column's valid cells, or None if all are valid."""
-        valid = self.valid[index, :images] == VALUE
+        valid = self.states[index, :count] == VALUE
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
-    def nulls(self, images: int) -> list[Int64s]:
-        """Return the images that have null, for each column."""
-        return [np.flatnonzero(valid[:images] == NULL) for valid in self.valid]
+    def nulls(self, count: int) -> list[Int64s]:
+        """Return the rows of the images with a null, for each column."""
+        return [np.flatnonzero(states[:count] == NULL) for states in self.states]
 
     def inner_column(
-        self, index: int, images: int, target: pa.DataType, columns: Sequence[pa.Array]
+        self, index: int, count: int, target: pa.DataType, columns: Sequence[pa.Array]
     ) -> pa.Array:
-        """Return the column of an object or of a list, of its own columns."""
-        valid = self.valid_bits(index, images)
+        """Return the column of objects or of lists, which is made of their own columns."""
+        valid = self.valid_bits(index, count)
         if pa.types.is_struct(target):
-            return pa.Array.from_buffers(target, images, [valid], children=columns)
-        offsets = np.zeros(images + 1, np.int32)
-        np.cumsum(self.numbers[index, :images], out=offsets[1:])
+            return pa.Array.from_buffers(target, count, [valid], children=columns)
+        offsets = np.zeros(count + 1, np.int32)
+        np.cumsum(self.numbers[index, :count], out=offsets[1:])
         rows = pa.Array.from_buffers(target.value_type, int(offsets[-1]), [None], children=columns)
         buffers = [valid, pa.py_buffer(offsets)]
-        return pa.Array.from_buffers(target, images, buffers, children=[rows])
+        return pa.Array.from_buffers(target, count, buffers, children=[rows])
 
-    def column(self, index: int, images: int, kind: int, target: pa.DataType) -> pa.Array:
-        """Return a column of the first images, whose cells are of this kind: an array of the
-        type.
-        """
+    def column(self, index: int, count: int, kind: int, target: pa.DataType) -> pa.Array:
+        """Return a column of the first images, whose cells are of this kind."""
         if kind in (TEXT, NUMBER_TEXT):
-            texts = self.texts(index, images)
+            texts = self.texts(index, count)
             return texts if kind == TEXT else texts.cast(target)
-        bits, numbers = self.valid_bits(index, images), self.numbers[index, :images]
+        bits, numbers = self.valid_bits(index, count), self.numbers[index, :count]
         if kind == BOOLEAN:
-            truths = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
-            return pa.Array.from_buffers(target, images, [bits, truths])
-        if kind != WHOLE:
-            return self.decimals(index, images, target, is_wide=kind >= WIDE)
-        return pa.Array.from_buffers(target, images, [bits, pa.py_buffer(numbers)])
+            booleans = pa.py_buffer(np.packbits(numbers != 0, bitorder="little"))
+            return pa.Array.from_buffers(target, count, [bits, booleans])
+        if kind != INTEGER:
+            return self.decimals(index, count, target, is_wide=kind >= WIDE)
+        return pa.Array.from_buffers(target, count, [bits, pa.py_buffer(numbers)])
 
-    def texts(self, index: int, images: int) -> pa.Array:
+    def texts(self, index: int, count: int) -> pa.Array:
         """Return a column of texts whose UTF-8 is not checked."""
-        valid, lengths = self.valid[index, :images] == VALUE, self.lengths[index, :images]
-        bits = self.valid_bits(index, images)
+        valid, lengths = self.states[index, :count] == VALUE, self.lengths[index, :count]
+        bits = self.valid_bits(index, count)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _texts(self.numbers[index, :images], lengths, valid, bits)
+        return _texts(self.numbers[index, :count], lengths, valid, bits)
 
-    def decimals(self, index: int, images: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
+    def decimals(self, index: int, count: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
         """Return a column of the unscaled numbers of decimals of any precision."""
-        numbers = self.numbers[index, :images]
+        numbers = self.numbers[index, :count]
         highs = numbers >> 63
         if is_wide:
-            highs = np.where(self.valid[index, :images] == VALUE, self.highs[index, :images], 0)
+            highs = np.where(self.states[index, :count] == VALUE, self.highs[index, :count], 0)
         words = pa.py_buffer(np.stack([numbers, highs], axis=1))
-        return pa.Array.from_buffers(target, images, [self.valid_bits(index, images), words])
+        return pa.Array.from_buffers(target, count, [self.valid_bits(index, count), words])
 
 
 def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:

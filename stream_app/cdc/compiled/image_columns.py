@@ -1,11 +1,12 @@
 """Parses images of rows into Arrow columns in one pass, by machine code.
 
-Called by formats of JSON whose messages have a head of images and a known tail, or are images
-themselves. `ImageLayout` is made once for a shape. It declines messages, which the caller reads in
-another way, and never raises. What it gives is what `json_lines.parse_objects` gives for the same
-images. One kind of column is further decoded: a decimal in base64 comes as a decimal.
+Formats of JSON call it whose messages have a head of images and a known tail, or are images
+themselves. They make one `ImageLayout` for each shape. It never raises: it declines messages, which
+the caller reads in another way. Its columns equal those of `json_lines.parse_objects`, except that
+a decimal in base64 comes as a decimal.
 
-Memory: 21 bytes for each column of each image, of which the system provides what is written to.
+It allocates 21 bytes for each column of each image. The system provides only the pages that are
+written.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from stream_app.cdc.compiled.cell_values import (
     BOOLEAN,
     DECIMAL,
     DECIMAL_TEXT,
+    INTEGER,
     LIST,
     NUMBER_TEXT,
     OBJECT,
     TEXT,
-    WHOLE,
     WIDE,
     ImageBuffers,
 )
@@ -48,10 +49,10 @@ from stream_app.cdc.compiled.image_parser import (
 from stream_app.cdc.compiled.parser_input import PackedNames, end_messages, plain_names
 
 TAIL_MIN = 16
-"""Bytes of a tail at least: the parser reads so far beyond a head."""
+"""The least bytes of a tail, because the parser reads so far beyond a head."""
 _CELLS_MAX = 1 << 24
-_NONE: Mapping[str, ImageLayout] = MappingProxyType({})
-_PLAIN = {pa.int64(): WHOLE, pa.bool_(): BOOLEAN, pa.string(): TEXT}
+_NO_LAYOUTS: Mapping[str, ImageLayout] = MappingProxyType({})
+_PLAIN_KINDS = {pa.int64(): INTEGER, pa.bool_(): BOOLEAN, pa.string(): TEXT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class ImageColumns:
     Attributes:
         columns: for each of the table's an array [s] of the images' values.
         before_at, after_at: int64 [n], the position of each message's image, or -1 without one.
-        is_parsed: bool [n]; messages that are not declined.
+        is_parsed: bool [n]; false for a declined message.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
     """
@@ -77,12 +78,12 @@ class ImageColumns:
 class ParsedRows:
     """The parsed images of n messages that are images themselves; attributes as in `ImageColumns`.
 
-    The objects in messages are the last columns, structs of their own columns, and then the lists
-    of objects. Where there are some, the marks are theirs: the message's other fields do not count.
+    The last columns are the objects in messages, structs of their own columns, and then the lists
+    of objects. With such columns the marks are those of the objects; other fields do not count.
 
     Attributes:
-        nulls: for each object and list, and each of its columns, the rows of written nulls. They
-            are those of messages, and of rows in the list's column.
+        nulls: for each object and list, and each of its columns, the rows with explicit nulls.
+            These are rows of messages, or of the list's elements.
     """
 
     columns: Sequence[pa.Array]
@@ -98,9 +99,9 @@ class ImageLayout:
     Attributes:
         types: the types of the columns.
         names: the names of the columns.
-        objects: how the objects in messages are parsed, each a column behind the others.
-        lists: the same of the objects in lists, behind these.
-        is_partial: images in messages may lack columns, which is not a drift.
+        objects: the layouts of objects in messages, each a column after the others.
+        lists: the layouts of objects in lists, whose columns come last.
+        is_partial: whether images in messages may lack columns without a drift.
     """
 
     packed: PackedNames
@@ -113,7 +114,7 @@ class ImageLayout:
     lists: Sequence[ImageLayout] = ()
     is_partial: bool = False
     BASE64_MAX: ClassVar[int] = 24
-    """Bytes at most of a decimal in base64 that is read here."""
+    """The most bytes of a decimal in base64 that is read here."""
 
     @classmethod
     def for_columns(
@@ -123,26 +124,26 @@ class ImageLayout:
         order: Sequence[str],
         *,
         reads_base64: bool,
-        objects: Mapping[str, ImageLayout] = _NONE,
-        lists: Mapping[str, ImageLayout] = _NONE,
+        objects: Mapping[str, ImageLayout] = _NO_LAYOUTS,
+        lists: Mapping[str, ImageLayout] = _NO_LAYOUTS,
         is_partial: bool = False,
     ) -> Self | None:
         """Return the layout for columns of these JSON kinds; None for an unsupported type.
 
         Args:
-            order: names of an image, as they stand in it.
+            order: names of an image, in its order.
             reads_base64: whether decimals in base64 become decimals here; else they stay text.
             objects, lists: for `parse_rows`; by the names of the fields that contain them.
         """
-        parsed = [
+        cell_types = [
             _kind_of(reading, kind, reads_base64=reads_base64)
             for reading, kind in zip(readings, kinds, strict=True)
         ]
-        if None in parsed:
+        if None in cell_types:
             return None
         inner = [(OBJECT, layout.struct) for layout in objects.values()]
         inner += [(LIST, pa.list_(layout.struct)) for layout in lists.values()]
-        all_parsed = [*filter(None, parsed), *inner]
+        all_types = [*filter(None, cell_types), *inner]
         scales = [reading.data_type.scale for reading in readings]
         columns = [*(reading.name for reading in readings), *objects, *lists]
         indexes = {name: index for index, name in enumerate(columns)}
@@ -152,9 +153,9 @@ class ImageLayout:
         return cls(
             packed=PackedNames.of(names),
             columns=np.array([indexes.get(name, UNKNOWN) for name in names], np.int64),
-            kinds=np.array([kind for kind, _ in all_parsed], np.int64),
+            kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
-            types=[target for _, target in all_parsed],
+            types=[target for _, target in all_types],
             names=columns,
             objects=list(objects.values()),
             lists=list(lists.values()),
@@ -179,9 +180,9 @@ class ImageLayout:
             types=[pa.string()],
             names=["text"],
         )
-        first = np.zeros(1, np.int64)
+        start = np.zeros(1, np.int64)
         data = np.frombuffer(text, np.uint8)
-        text_layout.parse(data, first, first + len(text) - TAIL_MIN)
+        text_layout.parse(data, start, start + len(text) - TAIL_MIN)
         text_layout.parse_rows(data, np.array([0, len(text)], np.int64))
         count_byte(data, 0)
 
@@ -215,12 +216,12 @@ class ImageLayout:
             np.zeros(count, np.int64),
             np.empty(count, np.bool_),
         )
-        images = parse_heads(heads, self._buffers(cells))
+        image_count = parse_heads(heads, self._buffers(cells))
         return ImageColumns(
-            columns=self._columns(cells, images),
-            before_at=np.where(heads.parsed, heads.before_at, -1),
-            after_at=np.where(heads.parsed, heads.after_at, -1),
-            is_parsed=heads.parsed,
+            columns=self._columns(cells, image_count),
+            before_at=np.where(heads.is_parsed, heads.before_at, -1),
+            after_at=np.where(heads.is_parsed, heads.after_at, -1),
+            is_parsed=heads.is_parsed,
             marks=heads.marks,
         )
 
@@ -235,21 +236,20 @@ class ImageLayout:
         """
         count = len(offsets) - 1
         layouts: list[ImageLayout] = [self, *self.objects, *self.lists]
-        rows = count_byte(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
-        widths = [*[count] * (1 + len(self.objects)), *[rows] * len(self.lists)]
-        columns = [len(layout.kinds) for layout in layouts]
-        if sum(map(operator.mul, columns, widths)) > _CELLS_MAX:
+        # There are at least as many braces as objects.
+        list_rows_max = count_byte(data[offsets[0] : offsets[-1]], ord("{")) if self.lists else 0
+        widths = [*[count] * (1 + len(self.objects)), *[list_rows_max] * len(self.lists)]
+        column_counts = [len(layout.kinds) for layout in layouts]
+        if sum(map(operator.mul, column_counts, widths)) > _CELLS_MAX:
             return None
-        ended = end_messages(data, offsets)
-        cells = list(map(ImageCells.for_columns, columns, widths))
+        ended_messages = end_messages(data, offsets)
+        cells = list(map(ImageCells.for_columns, column_counts, widths))
         message_buffers, *inner_buffers = map(ImageLayout._buffers, layouts, cells)
-        inner, list_rows = (
-            np.array(inner_buffers, np.int64),
-            np.zeros((2, len(self.lists)), np.int64),
-        )
-        marks, parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
-        images = parse_rows(
-            RowPositions(ended.starts, ended.ends, marks, parsed),
+        inner = np.array(inner_buffers, np.int64)
+        list_rows = np.zeros((2, len(self.lists)), np.int64)
+        marks, is_parsed = np.zeros(count, np.int64), np.empty(count, np.bool_)
+        image_count = parse_rows(
+            RowPositions(ended_messages.starts, ended_messages.ends, marks, is_parsed),
             message_buffers,
             InnerBuffers(
                 inner.ctypes.data,
@@ -257,23 +257,25 @@ class ImageLayout:
                 len(self.lists),
                 list_rows.ctypes.data,
                 sum(layout.is_partial << index for index, layout in enumerate(layouts[1:])),
-                8 * sum(columns),
+                8 * sum(column_counts),
             ),
         )
-        lengths = [*[images] * len(self.objects), *list_rows[0].tolist()]
-        plain = self._columns(cells[0], images)
+        lengths = [*[image_count] * len(self.objects), *list_rows[0].tolist()]
+        columns = self._columns(cells[0], image_count)
         for layout, layout_cells, length in zip(layouts[1:], cells[1:], lengths, strict=True):
             struct = layout._columns(layout_cells, length)
-            plain.append(cells[0].inner_column(len(plain), images, self.types[len(plain)], struct))
+            columns.append(
+                cells[0].inner_column(len(columns), image_count, self.types[len(columns)], struct)
+            )
         nulls = [
             inner_cells.nulls(length)
             for inner_cells, length in zip(cells[1:], lengths, strict=True)
         ]
-        return ParsedRows(columns=plain, is_parsed=parsed, marks=marks, nulls=nulls)
+        return ParsedRows(columns=columns, is_parsed=is_parsed, marks=marks, nulls=nulls)
 
-    def _columns(self, cells: ImageCells, images: int) -> list[pa.Array]:
+    def _columns(self, cells: ImageCells, count: int) -> list[pa.Array]:
         return [
-            cells.column(index, images, int(kind), target)
+            cells.column(index, count, int(kind), target)
             for index, (kind, target) in enumerate(zip(self.kinds, self.types, strict=True))
             if kind not in (OBJECT, LIST)
         ]
@@ -299,5 +301,5 @@ def _kind_of(
         return None
     if pa.types.is_floating(wire) and json_kind is JsonKind.NUMBER:
         return NUMBER_TEXT, wire
-    plain = _PLAIN.get(wire)
-    return None if plain is None else (plain, wire)
+    plain_kind = _PLAIN_KINDS.get(wire)
+    return None if plain_kind is None else (plain_kind, wire)

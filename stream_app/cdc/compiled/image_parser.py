@@ -1,6 +1,6 @@
 """Parses images of rows into cells of typed columns: the loops over messages and columns.
 
-Called by `image_columns`, which lays out the names and the cells of a table's columns. One
+`image_columns` lays out the names and the cells of a table's columns, and calls it. One
 compilation serves every table, because the names and kinds of columns are data.
 
 `column_names` finds the column that each name means.
@@ -17,7 +17,7 @@ from stream_app.cdc.compiled.cell_values import (
     MISSING,
     VALUE,
     ImageBuffers,
-    ImageMark,
+    ImageRow,
     Span,
     parse_cell,
     put_null,
@@ -58,19 +58,19 @@ class HeadPositions(NamedTuple):
     """The positions of the images in n messages, before the known end of each message.
 
     Attributes:
-        starts, lasts: int64 [n]; where each message begins in the data, and where its tail does.
+        starts, limits: int64 [n]; where each message begins in the data, and where its tail does.
         before_at, after_at: int64 [n]; the position of each image, or -1.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.
-        parsed: bool [n]; else the message is declined.
+        is_parsed: bool [n]; false for a declined message.
     """
 
     starts: Int64s
-    lasts: Int64s
+    limits: Int64s
     before_at: Int64s
     after_at: Int64s
     marks: Int64s
-    parsed: Bools
+    is_parsed: Bools
 
 
 @compiled
@@ -82,51 +82,51 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
     Each tail begins with a comma and a quote, and has 16 bytes at least.
 
     Returns:
-        How many images there are.
+        The number of images.
     """
     image, stamp = 0, 0
     for row in range(len(heads.starts)):
-        start, last = heads.starts[row], heads.lasts[row]
+        start, limit = heads.starts[row], heads.limits[row]
         heads.before_at[row] = heads.after_at[row] = -1
-        heads.parsed[row] = False
+        heads.is_parsed[row] = False
         stamp += 2
-        if last - start < _HEAD_MIN or word_at(start) != _BEFORE:
+        if limit - start < _HEAD_MIN or word_at(start) != _BEFORE:
             continue
         if word_at(start + _WORD) & _TWO_BYTES != _BEFORE_END:
             continue
-        steps = last - start + _SEARCHES_PER_COLUMN * buffers.column_count
-        position, first, mark_sum = start + _BEFORE_SIZE, image, 0
+        searches = limit - start + _SEARCHES_PER_COLUMN * buffers.column_count
+        position, next_image, mark_sum = start + _BEFORE_SIZE, image, 0
         if byte_at(position) == OBJECT_BEGIN:
-            position, unknown, missing, steps = _parse_image(
-                Span(position, last, steps), buffers, ImageMark(first, stamp)
+            position, unknown, missing, searches = _parse_image(
+                Span(position, limit, searches), buffers, ImageRow(next_image, stamp)
             )
             if position < 0:
                 continue
-            heads.before_at[row] = first
-            first, marks = first + 1, unknown + missing
+            heads.before_at[row] = next_image
+            next_image, marks = next_image + 1, unknown + missing
             mark_sum = mark_of(marks) if marks else 0
         elif word_at(position) & _FOUR_BYTES == _NULL:
             position += _NULL_SIZE
         else:
             continue
-        if position + _AFTER_SIZE + _BRACES > last or word_at(position) != _AFTER:
+        if position + _AFTER_SIZE + _BRACES > limit or word_at(position) != _AFTER:
             continue
         if byte_at(position + _WORD) != COLON:
             continue
         position += _AFTER_SIZE
         if byte_at(position) == OBJECT_BEGIN:
-            position, unknown, missing, steps = _parse_image(
-                Span(position, last, steps), buffers, ImageMark(first, stamp + 1)
+            position, unknown, missing, searches = _parse_image(
+                Span(position, limit, searches), buffers, ImageRow(next_image, stamp + 1)
             )
-            if position != last:
+            if position != limit:
                 continue
-            heads.after_at[row] = first
-            first, mark_sum = first + 1, mark_sum + unknown + missing
-        elif position + _NULL_SIZE != last or word_at(position) & _FOUR_BYTES != _NULL:
+            heads.after_at[row] = next_image
+            next_image, mark_sum = next_image + 1, mark_sum + unknown + missing
+        elif position + _NULL_SIZE != limit or word_at(position) & _FOUR_BYTES != _NULL:
             continue
-        image = first
+        image = next_image
         heads.marks[row] = mark_sum
-        heads.parsed[row] = True
+        heads.is_parsed[row] = True
     return image
 
 
@@ -134,18 +134,18 @@ class RowPositions(NamedTuple):
     """The positions of n messages that are images, or have images as members.
 
     Attributes:
-        starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
-        marks, parsed: those of `HeadPositions`.
+        starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
+        marks, is_parsed: those of `HeadPositions`.
     """
 
     starts: Int64s
     ends: Int64s
     marks: Int64s
-    parsed: Bools
+    is_parsed: Bools
 
 
 class InnerBuffers(NamedTuple):
-    """The addresses of what the objects in messages are parsed with, and the lists of objects.
+    """The addresses of the buffers for objects in messages, and for lists of objects.
 
     Attributes:
         buffers: int64 [k + m, 15]; the `ImageBuffers` of each object, then of each list.
@@ -153,8 +153,8 @@ class InnerBuffers(NamedTuple):
             lists.
         list_rows: int64 [2, m]; the rows in each list's buffers, of the messages before and with
             the message that is being parsed.
-        partial: a bit for each; 1: missing columns of its images are not drift.
-        searches: how many searches for names a message may ask for, beside one for each byte.
+        partial: a bit for each object and list; 1: columns that its images lack are not drift.
+        searches: the searches for names that a message may ask for, beside one for each byte.
     """
 
     buffers: int
@@ -167,31 +167,31 @@ class InnerBuffers(NamedTuple):
 
 @compiled
 def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -> int:
-    """Parse whole messages; a quote without backslash must follow the last one, to end any text.
+    """Parse whole messages; a quote without a backslash must follow the last one, to end any text.
 
-    A text without its end is read up to a quote of a later message. That one is read from there
-    on, so bytes are read twice at most.
+    A text without its end is read up to the first quote of a later message, so each byte is read
+    twice at most.
 
     Returns:
-        How many messages are parsed: each is a row of the buffers, and of those of each object.
-        The objects of lists are rows of their buffers.
+        The number of parsed messages. Each is a row of the buffers, and of each object's buffers;
+        the objects in lists are rows of the lists' buffers.
     """
     image, lists, list_rows = 0, inner.list_count, inner.list_rows
     for row in range(len(rows.starts)):
         start, end = rows.starts[row], rows.ends[row]
-        rows.parsed[row] = False
+        rows.is_parsed[row] = False
         if end - start < 2 or byte_at(start) != OBJECT_BEGIN:
             continue
-        steps = end - start + inner.searches
+        searches = end - start + inner.searches
         for index in range(lists):
             put_number(list_rows, lists + index, number_at(list_rows + _WORD * index))
-        mark = ImageMark(image, row + 1)
-        position, marks = _parse_message(Span(start, end, steps), buffers, inner, mark)
+        image_row = ImageRow(image, row + 1)
+        position, mark_sum = _parse_message(Span(start, end, searches), buffers, inner, image_row)
         if 0 < position < end:
             position = blank_end(position, end)
         if position == end:
-            rows.marks[row] = marks
-            rows.parsed[row] = True
+            rows.marks[row] = mark_sum
+            rows.is_parsed[row] = True
             image += 1
             for index in range(lists):
                 put_number(list_rows, index, number_at(list_rows + _WORD * (lists + index)))
@@ -203,7 +203,7 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
     span: Span,
     buffers: ImageBuffers,
     inner: InnerBuffers,
-    mark: ImageMark,
+    image_row: ImageRow,
 ) -> tuple[int, int]:
     """Parse one message that is an image, and the objects in it as images of their own.
 
@@ -211,43 +211,43 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         The position after its brace, or `DECLINED`; and the sum of the marks of its own fields, or
         of the images in it if it has some.
     """
-    position, last, steps = span
-    number, stamp = mark
-    first = buffers.column_count - inner.object_count - inner.list_count
-    expected, marks, columns, image_marks = 0, 0, 0, 0
-    position = blank_end(position + 1, last)
+    position, limit, searches = span
+    row, stamp = image_row
+    first_inner = buffers.column_count - inner.object_count - inner.list_count
+    next_entry, mark_sum, parsed_columns, image_mark_sum = 0, 0, 0, 0
+    position = blank_end(position + 1, limit)
     is_empty = byte_at(position) == OBJECT_END
     while not is_empty:
-        search = last, steps, expected
-        behind, column, expected, steps = parse_name(position, search, buffers, stamp)
-        if behind < 0:
+        search = limit, searches, next_entry
+        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
+        if value_position < 0:
             return DECLINED, 0
-        columns += column >= 0
+        parsed_columns += column >= 0
         if column < 0:
-            marks += mark_of_unknown(position, behind, column)
-            position = value_end(behind, last)
-        elif column >= first and byte_at(behind) != NULL_BEGIN:
-            position, inner_marks, steps = _parse_inner_images(
-                Span(behind, last, steps), buffers, inner, column, mark
+            mark_sum += mark_of_unknown(position, value_position, column)
+            position = value_end(value_position, limit)
+        elif column >= first_inner and byte_at(value_position) != NULL_BEGIN:
+            position, inner_marks, searches = _parse_inner_images(
+                Span(value_position, limit, searches), buffers, inner, column, image_row
             )
-            image_marks += inner_marks
+            image_mark_sum += inner_marks
         else:
-            position = parse_cell(behind, buffers, (column, number))
-        if position < 0 or position >= last:
+            position = parse_cell(value_position, buffers, (column, row))
+        if position < 0 or position >= limit:
             return DECLINED, 0
         if byte_at(position) != COMMA:
-            position = blank_end(position, last)
+            position = blank_end(position, limit)
             if byte_at(position) != COMMA:
                 break
         position += 1
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0
-    if columns < buffers.column_count:
-        marks += _put_missing(buffers, number, stamp)
+    if parsed_columns < buffers.column_count:
+        mark_sum += _put_missing(buffers, row, stamp)
     for index in range(inner.object_count):
-        if byte_at(buffers.valid + (first + index) * buffers.width + number) != VALUE:
-            _put_missing(_buffers_at(inner.buffers, index), number, stamp)
-    return position + 1, image_marks if first < buffers.column_count else marks
+        if byte_at(buffers.states + (first_inner + index) * buffers.width + row) != VALUE:
+            _put_missing(_buffers_at(inner.buffers, index), row, stamp)
+    return position + 1, image_mark_sum if first_inner < buffers.column_count else mark_sum
 
 
 @compiled
@@ -256,63 +256,63 @@ def _parse_inner_images(
     buffers: ImageBuffers,
     inner: InnerBuffers,
     column: int,
-    mark: ImageMark,
+    image_row: ImageRow,
 ) -> tuple[int, int, int]:
     """Parse a column whose value is an object or a list of objects.
 
     Returns:
         The position after its bracket, or `DECLINED`; the sum of its images' marks, which no
-        other column gives; and how many searches are left.
+        other column gives; and the remaining searches.
     """
-    position, _, steps = span
-    number = mark.number
+    position, _, searches = span
+    row = image_row.row
     index = column - buffers.column_count + inner.object_count + inner.list_count
     image_buffers, list_number = _buffers_at(inner.buffers, index), index - inner.object_count
-    put_byte(buffers.valid, column * buffers.width + number, VALUE)
+    put_byte(buffers.states, column * buffers.width + row, VALUE)
     if byte_at(position) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
         return DECLINED, 0, 0
     if list_number < 0:
-        position, unknown, missing, steps = _parse_image(span, image_buffers, mark)
+        position, unknown, missing, searches = _parse_image(span, image_buffers, image_row)
     else:
-        before = number_at(inner.list_rows + _WORD * list_number)
-        position, rows, unknown, missing, steps = _parse_list(span, image_buffers, before)
-        put_number(buffers.numbers, column * buffers.width + number, rows - before)
-        put_number(inner.list_rows, inner.list_count + list_number, rows)
+        first_row = number_at(inner.list_rows + _WORD * list_number)
+        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, first_row)
+        put_number(buffers.numbers, column * buffers.width + row, next_row - first_row)
+        put_number(inner.list_rows, inner.list_count + list_number, next_row)
     if inner.partial >> index & 1:
         missing = 0
-    return position, (2 * index + 1) * (unknown + missing), steps
+    return position, (2 * index + 1) * (unknown + missing), searches
 
 
 @compiled
-def _parse_list(span: Span, buffers: ImageBuffers, first: int) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, buffers: ImageBuffers, begin: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
-        first: the row of its first image.
+        begin: the row of its first image.
 
     Returns:
-        The position after its bracket, or `DECLINED`; the row behind its last image; the sums of
-        the marks of unknown and of missing columns; and how many searches are left.
+        The position after its bracket, or `DECLINED`; the row after its last image; the sums of
+        the marks of unknown and of missing columns; and the remaining searches.
     """
-    position, last, steps = span
-    number, unknown, missing = first, 0, 0
-    position = blank_end(position + 1, last)
+    position, limit, searches = span
+    row, unknown, missing = begin, 0, 0
+    position = blank_end(position + 1, limit)
     if byte_at(position) == ARRAY_END:
-        return position + 1, number, 0, 0, steps
-    while number < buffers.width and byte_at(position) == OBJECT_BEGIN:
-        position, more, less, steps = _parse_image(
-            Span(position, last, steps), buffers, ImageMark(number, position)
+        return position + 1, row, 0, 0, searches
+    while row < buffers.width and byte_at(position) == OBJECT_BEGIN:
+        position, new_unknown, new_missing, searches = _parse_image(
+            Span(position, limit, searches), buffers, ImageRow(row, position)
         )
-        if position < 0 or position >= last:
-            return DECLINED, first, 0, 0, 0
-        number, unknown, missing = number + 1, unknown + more, missing + less
-        position = blank_end(position, last)
+        if position < 0 or position >= limit:
+            return DECLINED, begin, 0, 0, 0
+        row, unknown, missing = row + 1, unknown + new_unknown, missing + new_missing
+        position = blank_end(position, limit)
         if byte_at(position) == ARRAY_END:
-            return position + 1, number, unknown, missing, steps
+            return position + 1, row, unknown, missing, searches
         if byte_at(position) != COMMA:
-            return DECLINED, first, 0, 0, 0
-        position = blank_end(position + 1, last)
-    return DECLINED, first, 0, 0, 0
+            return DECLINED, begin, 0, 0, 0
+        position = blank_end(position + 1, limit)
+    return DECLINED, begin, 0, 0, 0
 
 
 @compiled
@@ -342,58 +342,58 @@ def _buffers_at(address: int, index: int) -> ImageBuffers:
 def _parse_image(
     span: Span,
     buffers: ImageBuffers,
-    mark: ImageMark,
+    image_row: ImageRow,
 ) -> tuple[int, int, int, int]:
     """Parse one image into the cells of its row.
 
     Returns:
         The position after its brace, or `DECLINED`; the sums of the marks of its unknown and of its
-        missing columns; and how many searches are left.
+        missing columns; and the remaining searches.
     """
-    position, last, steps = span
-    number, stamp = mark
-    expected, marks, columns = 0, 0, 0
-    position = blank_end(position + 1, last)
+    position, limit, searches = span
+    row, stamp = image_row
+    next_entry, mark_sum, parsed_columns = 0, 0, 0
+    position = blank_end(position + 1, limit)
     if byte_at(position) == OBJECT_END:
-        return position + 1, 0, _put_missing(buffers, number, stamp), steps
+        return position + 1, 0, _put_missing(buffers, row, stamp), searches
     while True:
-        search = last, steps, expected
-        behind, column, expected, steps = parse_name(position, search, buffers, stamp)
-        if behind < 0:
+        search = limit, searches, next_entry
+        value_position, column, next_entry, searches = parse_name(position, search, buffers, stamp)
+        if value_position < 0:
             return DECLINED, 0, 0, 0
         if column < 0:
-            marks += mark_of_unknown(position, behind, column)
-            position = value_end(behind, last)
+            mark_sum += mark_of_unknown(position, value_position, column)
+            position = value_end(value_position, limit)
         else:
-            columns += 1
-            position = parse_cell(behind, buffers, (column, number))
-        if position < 0 or position >= last:
+            parsed_columns += 1
+            position = parse_cell(value_position, buffers, (column, row))
+        if position < 0 or position >= limit:
             return DECLINED, 0, 0, 0
         if byte_at(position) != COMMA:
-            position = blank_end(position, last)
+            position = blank_end(position, limit)
             if byte_at(position) != COMMA:
                 break
         position += 1
     if byte_at(position) != OBJECT_END:
         return DECLINED, 0, 0, 0
-    missing = _put_missing(buffers, number, stamp) if columns < buffers.column_count else 0
-    return position + 1, marks, missing, steps
+    missing = _put_missing(buffers, row, stamp) if parsed_columns < buffers.column_count else 0
+    return position + 1, mark_sum, missing, searches
 
 
 @compiled
-def _put_missing(buffers: ImageBuffers, number: int, stamp: int) -> int:
+def _put_missing(buffers: ImageBuffers, row: int, stamp: int) -> int:
     """Set the columns that the image lacks to null; return the sum of their marks."""
-    marks = 0
+    mark_sum = 0
     for column in range(buffers.column_count):
-        if number_at(buffers.seen + _WORD * column) != stamp:
-            put_null(buffers, column * buffers.width + number, MISSING)
-            marks += mark_of(column)
-    return marks
+        if number_at(buffers.stamps + _WORD * column) != stamp:
+            put_null(buffers, column * buffers.width + row, MISSING)
+            mark_sum += mark_of(column)
+    return mark_sum
 
 
 @compiled
 def count_byte(data: Bytes, byte: int) -> int:
-    """Count the bytes that equal this one. There are at least as many braces as objects."""
+    """Count the bytes that equal `byte`."""
     count = 0
     for value in data:
         count += value == byte

@@ -1,7 +1,7 @@
 """Prepares the input of machine code: names packed in words, and the addresses of messages.
 
-The last messages are copied, so that something ends any text. A parser looks for the quote that
-ends a text, and finds one in a later message at the latest.
+The last messages are copied, and a quote is put after them. A parser looks for the quote that ends
+a text, and so finds one in a later message at the latest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 from stream_app.arrow_buffers import Bytes, Int64s
 
 _WORD = 8
-_SEARCHED = 1 << 16
-_END = np.frombuffer(b'",' + bytes(30), np.uint8)
+_SEARCH_BYTES = 1 << 16
+_TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class PackedNames:
         texts = [f'"{name}":'.encode() for name in names]
         padded = [text + bytes(-len(text) % _WORD) for text in texts]
         lengths = np.array([len(text) for text in texts], np.int64)
-        in_last = (lengths - 1) % _WORD + 1
+        last_sizes = (lengths - 1) % _WORD + 1
         return cls(
             np.frombuffer(b"".join(padded), "<u8"),
             np.cumsum([0, *(len(text) // _WORD for text in padded)]).astype(np.int64),
             lengths,
-            np.array([(1 << (8 * int(size))) - 1 for size in in_last], np.uint64),
+            np.array([(1 << (8 * int(size))) - 1 for size in last_sizes], np.uint64),
         )
 
 
@@ -50,7 +50,7 @@ def plain_names(names: Iterable[str]) -> list[str]:
 
 
 def _is_plain(name: str) -> bool:
-    return not any(letter in '"\\' or letter < " " for letter in name)
+    return not any(character in '"\\' or character < " " for character in name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class EndedMessages:
     """n messages, after which a quote ends any text.
 
     Attributes:
-        starts, ends: int64 [n]; the addresses of their first byte, and behind their last.
-        copied: the bytes of the last ones, to be kept as long as the addresses.
+        starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
+        copied: the bytes of the last messages, which must live as long as the addresses.
     """
 
     starts: Int64s
@@ -70,7 +70,7 @@ class EndedMessages:
 def end_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
     """Return the messages at these offsets, int64 [n + 1], in the data."""
     first = _first_unended_message(data, offsets)
-    copied = np.concatenate([data[offsets[first] : offsets[-1]], _END])
+    copied = np.concatenate([data[offsets[first] : offsets[-1]], _TEXT_END])
     starts, ends = offsets[:-1] + data.ctypes.data, offsets[1:] + data.ctypes.data
     for positions in (starts, ends):
         positions[first:] += copied.ctypes.data - data.ctypes.data - offsets[first]
@@ -79,8 +79,8 @@ def end_messages(data: Bytes, offsets: Int64s) -> EndedMessages:
 
 def _first_unended_message(data: Bytes, offsets: Int64s) -> int:
     """Return the first message after which no quote ends an unterminated text."""
-    first = max(int(offsets[-1]) - _SEARCHED, int(offsets[0]))
-    last = max(int(offsets[-1]) - len(_END), first)
+    first = max(int(offsets[-1]) - _SEARCH_BYTES, int(offsets[0]))
+    last = max(int(offsets[-1]) - len(_TEXT_END), first)
     quote = data[first:last].tobytes().rfind(b',"')
     if quote < 0:
         return 0

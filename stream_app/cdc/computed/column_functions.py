@@ -1,6 +1,6 @@
 """The functions of computed columns: argument types, result types and computation.
 
-`computed_columns` looks functions up in `FUNCTIONS`. Each function is an entry there.
+`made_columns` looks functions up in `FUNCTIONS`, where each has an entry.
 
 Source: Paimon `flink/action/cdc/Expression.java`.
 """
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import any_of, null_where, valid_of
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
+    TIME_FAMILIES,
     ColumnReading,
     Encoding,
     Family,
@@ -26,7 +27,7 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.columns.decimal_columns import within_precision
-from stream_app.cdc.columns.time_columns import Casted, cast_isolating
+from stream_app.cdc.columns.time_columns import CastResult, cast_isolating
 from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.computed import text_functions
 from stream_app.cdc.computed.date_pattern import parse_pattern
@@ -46,17 +47,17 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.variants.paths import parse_path
 
-Compute = Callable[[pa.Array], Casted]
-"""The column that a function takes [n] → its values, and where it fails (None: nowhere).
+Compute = Callable[[pa.Array], CastResult]
+"""The column that a function takes [n] → its values, and the mask of its failures, if any.
 
-Of a function without a column, the argument holds the time of decoding, a timestamp in ms of UTC.
+A function without a column gets the time of decoding, a timestamp in milliseconds of UTC.
 """
 ArrowTypeOf = Callable[[DataType], pa.DataType]
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
-_INT = DataType(root=TypeRoot.INT)
-_MOMENT = DataType(root=TypeRoot.TIMESTAMP, precision=3)
+_INT_TYPE = DataType(root=TypeRoot.INT)
+_MOMENT_TYPE = DataType(root=TypeRoot.TIMESTAMP, precision=3)
 _TEMPORAL = INTEGER_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS | {TypeRoot.DATE}
-_FEW = ("none", "one", "two", "three")
+_COUNT_WORDS = ("none", "one", "two", "three")
 _TEMPORAL_WORDS = "a date, a timestamp, a whole number or a text"
 WIDTH_MAX = 2**31 - 1
 _INT64_MIN = -(2**63)
@@ -83,7 +84,7 @@ class Function:
     Attributes:
         usage: the call, for messages.
         apply: the type of the column (STRING without one), the other arguments, and what types are
-            in Arrow → the function with its arguments. Raises `DefinitionError`.
+            in Arrow → the function with its arguments. It raises `DefinitionError`.
         takes_column: whether the first argument is a column.
         is_stable: whether a record gives the same value whenever it is read.
     """
@@ -131,7 +132,7 @@ def _time(
     _check_argument_count(literals, 0, 1)
     precision = _precision(argument, literals)
     return AppliedFunction(
-        _INT, partial(time_field, field=field, precision=precision), _no_time(precision)
+        _INT_TYPE, partial(time_field, field=field, precision=precision), _no_time_reason(precision)
     )
 
 
@@ -143,7 +144,7 @@ def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) 
     except ValueError as error:
         raise DefinitionError(f"the pattern {literals[0]!r} {error}") from None
     compute = partial(date_format, parts=parts, precision=precision)
-    return AppliedFunction(STRING, compute, _no_time(precision))
+    return AppliedFunction(STRING, compute, _no_time_reason(precision))
 
 
 def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
@@ -163,7 +164,7 @@ def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
     return int(precision)
 
 
-def _no_time(precision: int | None) -> str:
+def _no_time_reason(precision: int | None) -> str:
     if precision is None:
         return "is not a date or time of the years 0000 to 9999"
     units = {0: "seconds", 3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}[precision]
@@ -188,7 +189,7 @@ def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> 
     if argument.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
         return AppliedFunction(argument, compute, f"has fewer than {width} characters")
-    too_small = "has no multiple of the width below it in that type"
+    failure_reason = "has no multiple of the width below it in that type"
     if argument.root in INTEGER_ROOTS:
         compute = partial(truncate_integers, width=width)
     elif argument.root is TypeRoot.DECIMAL:
@@ -197,15 +198,15 @@ def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> 
         raise DefinitionError(
             f"takes a whole number, a decimal or a text, not a column of type {argument}"
         )
-    return AppliedFunction(argument, compute, too_small)
+    return AppliedFunction(argument, compute, failure_reason)
 
 
 def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) -> AppliedFunction:
     # The type may have a comma of its own: DECIMAL(10, 2).
     if not literals:
         raise DefinitionError("names no value")
-    value, written = literals[0], ", ".join(literals[1:])
-    result = _written_type(written)
+    value, type_text = literals[0], ", ".join(literals[1:])
+    result = _written_type(type_text)
     constant = _constant(value, result, arrow_type_of(result))
     return AppliedFunction(result, partial(_repeat, constant=constant))
 
@@ -225,7 +226,7 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
 
 def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
     """Return the way to read texts of values of a type."""
-    is_time = family_of(data_type) in (Family.DATE, Family.TIME, Family.TIMESTAMP)
+    is_time = family_of(data_type) in TIME_FAMILIES
     return ColumnReading(
         name="",
         data_type=data_type,
@@ -237,26 +238,26 @@ def _reading(data_type: DataType, arrow_type: pa.DataType) -> ColumnReading:
     )
 
 
-def _repeat(moments: pa.Array, constant: pa.Array) -> Casted:
+def _repeat(moments: pa.Array, constant: pa.Array) -> CastResult:
     return pa.repeat(constant[0], len(moments)), None
 
 
 def _now(_: DataType, literals: tuple[str, ...], __: ArrowTypeOf) -> AppliedFunction:
     _check_argument_count(literals, 0, 0)
-    return AppliedFunction(_MOMENT, _as_it_is)
+    return AppliedFunction(_MOMENT_TYPE, _identity)
 
 
-def _as_it_is(moments: pa.Array) -> Casted:
+def _identity(moments: pa.Array) -> CastResult:
     return moments, None
 
 
 def _case(
-    change: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+    convert: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
     _check_argument_count(literals, 0, 0)
     if argument.root not in STRING_ROOTS:
         raise DefinitionError(f"takes a text, not a column of type {argument}")
-    return AppliedFunction(STRING, change)
+    return AppliedFunction(STRING, convert)
 
 
 def _variant_get(
@@ -283,21 +284,24 @@ def _written_type(text: str) -> DataType:
         raise DefinitionError(error.problem) from None
 
 
-def _check_argument_count(literals: tuple[str, ...], least: int, most: int) -> None:
-    if not least <= len(literals) <= most:
+def _check_argument_count(literals: tuple[str, ...], minimum: int, maximum: int) -> None:
+    if not minimum <= len(literals) <= maximum:
         words = ("no argument", "one argument", "two arguments")
-        expected = words[least] if least == most else f"{words[least]} or {_FEW[most]}"
-        actual = _FEW[len(literals)] if len(literals) < len(_FEW) else str(len(literals))
+        expected = words[minimum]
+        if maximum > minimum:
+            expected += f" or {_COUNT_WORDS[maximum]}"
+        count = len(literals)
+        actual = _COUNT_WORDS[count] if count < len(_COUNT_WORDS) else str(count)
         raise DefinitionError(f"takes {expected} besides the column, has {actual}")
 
 
-def _whole_number(text: str, subject: str, least: int, most: int | None = None) -> int:
+def _whole_number(text: str, subject: str, minimum: int, maximum: int | None = None) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise DefinitionError(f"{subject} must be a whole number, is {text!r}")
     number = int(text)
-    if number < least or (most is not None and number > most):
-        above = "" if most is None else f" and at most {most}"
-        raise DefinitionError(f"{subject} must be at least {least}{above}, is {number}")
+    if number < minimum or (maximum is not None and number > maximum):
+        upper_bound = "" if maximum is None else f" and at most {maximum}"
+        raise DefinitionError(f"{subject} must be at least {minimum}{upper_bound}, is {number}")
     return number
 
 
@@ -322,10 +326,8 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 
 
-def truncate_integers(values: pa.Array, width: int) -> Casted:
-    """Compute ``v - floormod(v, width)`` in the integers' type; fails where the result does not
-    fit.
-    """
+def truncate_integers(values: pa.Array, width: int) -> CastResult:
+    """Compute ``v - floormod(v, width)``; it fails where the result does not fit the type."""
     numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
     remainder = np.mod(numbers, width)
     fits = valid_of(values) & (numbers >= _INT64_MIN + remainder)
@@ -334,7 +336,7 @@ def truncate_integers(values: pa.Array, width: int) -> Casted:
     return integers, any_of(valid_of(values) & ~valid_of(integers))
 
 
-def truncate_decimals(values: pa.Array, width: int) -> Casted:
+def truncate_decimals(values: pa.Array, width: int) -> CastResult:
     """Truncate unscaled numbers [n] as `truncate_integers` does: 12.34 by 10 gives 12.30.
 
     An unscaled number is ``high * 2^64 + low``. The width is below 2^31, so all remainders and

@@ -24,12 +24,12 @@ class PatternLetter:
     """The meaning of a pattern's letter.
 
     Attributes:
-        most: how many times the letter may be repeated.
-        unit: seconds between its changes, at least; `NANO`: it changes within a second.
+        count_max: the most occurrences of the letter in a row.
+        unit: the least seconds between its changes; `NANO` if it changes within a second.
     """
 
     meaning: str
-    most: int
+    count_max: int
     unit: int
 
 
@@ -79,28 +79,28 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
         position = token.end()
         text = token[0]
         if token["letters"]:
-            _check(text[0], len(text))
+            _check_letter(text[0], len(text))
             parts.append(PatternPart(text[0], len(text)))
         elif text in _RESERVED:
             raise ValueError(f"has {text!r}, which stands in quotes only: '{text}'")
         else:
-            plain = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text
-            parts.append(PatternPart(plain))
+            plain_text = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text
+            parts.append(PatternPart(plain_text))
     if not parts:
         raise ValueError("is empty: give one such as yyyy-MM-dd")
     return tuple(parts)
 
 
-def _check(letter: str, count: int) -> None:
+def _check_letter(letter: str, count: int) -> None:
     if letter not in LETTERS:
         letters = ", ".join(f"{key} {value.meaning}" for key, value in LETTERS.items())
         raise ValueError(
             f"has the letter {letter!r}; known: {letters}; other text stands in quotes"
         )
-    if count > LETTERS[letter].most:
-        raise ValueError(f"has {letter * count!r}: at most {LETTERS[letter].most} in a row")
+    if count > LETTERS[letter].count_max:
+        raise ValueError(f"has {letter * count!r}: at most {LETTERS[letter].count_max} in a row")
 
 
 def unit_of(parts: tuple[PatternPart, ...]) -> int:
-    """Return seconds between changes of the text, at least; `NANO`: it changes within a second."""
+    """Return the least seconds between changes of the text; `NANO` if it changes within one."""
     return min((LETTERS[part.text].unit for part in parts if part.count), default=DAY)

@@ -1,6 +1,6 @@
 """Definitions of computed columns as text, such as ``dt=date_format(ts, yyyy-MM-dd)``.
 
-Pure: reads texts and orders them. `functions` knows what the functions are.
+Pure: it reads texts and orders them. `column_functions` has the functions.
 
 Source: Paimon `flink/action/cdc/ComputedColumnUtils.java`, `utils/DfsSort.java`.
 """
@@ -25,7 +25,7 @@ class Definition:
 
     Attributes:
         function: the function's name in lower case, because these names are not case-sensitive.
-        arguments: parted at commas, without blanks around them; none of ``now()``.
+        arguments: the text between commas, without blanks around it; empty for ``now()``.
     """
 
     name: str
@@ -54,7 +54,7 @@ def parse_definition(text: str) -> Definition:
 
 
 def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
-    """Return the computed columns, each behind the one that it refers to.
+    """Return the computed columns, each after the one to which it refers.
 
     Columns that refer to no computed one come first, as they were given. The order is that in which
     Paimon adds the columns to a new table.
@@ -63,7 +63,7 @@ def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str,
         references: each column's name and the column that its function takes.
 
     Raises:
-        DefinitionError: some refer to each other in a circle.
+        DefinitionError: computed columns refer to each other in a circle.
     """
     names = {name for name, _ in references}
     followers: dict[str, list[str]] = {}
@@ -71,21 +71,21 @@ def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str,
         if reference in names:
             assert reference is not None
             followers.setdefault(reference, []).append(name)
-    followed: list[str] = []
+    postorder: list[str] = []
     visited: set[str] = set()
 
-    def visit(name: str, above: tuple[str, ...]) -> None:
-        if name in above:
-            circle = " → ".join((*above[above.index(name) :], name))
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            circle = " → ".join((*path[path.index(name) :], name))
             raise DefinitionError(f"columns refer to each other in a circle: {circle}")
         if name not in visited:
             for follower in followers.get(name, ()):
-                visit(follower, (*above, name))
+                visit(follower, (*path, name))
             visited.add(name)
-            followed.append(name)
+            postorder.append(name)
 
     for name, reference in references:
         if reference in names:
             visit(name, ())
     independent = [name for name, reference in references if reference not in names]
-    return (*independent, *reversed(followed))
+    return (*independent, *reversed(postorder))

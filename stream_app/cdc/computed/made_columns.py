@@ -42,7 +42,7 @@ _WIDTHS = {
 }
 
 
-_ANY_TYPE = (
+_SAMPLE_TYPES = (
     STRING,
     DataType(root=TypeRoot.BIGINT),
     DataType(root=TypeRoot.DOUBLE),
@@ -51,7 +51,7 @@ _ANY_TYPE = (
     DataType(root=TypeRoot.DECIMAL, precision=12, scale=2),
     DataType(root=TypeRoot.TIMESTAMP, precision=3),
 )
-"""A column's type may be like one of these."""
+"""One type of each sort that a column may have."""
 
 
 class MetadataError(DefinitionError):
@@ -84,12 +84,12 @@ class MadeColumns:
         for name in history.names:
             if name in self.names:
                 raise MetadataError(f"the column {name!r} of the history is made twice")
-        moment = METADATA[history.sequence].data_type.as_nullable()
+        moment_type = METADATA[history.sequence].data_type.as_nullable()
         return replace(
             self,
             metadata={**self.metadata, history.valid_from: history.sequence},
             writer_columns={
-                history.valid_to: moment,
+                history.valid_to: moment_type,
                 history.is_current: DataType(root=TypeRoot.BOOLEAN).not_null(),
             },
         )
@@ -105,10 +105,6 @@ class MadeColumns:
         """Whether a message gives the same values at each decoding."""
         return all(function_of(definition).is_stable for definition in self.computed)
 
-    def reference(self, definition: Definition) -> str | None:
-        """Return the column that a definition's function reads, or None if it reads none."""
-        return definition.arguments[0] if function_of(definition).takes_column else None
-
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the source columns that decide the values of some columns, each once."""
         by_name = {definition.name: definition for definition in self.computed}
@@ -116,7 +112,7 @@ class MadeColumns:
         for name in names:
             column: str | None = name
             while column in by_name:
-                column = self.reference(by_name[column])
+                column = referenced_column(by_name[column])
             if (
                 column is not None
                 and column not in self.metadata
@@ -132,7 +128,7 @@ class MadeColumns:
         while column in by_name:
             if not function_of(by_name[column]).is_stable:
                 return False
-            column = self.reference(by_name[column])
+            column = referenced_column(by_name[column])
         key = None if column is None else self.metadata.get(column)
         return column not in self.writer_columns and (key is None or METADATA[key].is_stable)
 
@@ -148,14 +144,10 @@ class MadeColumns:
                 it makes.
         """
         types = {column.name: column.data_type for column in table_columns}
-        new_columns: list[DataField] = []
 
         def make(name: str, result: DataType) -> None:
-            declared = types.get(name)
-            if declared is None:
-                types[name] = result
-                new_columns.append(DataField(field_id=0, name=name, data_type=result))
-            elif not _can_store(declared, result):
+            declared = types.setdefault(name, result)
+            if not _can_store(declared, result):
                 raise DefinitionError(
                     f"makes values of type {result.as_nullable()}, and the column {name!r} is "
                     f"{declared.as_nullable()}"
@@ -163,34 +155,39 @@ class MadeColumns:
 
         for name, key in self.metadata.items():
             make(name, METADATA[key].data_type)
-        metadata, new_columns = new_columns, []
         for definition in self.computed:
             try:
                 argument = self._argument(definition, types)
                 make(definition.name, applied_function(definition, argument, arrow_type_of).result)
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
-        computed_columns, new_columns = new_columns, []
         for name, data_type in self.writer_columns.items():
             try:
                 make(name, data_type)
             except DefinitionError as error:
                 raise DefinitionError(f"the history {error}") from None
-        last = table_columns.highest_id
-        added = (
-            replace(column, field_id=last + count)
-            for count, column in enumerate((*computed_columns, *metadata, *new_columns), 1)
+        computed = (definition.name for definition in self.computed)
+        names = (*computed, *self.metadata, *self.writer_columns)
+        new_names = [name for name in names if name not in table_columns.names]
+        new_columns = (
+            DataField(field_id=field_id, name=name, data_type=types[name])
+            for field_id, name in enumerate(new_names, table_columns.highest_id + 1)
         )
-        return RowType((*table_columns, *added))
+        return RowType((*table_columns, *new_columns))
 
     def _argument(self, definition: Definition, types: Mapping[str, DataType]) -> DataType:
-        reference = self.reference(definition)
+        reference = referenced_column(definition)
         if reference is None:
             return STRING
         if reference not in types:
             suggestion = did_you_mean(reference, types)
             raise DefinitionError(f"takes {reference!r}, which is not a column{suggestion}")
         return types[reference]
+
+
+def referenced_column(definition: Definition) -> str | None:
+    """Return the column that a definition's function reads, or None if it reads none."""
+    return definition.arguments[0] if function_of(definition).takes_column else None
 
 
 def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: str) -> MadeColumns:
@@ -211,9 +208,8 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
             error = MetadataError if is_metadata else DefinitionError
             raise error(f"the column {name!r} is made twice")
     by_name = {definition.name: definition for definition in definitions}
-    plain = MadeColumns()
     order = sort_definitions(
-        [(definition.name, plain.reference(definition)) for definition in definitions]
+        [(definition.name, referenced_column(definition)) for definition in definitions]
     )
     return MadeColumns(
         computed=tuple(by_name[name] for name in order),
@@ -224,14 +220,14 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
     """Return the problem of a definition with every type of its column; empty without one."""
     problems: Counter[str] = Counter()
-    for data_type in _ANY_TYPE:
+    for data_type in _SAMPLE_TYPES:
         try:
             applied_function(definition, data_type, arrow_type_of)
             return ""
         except DefinitionError as error:
             problems[str(error)] += 1
-    [(most, _)] = problems.most_common(1)  # the others say that a type is not taken
-    return f"'{definition.name}={definition.call}' {most}"
+    [(commonest, _)] = problems.most_common(1)  # the others say that a type is not taken
+    return f"'{definition.name}={definition.call}' {commonest}"
 
 
 def key_problems(made_columns: MadeColumns, primary_keys: tuple[str, ...]) -> Iterator[str]:

@@ -17,8 +17,8 @@ from stream_app.cdc.computed.column_functions import STRING
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
-_TIME = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
-_MILLIS = pa.timestamp("ms", "UTC")
+_TIME_TYPE = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
+_MILLIS_TYPE = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ def _kafka(name: str, messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
 
 
 def _timestamp(messages: pa.RecordBatch, _: SourceFacts) -> pa.Array:
-    times_ms = messages.column("timestamp").cast(_MILLIS, safe=False)
+    times_ms = messages.column("timestamp").cast(_MILLIS_TYPE, safe=False)
     # Kafka counts -1 where a message has no time.
-    unknown = pc.less(times_ms.view(pa.int64()), 0)
-    return pc.if_else(unknown, pa.scalar(None, _MILLIS), times_ms)
+    is_unknown = pc.less(times_ms.view(pa.int64()), 0)
+    return pc.if_else(is_unknown, pa.scalar(None, _MILLIS_TYPE), times_ms)
 
 
 def _origin(field: str, messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
@@ -55,7 +55,7 @@ def _origin(field: str, messages: pa.RecordBatch, facts: SourceFacts) -> pa.Arra
 
 
 def _op_ts(messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
-    assert facts.change_times is not None, "it was asked before"
+    assert facts.change_times is not None, "a configuration's check refuses such formats"
     return facts.change_times(messages)
 
 
@@ -63,9 +63,9 @@ METADATA: Mapping[str, Metadata] = {
     "database_name": Metadata(STRING.not_null(), partial(_origin, "database"), is_stable=True),
     "table_name": Metadata(STRING.not_null(), partial(_origin, "table"), is_stable=True),
     "schema_name": Metadata(STRING.not_null(), partial(_origin, "schema"), is_stable=True),
-    "op_ts": Metadata(_TIME.not_null(), _op_ts, needs_time=True),
+    "op_ts": Metadata(_TIME_TYPE.not_null(), _op_ts, needs_time=True),
     "topic": Metadata(STRING, partial(_kafka, "topic"), is_stable=True),
     "partition": Metadata(DataType(root=TypeRoot.INT), partial(_kafka, "partition")),
     "offset": Metadata(DataType(root=TypeRoot.BIGINT), partial(_kafka, "offset")),
-    "timestamp": Metadata(_TIME, _timestamp),
+    "timestamp": Metadata(_TIME_TYPE, _timestamp),
 }

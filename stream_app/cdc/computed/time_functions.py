@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, any_of, int64s_of, valid_of
 from stream_app.cdc.columns.time_columns import (
     UNIT_DIGITS,
-    Casted,
+    CastResult,
     cast_isolating,
     timestamps_from_iso,
 )
@@ -60,7 +60,7 @@ class Instants:
         return len(self.seconds)
 
 
-def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
+def time_field(values: pa.Array, field: str, precision: int | None) -> CastResult:
     """Return one field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
     numbers = _FIELDS[field](instants.seconds)
@@ -69,7 +69,7 @@ def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
 
 def date_format(
     values: pa.Array, parts: tuple[PatternPart, ...], precision: int | None = None
-) -> Casted:
+) -> CastResult:
     """Return each instant as text [n].
 
     A text that changes once a day is formatted once for each day, and so on.
@@ -80,8 +80,9 @@ def date_format(
         texts = _format_parts(instants.seconds, instants.nanos, parts)
     else:
         encoded = pa.array(instants.seconds // unit).dictionary_encode()
-        different = encoded.dictionary.to_numpy() * unit
-        texts = _format_parts(different, np.zeros_like(different), parts).take(encoded.indices)
+        unit_begins = encoded.dictionary.to_numpy() * unit
+        texts = _format_parts(unit_begins, np.zeros_like(unit_begins), parts)
+        texts = texts.take(encoded.indices)
     if not instants.valid.all():
         texts = pc.if_else(pa.array(instants.valid), texts, pa.scalar(None, pa.string()))
     return texts, any_of(instants.failed)
@@ -94,33 +95,33 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
         precision: the number of fractional digits of a second in numbers, also as texts, or None
             for dates and timestamps.
     """
-    kind, valid = values.type, valid_of(values)
-    if pa.types.is_string(kind):
+    arrow_type, valid = values.type, valid_of(values)
+    if pa.types.is_string(arrow_type):
         numbers, digits, nanos = _instants_of_texts(values, precision)
         parsed = valid_of(numbers)
     else:
         numbers, digits, nanos, parsed = values, precision or 0, None, valid
-        if pa.types.is_date(kind):
+        if pa.types.is_date(arrow_type):
             numbers = pc.multiply(values.view(pa.int32()).cast(pa.int64()), DAY)
-        elif pa.types.is_timestamp(kind):
-            numbers, digits = values.view(pa.int64()), UNIT_DIGITS[kind.unit]
+        elif pa.types.is_timestamp(arrow_type):
+            numbers, digits = values.view(pa.int64()), UNIT_DIGITS[arrow_type.unit]
         else:
             numbers = values.cast(pa.int64())
     counts = np.where(parsed, int64s_of(pc.fill_null(numbers, 0)), 0)
     seconds, fraction = np.divmod(counts, 10**digits)
-    in_range = parsed & (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
+    is_in_range = parsed & (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
     return Instants(
-        np.where(in_range, seconds, 0),
-        np.where(in_range, fraction * 10 ** (9 - digits) if nanos is None else nanos, 0),
-        in_range,
-        valid & ~in_range,
+        np.where(is_in_range, seconds, 0),
+        np.where(is_in_range, fraction * 10 ** (9 - digits) if nanos is None else nanos, 0),
+        is_in_range,
+        valid & ~is_in_range,
     )
 
 
 def _instants_of_texts(
     texts: pa.Array, precision: int | None
 ) -> tuple[pa.Array, int, Int64s | None]:
-    """Parse texts: counts, the digits of a second they count, and nanoseconds beyond that.
+    """Parse texts to counts, and return the fractional digits of their unit, and nanoseconds.
 
     Four texts without a precision, so that counts are of microseconds, 6 digits::
 
@@ -156,7 +157,8 @@ def _format_parts(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]
         elif part.text == "E" or (part.text in "ML" and part.count > 2):
             columns.append(_name(seconds, part))
         elif part.text == "a":
-            columns.append(pa.array(["AM", "PM"]).take(pa.array(_of_day(seconds) // (DAY // 2))))
+            half_days = pa.array(_day_second(seconds) // (DAY // 2))
+            columns.append(pa.array(["AM", "PM"]).take(half_days))
         else:
             columns.append(_number(_LETTERS[part.text](seconds), part))
     if len(columns) == 1 and not isinstance(columns[0], str):
@@ -184,7 +186,7 @@ def _number(numbers: Int64s, part: PatternPart) -> pa.Array:
     return pc.replace_substring(texts, "00", "Q") if is_short_quarter else texts
 
 
-def _calendar(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
+def _calendar_field(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
     def read(seconds: Int64s) -> Int64s:
         stamps = pa.array(seconds).view(pa.timestamp("s"))
         numbers: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -193,11 +195,11 @@ def _calendar(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64
     return read
 
 
-def _of_day(seconds: Int64s) -> Int64s:
+def _day_second(seconds: Int64s) -> Int64s:
     return seconds % DAY
 
 
-_year = _calendar(pc.year)
+_year = _calendar_field(pc.year)
 
 
 def _year_of_era(seconds: Int64s) -> Int64s:
@@ -209,22 +211,22 @@ def _year_of_era(seconds: Int64s) -> Int64s:
 
 _FIELDS: Mapping[str, Callable[[Int64s], Int64s]] = {
     "year": _year,
-    "month": _calendar(pc.month),
-    "day": _calendar(pc.day),
-    "hour": lambda seconds: _of_day(seconds) // 3_600,
+    "month": _calendar_field(pc.month),
+    "day": _calendar_field(pc.day),
+    "hour": lambda seconds: _day_second(seconds) // 3_600,
     "minute": lambda seconds: seconds // 60 % 60,
     "second": lambda seconds: seconds % 60,
 }
 _LETTERS: Mapping[str, Callable[[Int64s], Int64s]] = {
     "y": _year_of_era,
     "u": _year,
-    "Y": _calendar(pc.iso_year),
-    "Q": _calendar(pc.quarter),
-    "q": _calendar(pc.quarter),
+    "Y": _calendar_field(pc.iso_year),
+    "Q": _calendar_field(pc.quarter),
+    "q": _calendar_field(pc.quarter),
     "M": _FIELDS["month"],
     "L": _FIELDS["month"],
-    "w": _calendar(pc.iso_week),
-    "D": _calendar(pc.day_of_year),
+    "w": _calendar_field(pc.iso_week),
+    "D": _calendar_field(pc.day_of_year),
     "d": _FIELDS["day"],
     "H": _FIELDS["hour"],
     "k": lambda seconds: (_FIELDS["hour"](seconds) - 1) % 24 + 1,

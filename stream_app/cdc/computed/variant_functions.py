@@ -1,7 +1,7 @@
 """Takes values out of VARIANTs, by a path and as a type; each is read by itself.
 
-A text counts as what it says: "5" is an INT 5. Objects and arrays are their JSON, which only a text
-takes. A missing value and JSON's null are null.
+A text is read as the value that it spells: "5" is an INT 5. Objects and arrays become their JSON,
+which only a text takes. A missing value and JSON's null are null.
 
 Source: Spark's `variant_get`; a value that does not fit fails here too.
 """
@@ -13,19 +13,19 @@ import pyarrow as pa
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.nested_columns import cast_cells
-from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.columns.time_columns import CastResult
 from stream_app.variants import layout
 from stream_app.variants.binary import Variant
 from stream_app.variants.json_texts import variant_json
 from stream_app.variants.paths import VariantPath, at_path
 
 
-def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> Casted:
-    """Return the values at a path [n], and where they do not fit.
+def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> CastResult:
+    """Return the values at a path [n], and the mask of those that do not fit.
 
     Args:
         values: `layout.VARIANT_TYPE` [n].
-        reading: of the wanted type.
+        reading: the reading of texts as the wanted type.
     """
     documents, names = (values.field(part).to_pylist() for part in (layout.VALUE, layout.METADATA))
     valid = values.is_valid().to_pylist()

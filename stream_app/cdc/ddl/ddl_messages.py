@@ -20,7 +20,7 @@ from stream_app.cdc.json_message import JsonNumber, load_document
 from stream_app.cdc.message_format import DdlOf, DdlText
 from stream_app.cdc.source_tables import NO_TABLE
 
-_SIGNS = ('"ddl"', '"sql"')
+_DDL_FIELDS = ('"ddl"', '"sql"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class DdlMessage:
     ddl: DdlText
 
 
-def with_signs_of_ddl(messages: pa.RecordBatch, codes: Int32s) -> Bools:
+def may_carry_ddl(messages: pa.RecordBatch, codes: Int32s) -> Bools:
     """Return the mask of messages that may carry a statement: bool [n].
 
     Args:
@@ -41,21 +41,21 @@ def with_signs_of_ddl(messages: pa.RecordBatch, codes: Int32s) -> Bools:
     """
     mask: Bools = codes == NO_TABLE
     if mask.any():
-        mask[mask] = _with_signs(messages.column("value").filter(pa.array(mask)))
+        mask[mask] = _may_have_ddl(messages.column("value").filter(pa.array(mask)))
     return mask
 
 
-def _with_signs(values: pa.Array) -> Bools:
-    signs = np.zeros(len(values), np.bool_)
-    for sign in _SIGNS:
-        signs |= bools_of(pc.match_substring(values, pattern=sign))
-    return signs
+def _may_have_ddl(values: pa.Array) -> Bools:
+    may_have = np.zeros(len(values), np.bool_)
+    for field in _DDL_FIELDS:
+        may_have |= bools_of(pc.match_substring(values, pattern=field))
+    return may_have
 
 
 def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
     """Yield the statements in messages, in the order of the table."""
-    signs = _with_signs(messages.column("value").combine_chunks())
-    for row in messages.filter(pa.array(signs)).to_pylist():  # a loop over statements
+    may_have_ddl = _may_have_ddl(messages.column("value").combine_chunks())
+    for row in messages.filter(pa.array(may_have_ddl)).to_pylist():  # a loop over statements
         try:
             document = load_document(row["value"])
         except UnreadableRecordError:
@@ -69,9 +69,9 @@ def ddl_messages(messages: pa.Table, ddl_of: DdlOf) -> Iterator[DdlMessage]:
             )
 
 
-def text_at(document: dict[str, Any], database: str, text: str) -> DdlText | None:
-    """Return the statement in a field, and the database in another one."""
-    sql, name = document.get(text), document.get(database)
+def text_at(document: dict[str, Any], database_field: str, text_field: str) -> DdlText | None:
+    """Return the statement in one field with the database in another; None without a statement."""
+    sql, database = document.get(text_field), document.get(database_field)
     if not isinstance(sql, str) or isinstance(sql, JsonNumber) or not sql:
         return None
-    return DdlText(name if isinstance(name, str) else "", sql)
+    return DdlText(database if isinstance(database, str) else "", sql)

@@ -31,16 +31,16 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NO_COLUMN = (
+_OTHER_PARTS = (
     *("index", "key", "unique", "primary", "fulltext", "spatial", "constraint", "foreign"),
     *("check", "partition", "period", "system"),
 )
-"""The words behind ADD or DROP that begin something else than a column."""
+"""The words after ADD or DROP that begin something other than a column."""
 
 
 def parse_statements(text: str) -> list[Statement]:
     """Parse the statements that rename columns, or create, drop or rename tables."""
-    statements = (_statement(tokens) for tokens in _split(_tokens(text), ";"))
+    statements = (_parse_statement(tokens) for tokens in _split(_tokens(text), ";"))
     return [statement for statement in statements if statement is not None]
 
 
@@ -64,45 +64,46 @@ class _Tokens:
 
     def __init__(self, tokens: Sequence[_SqlToken]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._position = 0
 
-    def takes(self, *words: str) -> bool:
+    def consume(self, *words: str) -> bool:
         """Consume the next token if it is one of these words."""
         if is_next := self.next_is_one_of(*words):
-            self._at += 1
+            self._position += 1
         return is_next
 
     def next_is_one_of(self, *words: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at].is_one_of(*words)
+        return self._position < len(self._tokens) and self._tokens[self._position].is_one_of(*words)
 
     def skip(self, *words: str) -> None:
-        while self.takes(*words):
+        while self.consume(*words):
             pass
 
     def name(self) -> str:
-        if self._at >= len(self._tokens) or not self._tokens[self._at].is_name:
+        if self._position >= len(self._tokens) or not self._tokens[self._position].is_name:
             raise _ReadError
-        self._at += 1
-        return self._tokens[self._at - 1].text
+        self._position += 1
+        return self._tokens[self._position - 1].text
 
     def table(self) -> TableName:
         first = self.name()
-        return TableName(first, self.name()) if self.takes(".") else TableName("", first)
+        return TableName(first, self.name()) if self.consume(".") else TableName("", first)
 
     def rest(self) -> Sequence[_SqlToken]:
-        return self._tokens[self._at :]
+        return self._tokens[self._position :]
 
 
 def _tokens(text: str) -> list[_SqlToken]:
     tokens = []
     for match in _TOKENS.finditer(text):
-        kind = match.lastgroup
-        if kind == "back":
-            tokens.append(_SqlToken(match[kind].replace("``", "`"), False, True))
-        elif kind == "double":
-            tokens.append(_SqlToken(match[kind].replace('""', '"'), False, True))
-        elif kind is not None:
-            tokens.append(_SqlToken(match[kind], kind != "text", kind == "word"))
+        group = match.lastgroup
+        if group == "back":
+            tokens.append(_SqlToken(match[group].replace("``", "`"), is_bare=False, is_name=True))
+        elif group == "double":
+            tokens.append(_SqlToken(match[group].replace('""', '"'), is_bare=False, is_name=True))
+        elif group is not None:
+            is_bare, is_name = group != "text", group == "word"
+            tokens.append(_SqlToken(match[group], is_bare=is_bare, is_name=is_name))
     return tokens
 
 
@@ -117,24 +118,24 @@ def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
     yield _Tokens(tokens[begin:])
 
 
-def _statement(tokens: _Tokens) -> Statement | None:
+def _parse_statement(tokens: _Tokens) -> Statement | None:
     try:
-        if tokens.takes("alter"):
+        if tokens.consume("alter"):
             tokens.skip("online", "ignore")
-            return _altered_table(tokens) if tokens.takes("table") else None
-        if tokens.takes("rename"):
-            return _renamed_tables(tokens) if tokens.takes("table", "tables") else None
-        if tokens.takes("create"):
+            return _parse_alter_table(tokens) if tokens.consume("table") else None
+        if tokens.consume("rename"):
+            return _parse_rename_table(tokens) if tokens.consume("table", "tables") else None
+        if tokens.consume("create"):
             tokens.skip("or", "replace")
-            return _made_table(tokens, [tokens]) if tokens.takes("table") else None
-        if tokens.takes("drop"):
-            return _made_table(tokens, None) if tokens.takes("table", "tables") else None
+            return _parse_create_table(tokens) if tokens.consume("table") else None
+        if tokens.consume("drop"):
+            return _parse_drop_table(tokens) if tokens.consume("table", "tables") else None
     except _ReadError:
         pass
     return None
 
 
-def _altered_table(tokens: _Tokens) -> AlterTable:
+def _parse_alter_table(tokens: _Tokens) -> AlterTable:
     """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
     table = tokens.table()
@@ -143,11 +144,11 @@ def _altered_table(tokens: _Tokens) -> AlterTable:
     dropped: list[str] = []
     new_name = None
     for clause in _split(tokens.rest(), ","):
-        if clause.takes("change"):
+        if clause.consume("change"):
             clause.skip("column", "if", "exists")
             renames.append(Renaming(clause.name(), clause.name()))
-        elif clause.takes("rename"):
-            if clause.takes("column"):
+        elif clause.consume("rename"):
+            if clause.consume("column"):
                 clause.skip("if", "exists")
                 old = clause.name()
                 clause.skip("to")
@@ -155,9 +156,9 @@ def _altered_table(tokens: _Tokens) -> AlterTable:
             elif not clause.next_is_one_of("index", "key"):
                 clause.skip("to", "as", "=")
                 new_name = clause.table()
-        elif clause.takes("add"):
+        elif clause.consume("add"):
             added += _added_columns(clause)
-        elif clause.takes("drop") and not clause.next_is_one_of(*_NO_COLUMN):
+        elif clause.consume("drop") and not clause.next_is_one_of(*_OTHER_PARTS):
             clause.skip("column", "if", "exists")
             dropped.append(clause.name())
     return AlterTable(
@@ -170,18 +171,18 @@ def _altered_table(tokens: _Tokens) -> AlterTable:
 
 
 def _added_columns(clause: _Tokens) -> list[str]:
-    if not clause.takes("column") and clause.next_is_one_of(*_NO_COLUMN):
+    if not clause.consume("column") and clause.next_is_one_of(*_OTHER_PARTS):
         return []
     clause.skip("column", "if", "not", "exists")
-    if not clause.takes("("):
+    if not clause.consume("("):
         return [clause.name()]
     inner = clause.rest()[:-1]
     return [
-        column.name() for column in _split(inner, ",") if not column.next_is_one_of(*_NO_COLUMN)
+        column.name() for column in _split(inner, ",") if not column.next_is_one_of(*_OTHER_PARTS)
     ]
 
 
-def _renamed_tables(tokens: _Tokens) -> RenameTable:
+def _parse_rename_table(tokens: _Tokens) -> RenameTable:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
@@ -191,8 +192,11 @@ def _renamed_tables(tokens: _Tokens) -> RenameTable:
     return RenameTable(tuple(pairs))
 
 
-def _made_table(tokens: _Tokens, parts: Sequence[_Tokens] | None) -> CreateOrDropTable:
-    """Return the table of CREATE, or the tables of DROP, which has a part for each."""
+def _parse_create_table(tokens: _Tokens) -> CreateOrDropTable:
     tokens.skip("if", "not", "exists")
-    parts = list(_split(tokens.rest(), ",")) if parts is None else parts
-    return CreateOrDropTable(tuple(part.table() for part in parts))
+    return CreateOrDropTable((tokens.table(),))
+
+
+def _parse_drop_table(tokens: _Tokens) -> CreateOrDropTable:
+    tokens.skip("if", "exists")
+    return CreateOrDropTable(tuple(part.table() for part in _split(tokens.rest(), ",")))

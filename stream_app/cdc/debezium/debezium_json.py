@@ -203,7 +203,7 @@ def _facts(options: Mapping[str, str]) -> SourceFacts:
         describe=partial(describe, keeps_nulls=keeps_nulls(options)),
         versions=versions,
         change_times=change_times,
-        ddl_of=partial(text_at, database="databaseName", text="ddl"),
+        ddl_of=partial(text_at, database_field="databaseName", text_field="ddl"),
         transactions=debezium_transactions,
     )
 

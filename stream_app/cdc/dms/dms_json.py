@@ -84,14 +84,14 @@ class DmsDialect(dialect.Dialect):
         data, metadata = document.get("data"), document.get("metadata")
         if not isinstance(data, dict) or not isinstance(metadata, dict):
             return None
-        names = len(document) + len(data) + len(metadata)
+        name_count = len(document) + len(data) + len(metadata)
         operation = metadata.get("operation")
         if operation == "delete":
-            return dialect.DocumentImages((data,), (), names)
+            return dialect.DocumentImages((data,), (), name_count)
         if operation != "update":
-            return dialect.DocumentImages((), (data,), names)
+            return dialect.DocumentImages((), (data,), name_count)
         before, after = _split(data)
-        return dialect.DocumentImages((before,) if before else (), (after,), names)
+        return dialect.DocumentImages((before,) if before else (), (after,), name_count)
 
     def described(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
@@ -110,9 +110,9 @@ class DmsDialect(dialect.Dialect):
         readings = table.readings
         if any(reading.name.startswith(_BEFORE) for reading in readings):
             return None  # each record defines by itself to which image a field belongs
-        olds = [replace(reading, name=f"{_BEFORE}{reading.name}") for reading in readings]
+        old_readings = [replace(reading, name=f"{_BEFORE}{reading.name}") for reading in readings]
         return ParsedFields.of_texts(
-            data=ParsedFields([*readings, *olds], [*json_kinds, *json_kinds]),
+            data=ParsedFields([*readings, *old_readings], [*json_kinds, *json_kinds]),
             metadata=ParsedFields.of_texts(*_METADATA),
         )
 
@@ -121,30 +121,30 @@ class DmsDialect(dialect.Dialect):
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
         values, (data, metadata) = messages.values, messages.columns
-        kind, operation, schema, name = children_of(metadata)
-        rows = [
+        record_type, operation, schema, name = children_of(metadata)
+        columns = [
             _without_prefix(reading, column)
             for reading, column in zip(2 * table.readings, children_of(data), strict=True)
         ]
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
-        suspects = (ops == 0) | ~valid_of(data) | ~_equal(kind, "data")
-        after, old = rows[: len(json_kinds)], rows[len(json_kinds) :]
+        suspects = (ops == 0) | ~valid_of(data) | ~_equal(record_type, "data")
+        after, old = columns[: len(json_kinds)], columns[len(json_kinds) :]
         has_old, is_proven = _previous_values(table, old, is_update)
         if not self.trusts_keys:
             suspects |= is_update & ~is_proven
         suspects |= ~is_update & has_old  # in other operations these are ordinary columns
         suspects |= is_update & ~is_proven & has_old
-        befores, unreadable = _before_images(
+        before, unreadable_messages = _before_images(
             values, table, is_update & has_old & ~suspects, old, after
         )
-        suspects[unreadable] = True
+        suspects[unreadable_messages] = True
         images = Images(
             ops=ops,
             has_before=is_delete | (is_update & is_proven),
             has_after=~is_delete,
             json_kinds=json_kinds,
-            before=befores,
+            before=before,
             after=after,
             suspects=suspects,
             tables=(schema, name) if table.reads_tables else (),
@@ -160,9 +160,9 @@ class DmsDialect(dialect.Dialect):
         if not isinstance(metadata, dict):
             raise UnreadableRecordError("has no object 'metadata'")
         check_once(metadata, frozenset(_METADATA))
-        kind, operation, schema, name = (text_of(metadata, field) for field in _METADATA)
-        if kind != "data":
-            if kind is None:
+        record_type, operation, schema, name = (text_of(metadata, field) for field in _METADATA)
+        if record_type != "data":
+            if record_type is None:
                 raise UnreadableRecordError("has no 'record-type'")
             return dialect.Truncate() if operation == _TRUNCATE else dialect.NoRow()
         if operation is None or operation not in _OPS:
@@ -230,47 +230,47 @@ def _equal(texts: pa.Array, expected: str) -> Bools:
 
 
 def _previous_values(
-    table: dialect.Table, old: Sequence[pa.Array], is_update: Bools
+    table: dialect.Table, old_columns: Sequence[pa.Array], is_update: Bools
 ) -> tuple[Bools, Bools]:
     """Mark the messages with any previous value, and those with the whole previous primary key."""
     sends_any: Bools = np.zeros(len(is_update), np.bool_)
-    proven: Bools = np.ones(len(is_update), np.bool_)
-    for reading, column in zip(table.readings, old, strict=True):
+    is_proven: Bools = np.ones(len(is_update), np.bool_)
+    for reading, column in zip(table.readings, old_columns, strict=True):
         is_sent = valid_of(column)
         sends_any |= is_sent
         if reading.is_key:
-            proven &= is_sent
-    return sends_any, proven if table.keys else sends_any.copy()
+            is_proven &= is_sent
+    return sends_any, is_proven if table.keys else sends_any.copy()
 
 
 def _before_images(
     values: pa.Array,
     table: dialect.Table,
-    rows: Bools,
+    is_completed: Bools,
     old: Sequence[pa.Array],
     after: Sequence[pa.Array],
 ) -> tuple[list[pa.Array], list[int]]:
     """Return the before-images, completed by the row itself, and the unreadable messages."""
-    unclear: Bools = np.zeros(len(values), np.bool_)
+    is_unclear: Bools = np.zeros(len(values), np.bool_)
     for old_column, after_column in zip(old, after, strict=True):
-        unclear |= ~valid_of(old_column) & valid_of(after_column)
+        is_unclear |= ~valid_of(old_column) & valid_of(after_column)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
-    nulls, unreadable = sent_nulls(
+    null_records, unreadable_messages = sent_nulls(
         values,
-        np.flatnonzero(rows & unclear),
+        np.flatnonzero(is_completed & is_unclear),
         names,
         lambda document, row: ((row, document["data"]),),
     )
-    return fill_up(old, after, nulls), unreadable
+    return fill_up(old, after, null_records), unreadable_messages
 
 
 def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
-    kind, operation, schema, table = children_of(columns[0])
-    no_row = valid_of(kind) & ~_equal(kind, "data") & ~_equal(operation, _TRUNCATE)
-    return OriginAndTime(schema, table, ~no_row)
+    record_type, operation, schema, table = children_of(columns[0])
+    lacks_row = valid_of(record_type) & ~_equal(record_type, "data") & ~_equal(operation, _TRUNCATE)
+    return OriginAndTime(schema, table, ~lacks_row)
 
 
-def _texts_of_metadata(*names: str) -> pa.Schema:
+def _metadata_schema(*names: str) -> pa.Schema:
     return pa.schema([("metadata", pa.struct([(name, pa.string()) for name in names]))])
 
 
@@ -286,9 +286,9 @@ DMS_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#aws-dms) describes "
     "how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
+    dialect=lambda options: DmsDialect(trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginFields(_texts_of_metadata(*_METADATA), _origin_and_time).origins,
-    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _times_of),
+    origins=OriginFields(_metadata_schema(*_METADATA), _origin_and_time).origins,
+    change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declared()

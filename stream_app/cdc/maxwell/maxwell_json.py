@@ -48,8 +48,8 @@ from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
 _OPS = {"insert": CREATE, "bootstrap-insert": READ, "update": UPDATE, "delete": DELETE}
-_NO_ROWS = ("bootstrap-start", "bootstrap-complete")
-_DDL = ("table-", "database-")
+_NO_ROW_TYPES = ("bootstrap-start", "bootstrap-complete")
+_DDL_PREFIXES = ("table-", "database-")
 _OWN_TABLE = ("maxwell", "bootstrap")
 """The table in which Maxwell notes its bootstraps; Maxwell sends the rows of this table too."""
 _ENVELOPE = frozenset({"database", "table", "type", "data", "old"})
@@ -65,10 +65,10 @@ class MaxwellDialect(dialect.Dialect):
         data, old = document.get("data"), document.get("old")
         if not isinstance(data, dict) or not (old is None or isinstance(old, dict)):
             return None
-        names = len(document) + len(data) + len(old or ())
+        name_count = len(document) + len(data) + len(old or ())
         if document.get("type") == "delete":
-            return dialect.DocumentImages((data,), (), names)
-        return dialect.DocumentImages(() if old is None else (old,), (data,), names)
+            return dialect.DocumentImages((data,), (), name_count)
+        return dialect.DocumentImages(() if old is None else (old,), (data,), name_count)
 
     def described(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
@@ -81,37 +81,37 @@ class MaxwellDialect(dialect.Dialect):
 
     def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = ParsedFields(table.readings, json_kinds)
-        old = replace(row, is_partial=True)
-        return ParsedFields.of_texts("database", "table", "type", data=row, old=old)
+        row_fields = ParsedFields(table.readings, json_kinds)
+        old = replace(row_fields, is_partial=True)
+        return ParsedFields.of_texts("database", "table", "type", data=row_fields, old=old)
 
     def parsed(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
         values = messages.values
-        database, name, kind, data, old = messages.columns
-        ops = ops_of(kind, _OPS)
+        database, name, message_type, data, old = messages.columns
+        ops = ops_of(message_type, _OPS)
         is_update = ops == UPDATE
         after, has_old = children_of(data), valid_of(old)
-        doubtful: Sequence[int] = ()
+        unreadable_messages: Sequence[int] = ()
         if messages.nulls is not None:
-            nulls = messages.nulls["old"]
+            null_records = messages.nulls["old"]
         else:
-            nulls, doubtful = sent_nulls(
+            null_records, unreadable_messages = sent_nulls(
                 values,
                 rows_with_nulls_after(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
                 lambda document, row: ((row, document["old"]),),
             )
         suspects = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
-        suspects[list(doubtful)] = True
+        suspects[list(unreadable_messages)] = True
         images = Images(
             ops=ops,
             has_before=is_update | (ops == DELETE),
             has_after=ops != DELETE,
             json_kinds=json_kinds,
-            before=fill_up(children_of(old), after, nulls),
+            before=fill_up(children_of(old), after, null_records),
             after=after,
             suspects=suspects,
             tables=(database, name) if table.reads_tables else (),
@@ -124,21 +124,25 @@ class MaxwellDialect(dialect.Dialect):
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
         database, name = text_of(document, "database") or "", text_of(document, "table") or ""
-        kind = text_of(document, "type")
-        if kind is None:
+        message_type = text_of(document, "type")
+        if message_type is None:
             raise UnreadableRecordError("has no 'type'")
-        if kind in _NO_ROWS or kind.startswith(_DDL) or (database, name) == _OWN_TABLE:
+        if (
+            message_type in _NO_ROW_TYPES
+            or message_type.startswith(_DDL_PREFIXES)
+            or (database, name) == _OWN_TABLE
+        ):
             return dialect.NoRow()
-        if kind not in _OPS:
-            raise UnreadableRecordError(f"has the unknown type {kind[:40]!r}")
+        if message_type not in _OPS:
+            raise UnreadableRecordError(f"has the unknown type {message_type[:40]!r}")
         data = image_of(document.get("data"), "data", table.columns)
         old = image_of(document.get("old"), "old", table.columns)
         if data is None:
-            raise UnreadableRecordError(f"has no 'data' with type {kind!r}")
-        op = _OPS[kind]
+            raise UnreadableRecordError(f"has no 'data' with type {message_type!r}")
+        op = _OPS[message_type]
         if (op == UPDATE) != (old is not None):
             presence = "no" if old is None else "a row"
-            raise UnreadableRecordError(f"has {presence} 'old' with type {kind!r}")
+            raise UnreadableRecordError(f"has {presence} 'old' with type {message_type!r}")
         before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
         record = RecordImages(chr(op), before, None if op == DELETE else data)
         return dialect.Change((record,), table_name(database, name))
@@ -149,11 +153,12 @@ def _is_own(database: pa.Array, table: pa.Array) -> Bools:
 
 
 def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
-    database, table, kind = columns
-    no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | _is_own(database, table)
-    for prefix in _DDL:
-        no_row |= bools_of(pc.starts_with(kind, prefix))
-    return OriginAndTime(database, table, ~no_row)
+    database, table, message_type = columns
+    lacks_row = bools_of(pc.is_in(message_type, pa.array(_NO_ROW_TYPES)))
+    lacks_row |= _is_own(database, table)
+    for prefix in _DDL_PREFIXES:
+        lacks_row |= bools_of(pc.starts_with(message_type, prefix))
+    return OriginAndTime(database, table, ~lacks_row)
 
 
 _ORIGINS = OriginFields(
@@ -162,8 +167,8 @@ _ORIGINS = OriginFields(
 
 
 def _ddl_of(document: dict[str, Any]) -> DdlText | None:
-    kind = document.get("type")
-    is_ddl = isinstance(kind, str) and kind.startswith(_DDL)
+    message_type = document.get("type")
+    is_ddl = isinstance(message_type, str) and message_type.startswith(_DDL_PREFIXES)
     return text_at(document, "database", "sql") if is_ddl else None
 
 

@@ -83,13 +83,13 @@ class OggDialect(dialect.Dialect):
         before, after = document.get("before"), document.get("after")
         if not all(image is None or isinstance(image, dict) for image in (before, after)):
             return None
-        names = len(document) + len(before or ()) + len(after or ())
-        kind = document.get("op_type")
-        befores = () if before is None or kind == "I" else (_remove_marks(before),)
-        if after is None or kind == "D":
-            return dialect.DocumentImages(befores, (), names)
+        name_count = len(document) + len(before or ()) + len(after or ())
+        op_type = document.get("op_type")
+        befores = () if before is None or op_type == "I" else (_remove_marks(before),)
+        if after is None or op_type == "D":
+            return dialect.DocumentImages(befores, (), name_count)
         whole_image = {**befores[0], **_remove_marks(after)} if befores else _remove_marks(after)
-        return dialect.DocumentImages(befores, (whole_image,), names)
+        return dialect.DocumentImages(befores, (whole_image,), name_count)
 
     def described(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
@@ -103,15 +103,15 @@ class OggDialect(dialect.Dialect):
 
     def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
         """See `dialect.Dialect`."""
-        row = ParsedFields(table.readings, json_kinds)
-        return ParsedFields.of_texts("table", "op_type", before=row, after=row)
+        row_fields = ParsedFields(table.readings, json_kinds)
+        return ParsedFields.of_texts("table", "op_type", before=row_fields, after=row_fields)
 
     def parsed(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
     ) -> dialect.Parsed:
         """See `dialect.Dialect`."""
-        name, kind, before, after = messages.columns
-        ops = ops_of(kind, _OPS)
+        name, op_type, before, after = messages.columns
+        ops = ops_of(op_type, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         suspects = ops == 0
         suspects |= ~is_delete & ~valid_of(after)
@@ -121,71 +121,71 @@ class OggDialect(dialect.Dialect):
         for reading, column in zip(table.readings, old, strict=True):
             if reading.is_key:
                 suspects |= is_update & ~valid_of(column)
+        completed, is_unclear = self._complete_after_images(messages, is_update & ~suspects, table)
         images = Images(
             ops=ops,
             has_before=is_update | is_delete,
             has_after=~is_delete,
             json_kinds=json_kinds,
             before=old,
-            after=self._complete_after_images(messages, is_update & ~suspects, table, suspects),
-            suspects=suspects,
+            after=completed,
+            suspects=suspects | is_unclear,
             tables=(name,) if table.reads_tables else (),
         )
         return dialect.Parsed(images)
 
     def _complete_after_images(
-        self,
-        messages: dialect.ParsedMessages,
-        updates: Bools,
-        table: dialect.Table,
-        suspects: Bools,
-    ) -> list[pa.Array]:
-        """Complete the after-images of updates; notes updates that lack a column."""
+        self, messages: dialect.ParsedMessages, is_update: Bools, table: dialect.Table
+    ) -> tuple[list[pa.Array], Bools]:
+        """Complete the after-images of updates, and mark the updates that lack a column."""
         *_, before, after = messages.columns
         old, new = children_of(before), children_of(after)
-        omits: Bools = np.zeros(len(updates), np.bool_)
+        is_unclear: Bools = np.zeros(len(is_update), np.bool_)
+        omits_value: Bools = np.zeros(len(is_update), np.bool_)
         for column in new:
-            omits |= ~valid_of(column)
-        omits &= updates
-        if not omits.any():
-            return new
+            omits_value |= ~valid_of(column)
+        omits_value &= is_update
+        if not omits_value.any():
+            return new, is_unclear
         if messages.nulls is not None:  # where both images lack a column, others are compared
-            omits &= _omitted_by_both(old, new, messages.nulls)
+            omits_value &= _omitted_by_both(old, new, messages.nulls)
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
-            suspects[row] |= not self.takes_nulls and _omits_values(before, after, table)
+            is_unclear[row] |= not self.takes_nulls and _omits_values(before, after, table)
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        sent, unreadable = sent_nulls(messages.values, np.flatnonzero(omits), names, after_of)
-        suspects[unreadable] = True
-        nulls = sent if messages.nulls is None else messages.nulls["after"]
+        suspects = np.flatnonzero(omits_value)
+        null_records, unreadable_messages = sent_nulls(messages.values, suspects, names, after_of)
+        is_unclear[unreadable_messages] = True
+        if messages.nulls is not None:
+            null_records = list(messages.nulls["after"])
         # Only updates are completed: elsewhere a null is a value.
-        others = pa.array(~updates)
-        old = [pc.if_else(others, pa.scalar(None, column.type), column) for column in old]
-        return fill_up(new, old, nulls)
+        is_other = pa.array(~is_update)
+        old = [pc.if_else(is_other, pa.scalar(None, column.type), column) for column in old]
+        return fill_up(new, old, null_records), is_unclear
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
-        name, kind = text_of(document, "table") or "", text_of(document, "op_type")
-        if kind == _TRUNCATE:
+        name, op_type = text_of(document, "table") or "", text_of(document, "op_type")
+        if op_type == _TRUNCATE:
             return dialect.Truncate()
-        if kind is None:
+        if op_type is None:
             raise UnreadableRecordError("has no 'op_type'")
-        if kind not in _OPS:
-            raise UnreadableRecordError(f"has the unknown op_type {kind[:40]!r}")
+        if op_type not in _OPS:
+            raise UnreadableRecordError(f"has the unknown op_type {op_type[:40]!r}")
         before = _image(document, "before", table)
         after = _image(document, "after", table)
-        for field, image, needing in (("before", before, "UD"), ("after", after, "IU")):
-            if image is None and kind in needing:
-                raise UnreadableRecordError(f"has no {field!r} with op_type {kind!r}")
-        if kind == "D":
+        for field, image, op_types in (("before", before, "UD"), ("after", after, "IU")):
+            if image is None and op_type in op_types:
+                raise UnreadableRecordError(f"has no {field!r} with op_type {op_type!r}")
+        if op_type == "D":
             record = RecordImages("d", before, None)
-        elif kind == "I":
+        elif op_type == "I":
             record = RecordImages("c", None, after)
         else:
             old, new = _remove_marks(document["before"]), _remove_marks(document["after"])
@@ -204,13 +204,13 @@ def _omitted_by_both(
     old: Sequence[pa.Array], new: Sequence[pa.Array], nulls: Mapping[str, Sequence[Int64s]]
 ) -> Bools:
     """Mark the messages whose images both lack the same column."""
-    lack_one: Bools = np.zeros(len(new[0]), np.bool_)
-    for before, after, *written in zip(old, new, nulls["before"], nulls["after"], strict=True):
-        lack_it = ~(valid_of(before) | valid_of(after))
-        for rows in written:
-            lack_it[rows] = False
-        lack_one |= lack_it
-    return lack_one
+    lacks_any: Bools = np.zeros(len(new[0]), np.bool_)
+    for before, after, *null_rows in zip(old, new, nulls["before"], nulls["after"], strict=True):
+        lacks_column = ~(valid_of(before) | valid_of(after))
+        for rows in null_rows:
+            lacks_column[rows] = False
+        lacks_any |= lacks_column
+    return lacks_any
 
 
 def _merge_images(before: Image, after: Image, table: dialect.Table) -> Image:
@@ -289,7 +289,7 @@ OGG_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#goldengate) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
+    dialect=lambda options: OggDialect(takes_nulls=options.values[_COMPRESSED] == "null"),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),

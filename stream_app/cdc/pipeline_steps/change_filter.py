@@ -42,8 +42,8 @@ class KnownColumns(Enum):
     """All changes of a row have the same values, so a failing row was never in the table."""
 
 
-Kinds = npt.NDArray[np.int8]
-_ROW = "\0row"
+RowKinds = npt.NDArray[np.int8]
+_ROW_NUMBER = "\0row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class FilteredRows:
     """
 
     remains: Bools
-    kinds: Kinds
+    kinds: RowKinds
 
 
 def filter_changes(
-    kinds: Kinds, is_pair: Bools, passes: Bools, known_columns: KnownColumns
+    kinds: RowKinds, is_pair: Bools, passes: Bools, known_columns: KnownColumns
 ) -> FilteredRows:
     """Choose the rows of changes.
 
@@ -85,10 +85,10 @@ def filter_changes(
     filtered[before[passes_before & ~passes_after]] = RowKind.DELETE
     filtered[before[~passes_before & passes_after] + 1] = RowKind.INSERT
     if known_columns is not KnownColumns.CERTAIN:
-        alone = kinds == RowKind.UPDATE_AFTER
-        alone[before + 1] = False
-        filtered[alone & ~passes] = RowKind.DELETE
-        remains |= alone
+        is_alone = kinds == RowKind.UPDATE_AFTER
+        is_alone[before + 1] = False
+        filtered[is_alone & ~passes] = RowKind.DELETE
+        remains |= is_alone
     return FilteredRows(remains, filtered)
 
 
@@ -112,7 +112,7 @@ class FilterStep:
         passes = passing_rows(rows, self.condition)
         if passes.all():
             return decoded
-        kinds: Kinds = rows.column(ROW_KIND).to_numpy()
+        kinds: RowKinds = rows.column(ROW_KIND).to_numpy()
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
             is_same_message = message_index[:-1] == message_index[1:]
@@ -134,10 +134,9 @@ class FilterStep:
 
 
 def passing_rows(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
-    """Return the rows for which a condition over the columns is true: bool [n]. Null is not
-    true.
-    """
-    numbered = pa.Table.from_batches([rows]).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
+    """Mark the rows for which a condition over the columns is true, bool [n]; null is not true."""
+    row_numbers = pa.array(np.arange(rows.num_rows))
+    numbered = pa.Table.from_batches([rows]).append_column(_ROW_NUMBER, row_numbers)
     passing: Bools = np.zeros(rows.num_rows, np.bool_)
-    passing[numbered.filter(condition).column(_ROW).to_numpy()] = True
+    passing[numbered.filter(condition).column(_ROW_NUMBER).to_numpy()] = True
     return passing

@@ -36,9 +36,9 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
         for column in aliases.values()
         if column in setup.primary_keys
     ]
-    missing = DriftKind.MISSING.option
-    if setup.options.get(missing, "warn") not in ("warn", "ignore"):
-        problems.append(f"{COLUMN_ALIASES} needs {missing} = warn or ignore")
+    missing_option = DriftKind.MISSING.option
+    if setup.options.get(missing_option, "warn") not in ("warn", "ignore"):
+        problems.append(f"{COLUMN_ALIASES} needs {missing_option} = warn or ignore")
     if problems:
         raise UsageError(
             f"the column aliases are wrong: {'; '.join(problems)}",
@@ -56,7 +56,7 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
             DataField(field_id=column.field_id, name=name, data_type=column.data_type.as_nullable())
         )
         fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
-    # A value under an alias and one that was left out are not distinguished.
+    # The step cannot tell a value under another name from one that was left out.
     restored = setup.traits.restored.difference(aliases.values())
     return replace(
         setup,
@@ -68,12 +68,12 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAliases:
-    """Implements `pipeline.Step` for rows with alias columns behind the table's columns.
+    """Implements `pipeline.Step` for rows with alias columns after the table's columns.
 
     Attributes:
-        schema: the schema of the rows without these.
-        exclusive: names from before a rename. A message that has another name of the column too
-            would mean another column by one of them.
+        schema: the schema of the rows without alias columns.
+        exclusive: names that the source used before a rename. A message with such a name beside
+            another name of the column is bad, because one of the two means another column.
     """
 
     aliases: Aliases
@@ -82,7 +82,8 @@ class ColumnAliases:
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows, names = decoded.changes.rows, {*self.aliases, *self.aliases.values()}
+        rows = decoded.changes.rows
+        names = {*self.aliases, *self.aliases.values()}
         alias_names = defaultdict[str, list[str]](list)
         for name, column in self.aliases.items():
             alias_names[column].append(name)
@@ -92,42 +93,41 @@ class ColumnAliases:
             else rows.column(name)
             for name in self.schema.names
         ]
-        nulls = {
-            **self._reasons_of_nulls(arrays, decoded.changes),
-            **self._reasons_of_doubles(decoded.changes),
+        reasons = {
+            **self._null_reasons(arrays, decoded.changes),
+            **self._ambiguity_reasons(decoded.changes),
         }
         renamed = replace(
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
-            drift={key: seen for key, seen in decoded.drift.items() if key[1] not in names},
+            drift={key: sighting for key, sighting in decoded.drift.items() if key[1] not in names},
         )
-        return renamed.quarantining(messages, nulls)
+        return renamed.quarantining(messages, reasons)
 
-    def _reasons_of_doubles(self, changes: ChangeBatch) -> dict[int, str]:
-        """Return the messages with values under two exclusive names of one column."""
+    def _ambiguity_reasons(self, changes: ChangeBatch) -> dict[int, str]:
+        """Return a reason for each message with an exclusive name and another one of its column."""
         reasons: dict[int, str] = {}
         for name in self.exclusive:
             column = self.aliases[name]
-            others = [column, *(other for other, to in self.aliases.items() if to == column)]
+            names = [column, *(alias for alias, target in self.aliases.items() if target == column)]
             has_other = np.zeros(changes.rows.num_rows, np.bool_)
-            for other in others:
-                if other != name:
-                    has_other |= valid_of(changes.rows.column(other))
-            doubled_messages = changes.message_index[
-                valid_of(changes.rows.column(name)) & has_other
-            ]
+            for other_name in names:
+                if other_name != name:
+                    has_other |= valid_of(changes.rows.column(other_name))
+            is_ambiguous = valid_of(changes.rows.column(name)) & has_other
+            message_rows = np.unique(changes.message_index[is_ambiguous])
             reason = f"has values under {name!r} and another name of the renamed column {column!r}"
-            reasons |= dict.fromkeys(np.unique(doubled_messages).tolist(), reason)
+            reasons |= dict.fromkeys(message_rows.tolist(), reason)
         return reasons
 
-    def _reasons_of_nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
-        """Return the messages whose new rows lack a value that must be there."""
+    def _null_reasons(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
+        """Return a reason for each message that gives a NOT NULL column no value in a new row."""
         is_new = ~np.isin(
             changes.rows.column(VALUE_KIND).to_numpy(), (RowKind.DELETE, RowKind.UPDATE_BEFORE)
         )
         reasons: dict[int, str] = {}
         for column, array in zip(self.schema, arrays, strict=True):
             if not column.nullable and column.name in self.aliases.values():
-                missing = changes.message_index[~valid_of(array) & is_new]
+                message_rows = np.unique(changes.message_index[~valid_of(array) & is_new])
                 reason = f"column {column.name!r} is NOT NULL and has no value"
-                reasons |= dict.fromkeys(np.unique(missing).tolist(), reason)
+                reasons |= dict.fromkeys(message_rows.tolist(), reason)
         return reasons

@@ -3,7 +3,7 @@
 It runs where ``unknown-columns`` is ``evolve``. In a batch it describes the first message of each
 schema, and the first with each unknown column. It leaves out a schema that was alone in an earlier
 batch and brought nothing new. Of bad records it describes only types of the table's columns,
-because one of them may not fit. Where a format fingerprints no schemas, it does the same for the
+because a value may not fit its column. Where a format fingerprints no schemas, it describes the
 first and the last message. It reports the differences from the table.
 """
 
@@ -38,49 +38,45 @@ class DescribedColumns:
     options: MappingOptions
     columns: RowType
     aliases: Mapping[str, str] = field(default_factory=dict)
-    _followed: frozenset[str] = field(init=False, default=frozenset())
+    _followed_schemas: frozenset[str] = field(init=False, default=frozenset())
     """The fingerprint of the newest schema that had no new columns for a batch."""
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         table = self._describe(messages, self._messages_with_new_columns(decoded))
-        typed = self._known_types(
-            self._describe(messages, self._messages_with_types(messages, decoded))
-        )
-        bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
-        fitting = self._known_types(self._describe(bad, range(bad.num_rows)))
-        for other in (typed, fitting):
+        typed_table = self._describe(messages, self._messages_with_types(messages, decoded))
+        bad_messages = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
+        bad_table = self._describe(bad_messages, range(bad_messages.num_rows))
+        for other in map(self._known_types, (typed_table, bad_table)):
             table = merged_source_table(table, other) if table and other else table or other
         if table is None or not differs_from_table(table, self.columns):
             if len(decoded.schemas) == 1:
-                self._followed = frozenset(decoded.schemas)
+                self._followed_schemas = frozenset(decoded.schemas)
             return decoded
         return replace(decoded, description=table)
 
     def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
         """Return the positions of messages whose columns the table will get."""
-        first = {
+        first_messages = {
             sighting.first
             for (kind, _), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN
         }
-        news = decoded.schemas.keys() - self._followed
-        return first.union(decoded.schemas[fingerprint] for fingerprint in news)
+        new_schemas = decoded.schemas.keys() - self._followed_schemas
+        return first_messages.union(decoded.schemas[schema] for schema in new_schemas)
 
     def _messages_with_types(
         self, messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> Collection[int]:
-        """Return the positions of messages that may carry types, for formats whose schemas have no
-        fingerprint.
-        """
-        has_any = messages.num_rows and not decoded.schemas
-        return {0, messages.num_rows - 1} if has_any else ()
+        """Return the positions of messages that may carry types, if no schema has a fingerprint."""
+        may_have_types = messages.num_rows and not decoded.schemas
+        return {0, messages.num_rows - 1} if may_have_types else ()
 
     def _describe(self, messages: pa.RecordBatch, positions: Collection[int]) -> SourceTable | None:
         if not positions:
             return None
-        picked = with_all_columns(messages.take(pa.array(sorted(positions), pa.int32())))
-        table = self.describe(picked, self.options)
+        described = with_all_columns(messages.take(pa.array(sorted(positions), pa.int32())))
+        table = self.describe(described, self.options)
         return with_aliases(table, self.aliases) if table is not None and self.aliases else table
 
     def _known_types(self, table: SourceTable | None) -> SourceTable | None:

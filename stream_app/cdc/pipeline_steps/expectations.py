@@ -7,7 +7,7 @@ action decides::
     quarantine   the record goes to the quarantine, and the table keeps the row that it has
     hold, fail   the driver raises an error before the epoch is committed
 
-A delete is never judged. The messages that the table does not take were left out before.
+A delete is never judged. An earlier step has left out the messages that the table does not take.
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ class ExpectationStep:
             rows = decoded.changes.rows
             kinds = rows.column(ROW_KIND).to_numpy()
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
-            broken = is_newest & ~passing_rows(rows, condition)
-            if broken.any():
-                decoded = _apply_action(decoded, messages, expectation, broken)
+            is_broken = is_newest & ~passing_rows(rows, condition)
+            if is_broken.any():
+                decoded = _apply_action(decoded, messages, expectation, is_broken)
         return decoded
 
 
 def _apply_action(
-    decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, broken: Bools
+    decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, is_broken: Bools
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""
     message_index = decoded.changes.message_index
-    message_rows = np.unique(message_index[broken])
+    message_rows = np.unique(message_index[is_broken])
     violation = Violation(expectation.name, expectation.action.value)
     sighting = Sighting(len(message_rows), int(message_rows[0]))
     decoded = replace(decoded, violations={**decoded.violations, violation: sighting})
@@ -90,9 +90,9 @@ def _apply_action(
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
             return decoded.quarantining(messages, dict.fromkeys(message_rows.tolist(), reason))
         case ExpectationAction.DROP:
-            changes = decoded.changes.where(~_with_before_images(decoded, broken))
-            emptied = len(np.unique(message_index)) - len(np.unique(changes.message_index))
-            return replace(decoded, changes=changes, skipped=decoded.skipped + emptied)
+            changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
+            emptied_messages = len(np.unique(message_index)) - len(np.unique(changes.message_index))
+            return replace(decoded, changes=changes, skipped=decoded.skipped + emptied_messages)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
             return decoded
 

@@ -18,7 +18,7 @@ from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, message_place
 from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 
-_OPS = {
+_OP_NAMES = {
     RowKind.UPDATE_BEFORE: "an update",
     RowKind.UPDATE_AFTER: "an update",
     RowKind.DELETE: "a delete",
@@ -47,16 +47,16 @@ class InsertOnly:
         kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()
         if not kinds.any():
             return decoded
-        skipped = 0
-        dropped = np.zeros(len(kinds), np.bool_)
+        skipped_messages = 0
+        is_dropped = np.zeros(len(kinds), np.bool_)
         if self.ignores_deletes:
-            dropped = kinds == RowKind.DELETE
-            skipped = len(np.unique(changes.message_index[dropped]))
-        other = np.flatnonzero((kinds != RowKind.INSERT) & ~dropped)
-        message_rows, first = np.unique(changes.message_index[other], return_index=True)
-        first_kinds = kinds[other[first]]
+            is_dropped = kinds == RowKind.DELETE
+            skipped_messages = len(np.unique(changes.message_index[is_dropped]))
+        refused_rows = np.flatnonzero((kinds != RowKind.INSERT) & ~is_dropped)
+        message_rows, firsts = np.unique(changes.message_index[refused_rows], return_index=True)
+        first_kinds = kinds[refused_rows[firsts]]
         if len(message_rows) and not self.quarantines:
-            raise _no_insert(messages, int(message_rows[0]), RowKind(int(first_kinds[0])))
+            raise _non_insert_error(messages, int(message_rows[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
             int(row): _reason(RowKind(int(kind)))
@@ -64,17 +64,17 @@ class InsertOnly:
         }
         remaining = replace(
             decoded,
-            changes=changes.where(~dropped),
-            skipped=decoded.skipped + skipped,
+            changes=changes.where(~is_dropped),
+            skipped=decoded.skipped + skipped_messages,
         )
         return remaining.quarantining(messages, reasons)
 
 
 def _reason(row_kind: RowKind) -> str:
-    return f"is {_OPS[row_kind]}, and the table has no primary key by which to find the row"
+    return f"is {_OP_NAMES[row_kind]}, and the table has no primary key by which to find the row"
 
 
-def _no_insert(messages: pa.RecordBatch, row: int, row_kind: RowKind) -> WrongSourceError:
+def _non_insert_error(messages: pa.RecordBatch, row: int, row_kind: RowKind) -> WrongSourceError:
     return WrongSourceError(
         f"the record {_reason(row_kind)}",
         where=message_place(messages, row),

@@ -33,14 +33,14 @@ from stream_app.cdc.computed.column_functions import (
     ArrowTypeOf,
     applied_function,
 )
-from stream_app.cdc.computed.made_columns import MadeColumns
+from stream_app.cdc.computed.made_columns import MadeColumns, referenced_column
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 
-_BEFORE = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
-_MOMENTS = pa.timestamp("ms")
+_BEFORE_KINDS = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
+_MOMENT_TYPE = pa.timestamp("ms")
 _SHOWN_MAX = 80
 
 
@@ -76,14 +76,14 @@ class MadeColumnsStep:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         changes = decoded.changes
-        made_columns = _MadeValues(self, changes)
+        values = _MadeValues(self, changes)
         if self.metadata:
-            made_columns.add_metadata(with_all_columns(messages))
-        made_columns.add_computed(self.now_ms())
-        made_columns.add_blanks()
-        columns = [made_columns.column(name) for name in self.schema.names]
+            values.add_metadata(with_all_columns(messages))
+        values.add_computed(self.now_ms())
+        values.add_blanks()
+        columns = [values.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.quarantining(messages, made_columns.reasons)
+        return decoded.quarantining(messages, values.reasons)
 
 
 class _MadeValues:
@@ -91,7 +91,7 @@ class _MadeValues:
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
         self._step, self._changes = step, changes
-        self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE))
+        self._is_before = bools_of(pc.is_in(changes.rows.column(ROW_KIND), _BEFORE_KINDS))
         self._columns: dict[str, pa.Array] = {}
         self.reasons: dict[int, str] = {}
 
@@ -108,7 +108,7 @@ class _MadeValues:
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
-        moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENTS)
+        moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENT_TYPE)
         for name, call, reference, function in self._step.computed:
             rows = self._changes.rows.num_rows
             arguments = pa.repeat(moment, rows) if reference is None else self.column(reference)
@@ -135,13 +135,14 @@ class _MadeValues:
         if values.type != field.type:
             values = values.cast(field.type)
         if not field.nullable and values.null_count:
-            absent = ~valid_of(values)
+            is_absent = ~valid_of(values)
             if name in self._step.primary_keys:
-                self._refuse_nulls(absent, f"primary key column {name!r} is null")
+                self._refuse_nulls(is_absent, f"primary key column {name!r} is null")
             else:
-                filled = pa.array(absent & self._is_before)
-                values = pc.if_else(filled, _zero(field.type), values)
-                self._refuse_nulls(absent & ~self._is_before, f"NOT NULL column {name!r} is null")
+                is_filled = pa.array(is_absent & self._is_before)
+                values = pc.if_else(is_filled, _zero(field.type), values)
+                is_missing = is_absent & ~self._is_before
+                self._refuse_nulls(is_missing, f"NOT NULL column {name!r} is null")
         self._columns[name] = values
 
     def _refuse_values(self, failed: Bools, column: str, arguments: pa.Array, reason: str) -> None:
@@ -149,8 +150,8 @@ class _MadeValues:
         for row in np.flatnonzero(failed).tolist():
             self._refuse(row, f"{column}: {_shown_value(arguments[row])} {reason}")
 
-    def _refuse_nulls(self, absent: Bools, reason: str) -> None:
-        for row in np.flatnonzero(absent).tolist():
+    def _refuse_nulls(self, is_absent: Bools, reason: str) -> None:
+        for row in np.flatnonzero(is_absent).tolist():
             image = " in the before-image" if self._is_before[row] else ""
             self._refuse(row, f"{reason}{image}")
 
@@ -178,8 +179,8 @@ def _zero(data_type: pa.DataType) -> pa.Scalar:
 def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
     """Return the setup of the format that reads the columns of the source alone.
 
-    Its key has the columns from which the table's key is made: they must be there in every image
-    that finds a row.
+    Its key has the columns from which the table's key is made: every image by which a row is
+    found must have them.
     """
     names = [name for name in setup.columns.names if name not in made_columns.names]
     traits = replace(
@@ -230,7 +231,7 @@ def _computed(
 ) -> list[ComputedColumn]:
     computed = []
     for definition in made_columns.computed:
-        reference = made_columns.reference(definition)
+        reference = referenced_column(definition)
         argument = STRING if reference is None else columns.field(reference).data_type
         function = applied_function(definition, argument, arrow_type_of)
         computed.append(ComputedColumn(definition.name, definition.call, reference, function))

@@ -26,7 +26,7 @@ from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 
 Decode = Callable[[pa.RecordBatch], DecodedBatch]
-_SHOWN = 5
+_SHOWN_MAX = 5
 """The most other source tables that the counts name, because their number may be unlimited."""
 
 
@@ -52,8 +52,8 @@ class SourceChoice:
     def refusal(self, name: str) -> str:
         """Return the reason why a record is not taken."""
         own_tables = ", ".join(sorted(self.own_names)) or "another"
-        other = f"is of the source's table {name}" if name else "does not name its source table"
-        return f"{other}, and the rows of this table are those of {own_tables}"
+        problem = f"is of the source's table {name}" if name else "does not name its source table"
+        return f"{problem}, and the rows of this table are those of {own_tables}"
 
 
 EVERY_SOURCE = SourceChoice()
@@ -71,7 +71,7 @@ class OwnMessages:
     origins: Callable[[pa.RecordBatch], Origins]
     choice: SourceChoice
 
-    def decoded(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
+    def decode_accepted(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
@@ -80,7 +80,7 @@ class OwnMessages:
         try:
             decoded = decode(messages)
         except WrongSourceError as error:
-            # A stranger's TRUNCATE, or its columns, must not stop the job.
+            # A TRUNCATE or the columns of another source table must not stop the job.
             if self.choice.is_open:
                 return self._decode_nothing(messages, decode, error)
             if not self._foreign_messages(messages):
@@ -90,7 +90,7 @@ class OwnMessages:
             is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
                 if decoded.description is not None and decoded.bad.num_rows:
-                    # A stranger's bad record must not decide the table's columns.
+                    # A bad record of another source table must not decide the table's columns.
                     return replace(self._decode_own(messages, decode), others=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
@@ -106,14 +106,14 @@ class OwnMessages:
         names = self._names(messages)
         records = Counter(name for name in names if name) or Counter(names)
         tables = {name: names.index(name) for name in records}
-        nothing = decode(messages.slice(0, 0))
-        return replace(nothing, tables=tables, records=records, refusal=error)
+        empty_batch = decode(messages.slice(0, 0))
+        return replace(empty_batch, tables=tables, records=records, refusal=error)
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
-        """Decode a batch with messages of several source tables; see `decoded`."""
-        others = self._foreign_messages(messages)
-        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
-        own_messages = messages.take(pa.array(own_positions)) if others else messages
+        """Decode a batch with messages of several source tables; see `decode_accepted`."""
+        foreign = self._foreign_messages(messages)
+        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign))
+        own_messages = messages.take(pa.array(own_positions)) if foreign else messages
         decoded = results_in_batch(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
@@ -123,14 +123,14 @@ class OwnMessages:
             tables.setdefault(names[row], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
-        reasons = {row: self.choice.refusal(name) for row, name in others.items()}
-        first_others = {name: row for row, name in reversed(list(others.items())[:_SHOWN])}
+        reasons = {row: self.choice.refusal(name) for row, name in foreign.items()}
+        first_foreign = {name: row for row, name in reversed(list(foreign.items())[:_SHOWN_MAX])}
         return replace(
             decoded,
-            tables={**first_others, **tables},
+            tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
             records={name: counts.get(name, rows) for name in tables},
-            others=len(others),
+            others=len(foreign),
         )
 
     def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:
@@ -138,12 +138,12 @@ class OwnMessages:
         if not self.choice.own_names and not self.choice.others:
             return {}
         topics = messages.column("topic").to_pylist()
-        is_message = valid_of(messages.column("value")).tolist()
-        named = enumerate(zip(topics, self._names(messages), is_message, strict=True))
+        has_value = valid_of(messages.column("value"))
         return {
-            row: name for row, (topic, name, is_one) in named
-            if is_one and not self.choice.takes(topic, name)
-        }  # fmt: skip
+            row: name
+            for row, (topic, name) in enumerate(zip(topics, self._names(messages), strict=True))
+            if has_value[row] and not self.choice.takes(topic, name)
+        }
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:
         """Return each message's source table; empty if it names none, or has no row."""

@@ -24,7 +24,7 @@ _NAME = "cloudevents"
 
 
 class _RowData:
-    """Implements `cloud_events.EventData`: the data is the message."""
+    """Implements `event_data.EventData`: the data is the message."""
 
     attributes: tuple[str, ...] = ()
 
@@ -57,8 +57,8 @@ def _format(setup: FormatSetup) -> EventFormat:
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
-    inner = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
-    return _ROWS.survey(setup, inner)
+    rows = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
+    return _ROWS.survey(setup, rows)
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

@@ -12,7 +12,7 @@ KEY_COLUMNS = "key-columns"
 TOMBSTONES = "tombstones"
 KEY_FORMAT = "key-format"
 _DELETE = "delete"
-_SAME, _TEXT = "registry", "text"
+_REGISTRY, _TEXT = "registry", "text"
 
 KEY_COLUMNS_OPTION = Option(
     KEY_COLUMNS,
@@ -32,7 +32,7 @@ KEY_FORMAT_OPTION = choice(
     KEY_FORMAT,
     "Form of the messages' keys: that of the values, or a text that is the only column of the key, "
     "as of Kafka's StringSerializer.",
-    (_SAME, _TEXT),
+    (_REGISTRY, _TEXT),
 )
 
 
@@ -55,11 +55,11 @@ def check_key_columns(name: str, section: str, checked: CheckedOptions, columns:
     Raises:
         UsageError: the table lacks a column of the key.
     """
-    unknown = checked.values[KEY_COLUMNS].difference(columns.names)
-    if unknown and columns.names:  # without columns a job reads many tables
+    unknown_names = checked.values[KEY_COLUMNS].difference(columns.names)
+    if unknown_names and columns.names:  # without columns a job reads many tables
         raise UsageError(
-            f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
-            "the table does not have",
+            f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown_names))}, "
+            "which the table does not have",
             where=f"source.{section}",
             fix=f"name the table's columns: {', '.join(columns.names)}",
         )

@@ -31,18 +31,18 @@ class _AvroRows:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
-        name: the only column, where the schema is not a record.
+        only_column: the only column, where the schema is not a record.
     """
 
     text: str
     root: AvroType
-    name: str
+    only_column: str
 
     @property
     def columns(self) -> Mapping[str, ConnectField]:
         """See `RowSchema`."""
-        if self.name:
-            return {self.name: connect_field(self.root)}
+        if self.only_column:
+            return {self.only_column: connect_field(self.root)}
         docs = self.root.docs
         return {
             name: connect_field(declared, docs.get(name, "")) for name, declared in self.root.fields
@@ -50,13 +50,13 @@ class _AvroRows:
 
     def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
-        walk, value = cursor_over(messages, self.root)
-        return walk, {self.name: value} if self.name else value.fields
+        cursor, value = cursor_over(messages, self.root)
+        return cursor, {self.only_column: value} if self.only_column else value.fields
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""
         text = avro_as_json(message, self.text)
-        return b"{%b:%b}" % (orjson.dumps(self.name), text) if self.name else text
+        return b"{%b:%b}" % (orjson.dumps(self.only_column), text) if self.only_column else text
 
 
 class _Avro:

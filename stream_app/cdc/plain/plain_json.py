@@ -63,7 +63,7 @@ class PlainDialect(Dialect):
     """The dialect of plain rows, which have no types.
 
     Attributes:
-        deletes: whether each message is the key of a row that ends.
+        deletes: whether each message is the key of a deleted row.
     """
 
     key_columns: frozenset[str] = frozenset()
@@ -104,14 +104,14 @@ class PlainDialect(Dialect):
             suspects |= self._add_from_keys(
                 keys, key_fields, columns, [field.name for field in row]
             )
-        none = [pa.nulls(len(values), column.type) for column in columns]
+        nulls = [pa.nulls(len(values), column.type) for column in columns]
         images = Images(
             ops=np.full(len(values), DELETE if self.deletes else CREATE, np.uint8),
             has_before=np.full(len(values), self.deletes),
             has_after=np.full(len(values), not self.deletes),
             json_kinds=json_kinds,
-            before=columns if self.deletes else none,
-            after=none if self.deletes else columns,
+            before=columns if self.deletes else nulls,
+            after=nulls if self.deletes else columns,
             suspects=suspects,
             tables=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
@@ -120,21 +120,21 @@ class PlainDialect(Dialect):
     def _add_from_keys(
         self, keys: pa.Array, fields: list[pa.Field], columns: list[pa.Array], names: list[str]
     ) -> Bools:
-        """Fill columns from keys; return where a key cannot be read here."""
-        unreadable = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
-        unreadable |= are_too_deep(keys.fill_null(b""))
-        unreadable |= may_be_misread(keys.fill_null(b""), has_decimals=True)
-        missing: Bools = np.zeros(len(keys), np.bool_)
+        """Fill `columns` from the keys, and mark the messages whose key needs another reader."""
+        is_unreadable = ~(looks_like_object(keys.fill_null(b"")) & valid_of(keys))
+        is_unreadable |= are_too_deep(keys.fill_null(b""))
+        is_unreadable |= may_be_misread(keys.fill_null(b""), has_decimals=True)
+        lacks_value: Bools = np.zeros(len(keys), np.bool_)
         for field in fields:
-            missing |= ~valid_of(columns[names.index(field.name)])
-        readable = pc.if_else(pa.array(unreadable), pa.scalar(b"{}", pa.binary()), keys)
-        parsed = parse_objects(readable, pa.schema(fields))
+            lacks_value |= ~valid_of(columns[names.index(field.name)])
+        readable_keys = pc.if_else(pa.array(is_unreadable), pa.scalar(b"{}", pa.binary()), keys)
+        parsed = parse_objects(readable_keys, pa.schema(fields))
         if parsed is None:
-            return missing
+            return lacks_value
         for field, column in zip(fields, parsed, strict=True):
             column_index = names.index(field.name)
             columns[column_index] = pc.coalesce(columns[column_index], column)
-        return unreadable & missing
+        return is_unreadable & lacks_value
 
     def read(
         self, document: dict[str, Any], key: bytes | None, table: Table
@@ -142,11 +142,11 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         row = image_of(document, "record", table.columns) or {}
         cells_by_name = {**row}
-        missing = {
+        missing_columns = {
             name for name in self.key_columns if row.get(name, NULL_CELL)[0] is JsonKind.NULL
         }
-        if missing and key is not None:
-            cells = _key_image(key, frozenset(missing))
+        if missing_columns and key is not None:
+            cells = _key_image(key, frozenset(missing_columns))
             cells_by_name |= {
                 name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL
             }
@@ -169,10 +169,10 @@ def _key_image(key: bytes, columns: frozenset[str]) -> Image:
 
 def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the topic's name: a plain row does not name its table."""
-    none = pa.nulls(messages.num_rows, pa.string())
+    no_names = pa.nulls(messages.num_rows, pa.string())
     is_row = messages.column("value").is_valid()
     topic = pc.if_else(is_row, messages.column("topic").cast(pa.string()), None)
-    return origins_of(none, none, topic, {})
+    return origins_of(no_names, no_names, topic, {})
 
 
 PLAIN_ROWS = DialectDeclaration(

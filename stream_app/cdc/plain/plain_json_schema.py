@@ -37,8 +37,8 @@ from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import HEAD
 
 _NAME = "json-schema"
-_OF_KEYS = dict.fromkeys((UNKNOWN_COLUMNS, MISSING_COLUMNS), DriftReaction.IGNORE.value)
-"""Keys have columns of their own; a value would have the others."""
+_KEY_DRIFT_OPTIONS = dict.fromkeys((UNKNOWN_COLUMNS, MISSING_COLUMNS), DriftReaction.IGNORE.value)
+"""Options for keys, which have only some of the table's columns, and may have others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +80,24 @@ class _JsonSchema:
 
 
 def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
-    keys = frozenset(setup.primary_keys)
-    deletes = deletes_by_tombstones(options, setup.traits) and bool(keys)
-    key_options = replace(options, values={**options.values, **_OF_KEYS})
-    rows = PlainDialect(options.values[KEY_COLUMNS])
+    key_columns = frozenset(setup.primary_keys)
+    deletes = deletes_by_tombstones(options, setup.traits) and bool(key_columns)
+    key_options = replace(options, values={**options.values, **_KEY_DRIFT_OPTIONS})
+    row_dialect = PlainDialect(options.values[KEY_COLUMNS])
     return HeadedJson(
-        make=partial(_format, schemas, setup, options, rows),
+        make=partial(_format, schemas, setup, options, row_dialect),
         make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
         if deletes
         else None,
-        key_name=min(keys) if len(keys) == 1 else "",
+        key_name=min(key_columns) if len(key_columns) == 1 else "",
         schema=change_schema(setup.arrow_schema),
-        text_keys=_key_name(options, keys) if has_text_keys(options) else "",
+        text_keys=_key_name(options, key_columns) if has_text_keys(options) else "",
     )
 
 
-def _key_name(options: CheckedOptions, keys: frozenset[str]) -> str:
-    """Return the column of a key that is one text; keys of several columns have no name that
-    fits.
-    """
-    key_names = options.values[KEY_COLUMNS] or keys
+def _key_name(options: CheckedOptions, primary_key: frozenset[str]) -> str:
+    """Return the column of a key that is one text; "text" for a key of several columns."""
+    key_names = options.values[KEY_COLUMNS] or primary_key
     return min(key_names) if len(key_names) == 1 else "text"
 
 
@@ -122,5 +120,5 @@ def plain_json_schema(registries: Registries) -> FormatDeclaration:
         registries=registries,
         language=_JsonSchema(),
         make=_headed_json,
-        more=(DECODER_OPTION,),
+        extra_options=(DECODER_OPTION,),
     ).declared()

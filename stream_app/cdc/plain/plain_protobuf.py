@@ -56,9 +56,9 @@ class _ProtobufRows:
 
     def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
-        walk = protobuf_cursor(messages)
-        walk.paths()
-        return walk, walk.fields(self.fields)
+        cursor = protobuf_cursor(messages)
+        cursor.paths()
+        return cursor, cursor.fields(self.fields)
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""

@@ -1,6 +1,6 @@
 """Decodes one Protobuf message with Google's library into the JSON that the slow path reads.
 
-This module decides whether a message's bytes are valid.
+Its verdict on the validity of a message's bytes is final.
 
 Source: Protobuf's "ProtoJSON Format".
 """
@@ -24,14 +24,14 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
         number: the number of the schema, for the error.
 
     Raises:
-        UnreadableRecordError: the bytes are no message of the class.
+        UnreadableRecordError: the bytes are not a message of the class.
     """
     from google.protobuf import json_format  # noqa: PLC0415
 
     message = message_class()
     try:
         message.ParseFromString(body)
-        _check(message)
+        _check_values(message)
         _put_defaults(message)
         document: dict[str, Any] = json_format.MessageToDict(
             message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
@@ -49,7 +49,7 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
     return document
 
 
-def _check(message: Any) -> None:
+def _check_values(message: Any) -> None:
     """Check that the library keeps every value of a field; recurses into messages within.
 
     Raises:
@@ -59,17 +59,17 @@ def _check(message: Any) -> None:
     from google.protobuf import unknown_fields  # noqa: PLC0415
     from google.protobuf.message import Message  # noqa: PLC0415
 
-    declared = message.DESCRIPTOR.fields_by_number
-    for lost in unknown_fields.UnknownFieldSet(message):
-        if lost.field_number in declared:
-            name = declared[lost.field_number].name
+    declared_fields = message.DESCRIPTOR.fields_by_number
+    for lost_field in unknown_fields.UnknownFieldSet(message):
+        if lost_field.field_number in declared_fields:
+            name = declared_fields[lost_field.field_number].name
             raise UnreadableRecordError(f"the field {name!r} has a value that its type lacks")
     for field, value in message.ListFields():
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
         items = value.values() if is_map else value if field.is_repeated else (value,)
         for item in items:
             if isinstance(item, Message):
-                _check(item)
+                _check_values(item)
             elif field.type == field.TYPE_STRING and isinstance(item, bytes):
                 raise UnreadableRecordError(f"the text of {field.name!r} is not UTF-8")
 

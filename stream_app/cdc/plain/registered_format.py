@@ -61,7 +61,7 @@ class RegisteredFormat:
 
     Attributes:
         name: the name of the format, and of the section of its options.
-        more: options beside those of all such formats.
+        extra_options: options beside those of all such formats.
         language: the language of the schemas.
         make: makes the format of a table.
     """
@@ -70,12 +70,12 @@ class RegisteredFormat:
     registries: Registries
     language: SchemaLanguage[DescribedRows]
     make: Callable[[Schemas, FormatSetup, CheckedOptions], MessageFormat]
-    more: tuple[Option[Any], ...] = ()
+    extra_options: tuple[Option[Any], ...] = ()
 
     @property
     def options(self) -> tuple[Option[Any], ...]:
         """All options."""
-        return (*OPTIONS, *self.more)
+        return (*OPTIONS, *self.extra_options)
 
     def declared(self) -> FormatDeclaration:
         """Return the format for the registry of formats."""
@@ -108,11 +108,11 @@ class RegisteredFormat:
 
     def _source(self, options: Mapping[str, str]) -> RegisteredSource:
         checked = self._check_options(options, RowType(()))
-        keys: SchemaLanguage[DescribedRows] = (
+        key_language: SchemaLanguage[DescribedRows] = (
             TextKeys() if has_text_keys(checked) else self.language
         )
         return RegisteredSource(
-            self.language, keys, self._schemas(options), checked.values[KEY_COLUMNS]
+            self.language, key_language, self._schemas(options), checked.values[KEY_COLUMNS]
         )
 
     def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:

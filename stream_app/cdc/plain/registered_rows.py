@@ -54,7 +54,7 @@ from stream_app.model.schema.data_type import DataType
 
 _SLICE_ROWS = 32_768
 _NO_KEY = (-1, -1)
-"""No schema's number."""
+"""Stands for the schema of a key that is null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class _KeyOrValue:
         """Return the cells of one message.
 
         Raises:
-            UnreadableRecordError: the bytes are no value of the schema.
+            UnreadableRecordError: the bytes are not a value of the schema.
         """
         message = key if self.reads_key else value
         document = load_document(self.schema.json_of(message or b""))
@@ -127,7 +127,7 @@ class RegisteredRows:
     ) -> None:
         self._section = section
         self._language = language
-        self._of_keys: SchemaLanguage[RowSchema] = (
+        self._key_language: SchemaLanguage[RowSchema] = (
             TextKeys() if has_text_keys(options) else language
         )
         self._schemas = schemas
@@ -160,23 +160,22 @@ class RegisteredRows:
                 the table, where options say so.
         """
         keys = _keys_of(messages)
-        ends = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
-        absent: Int32s = np.flatnonzero(ends).astype(np.int32)
-        values, present = present_values(messages)
+        is_delete = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
+        deleted_index: Int32s = np.flatnonzero(is_delete).astype(np.int32)
+        values, value_index = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
-            skipped=messages.num_rows - len(present) - len(absent),
+            skipped=messages.num_rows - len(value_index) - len(deleted_index),
         )
-        rows = _Messages(values=values, keys=keys.take(pa.array(present)), message_index=present)
-        deleted_keys = keys.take(pa.array(absent))
-        for message_rows, op in (
-            (rows, CREATE),
-            (_Messages(values=deleted_keys, keys=deleted_keys, message_index=absent), DELETE),
-        ):
-            for plan, group in self._groups(message_rows, op, outcome):
+        row_keys = keys.take(pa.array(value_index))
+        deleted_keys = keys.take(pa.array(deleted_index))
+        rows = _Messages(values=values, keys=row_keys, message_index=value_index)
+        deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_index=deleted_index)
+        for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
+            for plan, group in self._groups(messages_of_op, op, outcome):
                 self._decode(group, plan, outcome)
         return outcome.decoded(self._rules[CREATE].schema, {})
 
@@ -184,61 +183,60 @@ class RegisteredRows:
         self, messages: _Messages, op: int, outcome: BatchOutcome
     ) -> Iterator[tuple[_Plan, _Messages]]:
         """Yield the messages of each group (step 1), and refuse the groups that cannot be read."""
-        keyed = bool(self._key_columns) and op == CREATE
-        language = self._of_keys if op == DELETE else self._language
-        for number, rows in language.split(messages.values):
-            parts: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
-            if keyed:
-                parts = [*self._split_keys(messages.keys.take(pa.array(rows)))]
-            for key_number, group_rows in parts:
-                plan = self._plan(op, number, key_number)
+        reads_keys = bool(self._key_columns) and op == CREATE
+        language = self._key_language if op == DELETE else self._language
+        for schema_key, rows in language.split(messages.values):
+            key_groups: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
+            if reads_keys:
+                key_groups = [*self._split_keys(messages.keys.take(pa.array(rows)))]
+            for key_schema, group_rows in key_groups:
+                plan = self._plan(op, schema_key, key_schema)
                 group = rows[group_rows]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(messages.message_index[group].tolist(), plan))
                     continue
                 if op == CREATE:
                     outcome.schemas.setdefault(
-                        str(number[0]), int(messages.message_index[group[0]])
+                        str(schema_key[0]), int(messages.message_index[group[0]])
                     )
                 for start in range(0, len(group), _SLICE_ROWS):
                     yield plan, messages.take(group[start : start + _SLICE_ROWS])
 
     def _split_keys(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """Yield the keys of each schema, by position, and those that are null."""
-        present = valid_of(keys)
-        rows = np.flatnonzero(present)
-        for number, key_rows in self._of_keys.split(keys.drop_null()):
-            yield number, rows[key_rows]
-        if not present.all():
-            yield _NO_KEY, np.flatnonzero(~present)
+        is_present = valid_of(keys)
+        rows = np.flatnonzero(is_present)
+        for schema_key, key_rows in self._key_language.split(keys.drop_null()):
+            yield schema_key, rows[key_rows]
+        if not is_present.all():
+            yield _NO_KEY, np.flatnonzero(~is_present)
 
-    def _plan(self, op: int, number: SchemaKey, key_number: SchemaKey) -> _Plan | str:
+    def _plan(self, op: int, schema_key: SchemaKey, key_schema: SchemaKey) -> _Plan | str:
         """Return the plan for messages of these schemas, or the reason why they cannot be read."""
-        plan = self._plans.get((op, number, key_number))
+        plan = self._plans.get((op, schema_key, key_schema))
         if plan is not None:
             return plan
         try:
             plan = (
-                self._plan_of_deletes(number)
+                self._plan_of_deletes(schema_key)
                 if op == DELETE
-                else self._plan_of_rows(number, key_number)
+                else self._plan_of_rows(schema_key, key_schema)
             )
         except UnreadableRecordError as problem:
-            return str(problem)  # for now: the registry may learn of it
-        self._plans[op, number, key_number] = plan
+            return str(problem)  # not kept: the registry may learn of the schema later
+        self._plans[op, schema_key, key_schema] = plan
         return plan
 
-    def _plan_of_rows(self, number: SchemaKey, key_number: SchemaKey) -> _Plan:
-        row = self._language.schema(self._schemas, number, "")
-        missing = self._key_columns.difference(row.columns)
+    def _plan_of_rows(self, schema_key: SchemaKey, key_schema: SchemaKey) -> _Plan:
+        row = self._language.schema(self._schemas, schema_key, "")
+        missing_names = self._key_columns.difference(row.columns)
         parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
-        if missing:
-            if key_number == _NO_KEY:
-                raise UnreadableRecordError(f"has no key, from which {min(missing)!r} comes")
-            key = self._key(key_number, missing)
-            parts.append(
-                _KeyOrValue(schema=key, reads_key=True, columns=missing & key.columns.keys())
-            )
+        if missing_names:
+            if key_schema == _NO_KEY:
+                raise UnreadableRecordError(f"has no key, from which {min(missing_names)!r} comes")
+            key = self._key(key_schema, missing_names)
+            columns = missing_names & key.columns.keys()
+            parts.append(_KeyOrValue(schema=key, reads_key=True, columns=columns))
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
             raise UnreadableRecordError("has no column of the table")
@@ -249,12 +247,12 @@ class RegisteredRows:
             drift=drift_of(self._policy.columns, None, fields),
         )
 
-    def _plan_of_deletes(self, number: SchemaKey) -> _Plan:
-        key = self._key(number, self._primary_key)
-        missing = self._primary_key.difference(key.columns)
-        if missing:
+    def _plan_of_deletes(self, schema_key: SchemaKey) -> _Plan:
+        key = self._key(schema_key, self._primary_key)
+        missing_columns = self._primary_key.difference(key.columns)
+        if missing_columns:
             raise UnreadableRecordError(
-                f"is a tombstone whose key lacks {min(missing)!r} of the primary key"
+                f"is a tombstone whose key lacks {min(missing_columns)!r} of the primary key"
             )
         return _Plan(
             op=DELETE,
@@ -263,10 +261,10 @@ class RegisteredRows:
             drift=NO_DRIFT,
         )
 
-    def _key(self, number: SchemaKey, names: frozenset[str]) -> RowSchema:
+    def _key(self, schema_key: SchemaKey, names: frozenset[str]) -> RowSchema:
         try:
-            return self._of_keys.schema(
-                self._schemas, number, min(names) if len(names) == 1 else ""
+            return self._key_language.schema(
+                self._schemas, schema_key, min(names) if len(names) == 1 else ""
             )
         except UnreadableRecordError as problem:
             raise UnreadableRecordError(f"has a key that {problem}") from None
@@ -276,50 +274,52 @@ class RegisteredRows:
         if self._policy.refusal(plan.drift) is not None:
             self._decode_one_by_one(messages, plan, outcome)
             return
-        images, readings, intact = self._images(messages, plan)
+        images, readings, is_intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
         columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, None, columns), messages.message_index[intact])
-        suspects = ~intact
-        suspects[intact] = rows.suspects
+        outcome.add_records(DecodedRecords(rows, None, columns), messages.message_index[is_intact])
+        suspects = ~is_intact
+        suspects[is_intact] = rows.suspects
         if suspects.any():
             self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
 
     def _images(
         self, messages: _Messages, plan: _Plan
     ) -> tuple[StackedImages, list[ColumnReading], Bools]:
-        """Return the images of messages that are not broken, and which these are: bool [n]."""
-        everything = np.arange(len(messages.message_index))
-        read = [
+        """Return the images of the messages that are not broken, and their mask: bool [n]."""
+        positions = np.arange(len(messages.message_index))
+        part_values = [
             (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
             for part in plan.parts
         ]
-        walk = read[0][1]
-        intact = ~np.logical_or.reduce([cursor.broken() for _, cursor, _ in read])
-        read_of = {
-            name: (cursor, fields[name]) for part, cursor, fields in read for name in part.columns
+        value_cursor = part_values[0][1]
+        is_intact = ~np.logical_or.reduce([cursor.broken() for _, cursor, _ in part_values])
+        sources = {
+            name: (cursor, fields[name])
+            for part, cursor, fields in part_values
+            for name in part.columns
         }
         wires = []
         for reading in plan.readings:
-            cursor, values = read_of.get(reading.name, (walk, None))
-            wires.append(wire_column(reading, [(values, everything)], cursor, intact))
-        count = int(intact.sum())
-        rows, none = np.arange(count), np.full(count, -1, np.int64)
+            cursor, values = sources.get(reading.name, (value_cursor, None))
+            wires.append(wire_column(reading, [(values, positions)], cursor, is_intact))
+        count = int(is_intact.sum())
+        rows, no_images = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
-            before_at=rows if plan.op == DELETE else none,
-            after_at=none if plan.op == DELETE else rows,
+            before_at=rows if plan.op == DELETE else no_images,
+            after_at=no_images if plan.op == DELETE else rows,
             json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
             tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
-        return images, [wire.reading for wire in wires], intact
+        return images, [wire.reading for wire in wires], is_intact
 
-    def _sightings(self, drift: Drift, rows: Bools) -> Mapping[DriftedColumn, Sighting]:
-        """Return the unknown and missing columns, which all records that are rows share."""
-        count = int(rows.sum())
-        sighting = Sighting(count, int(rows.argmax())) if count else None
+    def _sightings(self, drift: Drift, is_row: Bools) -> Mapping[DriftedColumn, Sighting]:
+        """Return the unknown and missing columns, which all records with a row share."""
+        count = int(is_row.sum())
+        sighting = Sighting(count, int(is_row.argmax())) if count else None
         return self._policy.reported(
             {column: sighting for column in drift.columns() if sighting is not None}
         )

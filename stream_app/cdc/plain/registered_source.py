@@ -32,12 +32,12 @@ class RegisteredSource:
     """Facts of messages about their source.
 
     Attributes:
-        language, keys: those of values and of keys.
+        language, key_language: the schema languages of values and of keys.
         key_columns: columns that come from the key.
     """
 
     language: SchemaLanguage[DescribedRows]
-    keys: SchemaLanguage[DescribedRows]
+    key_language: SchemaLanguage[DescribedRows]
     schemas: Schemas
     key_columns: frozenset[str] = frozenset()
 
@@ -78,14 +78,14 @@ class RegisteredSource:
         try:
             if message is None:
                 return None
-            language = self.keys if is_key else self.language
+            language = self.key_language if is_key else self.language
             return self._schema(message, language).json_of(message)
         except UnreadableRecordError:
             return None
 
     def _schema(self, message: bytes, language: SchemaLanguage[DescribedRows]) -> DescribedRows:
-        [(number, _)] = language.split(pa.array([message], pa.binary()))
-        return language.schema(self.schemas, number, self._single_key())
+        [(schema_key, _)] = language.split(pa.array([message], pa.binary()))
+        return language.schema(self.schemas, schema_key, self._single_key())
 
     def _single_key(self) -> str:
         return min(self.key_columns) if len(self.key_columns) == 1 else ""
@@ -95,9 +95,9 @@ class RegisteredSource:
     ) -> Iterator[tuple[Int64s, SourceTable]]:
         """Yield the messages of each schema, int64 [m], and their table."""
         values, message_index = present_values(messages)
-        for number, rows in self.language.split(values):  # a loop over schemas
+        for schema_key, rows in self.language.split(values):  # a loop over schemas
             try:
-                fields = dict(self.language.schema(self.schemas, number, "").columns)
+                fields = dict(self.language.schema(self.schemas, schema_key, "").columns)
             except UnreadableRecordError:
                 continue
             message_rows = message_index[rows].astype(np.int64)
@@ -114,23 +114,23 @@ class RegisteredSource:
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
         """Yield the columns of the messages' keys."""
         keys = messages.column("key").cast(pa.binary()).drop_null()
-        for _, rows in self.keys.split(keys):
+        for _, rows in self.key_language.split(keys):
             key = self._key_of(keys[int(rows[0])].as_py())
             if key is not None:
                 yield tuple(key.columns)
 
     def _key_of(self, key: bytes | None) -> DescribedRows | None:
         try:
-            return None if key is None else self._schema(key, self.keys)
+            return None if key is None else self._schema(key, self.key_language)
         except UnreadableRecordError:
             return None
 
 
 def origins_of_topics(messages: pa.RecordBatch) -> Origins:
-    """Return the topic of each message that means a row or its end."""
-    none = pa.nulls(messages.num_rows, pa.string())
+    """Return the topic of each message that writes or deletes a row."""
+    no_names = pa.nulls(messages.num_rows, pa.string())
     has_row = messages.column("value").is_valid()
     if "key" in messages.schema.names:
         has_row = pc.or_(has_row, messages.column("key").is_valid())
     topic = pc.if_else(has_row, messages.column("topic").cast(pa.string()), None)
-    return origins_of(none, none, topic, {})
+    return origins_of(no_names, no_names, topic, {})

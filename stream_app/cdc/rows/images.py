@@ -24,7 +24,7 @@ from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.columns.time_columns import Casted, cut_digits
+from stream_app.cdc.columns.time_columns import CastResult, cut_digits
 from stream_app.cdc.rows.row_assembly import (
     Ops,
     RowPlan,
@@ -85,9 +85,9 @@ class Images:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         positions = np.arange(count)
-        columns, above = self.after, 0
+        columns, after_begin = self.after, 0
         if self.has_before.any():
-            above = count
+            after_begin = count
             columns = [
                 pa.concat_arrays(image_arrays)
                 for image_arrays in zip(self.before, self.after, strict=True)
@@ -95,7 +95,7 @@ class Images:
         return StackedImages(
             ops=self.ops,
             before_at=np.where(self.has_before, positions, -1),
-            after_at=np.where(self.has_after, positions + above, -1),
+            after_at=np.where(self.has_after, positions + after_begin, -1),
             json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,
@@ -144,7 +144,7 @@ class ImageRows:
     """The rows of n records.
 
     Attributes:
-        rows: m rows of `RowRules.schema`, or `with_unchanged` of such.
+        rows: m rows of `RowRules.schema`, perhaps with the column of `with_unchanged`.
         record_index: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is not a suspect.
@@ -214,7 +214,7 @@ def _cast(
     plan: RowPlan,
     unchanged: Bools | None,
     rules: RowRules,
-) -> Casted:
+) -> CastResult:
     """Return one column, and the mask of values that do not fit: bool [m]; None if all fit.
 
     Args:
@@ -226,8 +226,8 @@ def _cast(
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
     if reading.required and column.null_count:
-        absent = ~valid_of(column)
+        is_absent = ~valid_of(column)
         if unchanged is not None:
-            absent &= ~(unchanged[plan.record_index] & plan.is_after)
-        failed = absent if failed is None else failed | absent
+            is_absent &= ~(unchanged[plan.record_index] & plan.is_after)
+        failed = is_absent if failed is None else failed | is_absent
     return column, failed

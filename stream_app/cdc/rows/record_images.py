@@ -1,7 +1,7 @@
 """Makes rows of records that were read one by one, with a reason for each that does not fit.
 
-The slow path beside `images`, for any format: its verdict on a record is final. Values are taken
-from the exact text of each number; only the casts are shared with the fast path.
+It is the slow path beside `images`, for any format, and its verdict on a record is final. It takes
+numbers from their exact texts, and shares only the casts with the fast path.
 """
 
 from __future__ import annotations
@@ -76,7 +76,12 @@ class RecordRows:
 
 @dataclass(frozen=True, slots=True)
 class _ImageColumn:
-    """One column of one side's images, the reasons why values do not fit, and the cut ones."""
+    """One column of the images of one side.
+
+    Attributes:
+        misfits: row → the reason why its value does not fit.
+        cut_rows: the rows whose values lose digits.
+    """
 
     values: pa.Array
     misfits: dict[int, str]
@@ -97,8 +102,8 @@ def rows_of_records(
     wants_update_before: Any = rules.keep_update_before or key_changes(
         readings,
         [
-            pa.concat_arrays([old.values, new.values])
-            for old, new in zip(before, after, strict=True)
+            pa.concat_arrays([old_column.values, new_column.values])
+            for old_column, new_column in zip(before, after, strict=True)
         ],
         np.where(has_before, record_numbers, -1),
         np.where(has_after, record_numbers + len(records), -1),
@@ -108,15 +113,15 @@ def rows_of_records(
     reasons: dict[int, str] = {}
     cut_columns: dict[int, frozenset[str]] = {}
     unchanged = omitted_in_rows(_unchanged_masks(records), plan)
-    for reading, old, new in zip(readings, before, after, strict=True):
-        column = plan.assemble_column(old.values, new.values)
+    for reading, old_column, new_column in zip(readings, before, after, strict=True):
+        column = plan.assemble_column(old_column.values, new_column.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
-        for number in _cut_records(old, new, plan):
+        for number in _cut_records(old_column, new_column, plan):
             cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
         omitted = unchanged.get(reading.name)
-        for row, reason in _problems(reading, old, new, column, plan, rules):
+        for row, reason in _problems(reading, old_column, new_column, column, plan, rules):
             if omitted is not None and omitted[row]:
                 continue
             number = int(plan.record_index[row])
@@ -154,11 +159,11 @@ def _column(
     reading: ColumnReading, images: Sequence[Image | None], rules: RowRules
 ) -> _ImageColumn:
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_of, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
-    for kind, wires in wires_of.items():
+    for kind, wires in wires_by_kind.items():
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         cut_rows.update(_cut_rows(reading, kind, wires, rules))
@@ -187,24 +192,24 @@ def _problems(
     reading: ColumnReading,
     before: _ImageColumn,
     after: _ImageColumn,
-    rows: pa.Array,
+    column: pa.Array,
     plan: RowPlan,
     rules: RowRules,
 ) -> list[tuple[int, str]]:
     """Return the (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
-    required = reading.required and rows.null_count > 0
+    required = reading.required and column.null_count > 0
     if not (before.misfits or after.misfits or required):
         return problems
     for row, number in enumerate(plan.record_index.tolist()):
-        invented = rules.before_has_key_only and not reading.is_key
+        is_invented = rules.before_has_key_only and not reading.is_key
         if plan.is_after[row]:
             reason = after.misfits.get(number)
         else:
-            reason = None if invented else before.misfits.get(number)
+            reason = None if is_invented else before.misfits.get(number)
         if reason:
             problems.append((row, reason))
-        elif required and not rows[row].is_valid:
+        elif required and not column[row].is_valid:
             problems.append((row, ""))
     return problems
 
@@ -219,8 +224,8 @@ def _absence(reading: ColumnReading, record: RecordImages, plan: RowPlan, row: i
     role = "primary key column" if reading.is_key else "NOT NULL column"
     image = record.after if plan.is_after[row] else record.before
     state = "null" if reading.name in (image or {}) else "missing"
-    where = "" if plan.is_after[row] else " in the before-image"
-    return f"{role} {reading.name!r} is {state}{where}"
+    suffix = "" if plan.is_after[row] else " in the before-image"
+    return f"{role} {reading.name!r} is {state}{suffix}"
 
 
 def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:

@@ -1,6 +1,6 @@
 """Chooses which of a record's images become rows, and their row kinds.
 
-Called by `images` for records in columns, and by the formats for those read one by one.
+`images` calls it for records in columns, and `record_images` for records that were read one by one.
 """
 
 from __future__ import annotations
@@ -144,12 +144,12 @@ def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa
     """Set NOT NULL columns without a value to zero, in before-images of the key alone."""
     if reading.is_key or not reading.required:
         return column
-    absent = ~plan.is_after & ~valid_of(column)
-    if not absent.any():
+    is_absent = ~plan.is_after & ~valid_of(column)
+    if not is_absent.any():
         return column
     zero = pa.array([_zero(reading.arrow_type)], reading.arrow_type)
     return pa.concat_arrays([column, zero]).take(
-        pa.array(np.where(absent, len(column), np.arange(len(column))))
+        pa.array(np.where(is_absent, len(column), np.arange(len(column))))
     )
 
 
@@ -168,16 +168,16 @@ def key_changes(
     Returns:
         bool [n].
     """
-    changed: Bools = np.zeros(len(before_at), np.bool_)
+    has_changed: Bools = np.zeros(len(before_at), np.bool_)
     updates = np.flatnonzero((before_at >= 0) & (after_at >= 0))
-    old, new = pa.array(before_at[updates]), pa.array(after_at[updates])
+    old_indices, new_indices = pa.array(before_at[updates]), pa.array(after_at[updates])
     for reading, column in zip(readings, columns, strict=True):
         if reading.is_key:
-            before, after = column.take(old), column.take(new)
-            changed[updates] |= _differ(before, after)
+            before, after = column.take(old_indices), column.take(new_indices)
+            has_changed[updates] |= _differ(before, after)
             if reading.is_nullable_key:
-                changed[updates] |= valid_of(before) != valid_of(after)
-    return changed
+                has_changed[updates] |= valid_of(before) != valid_of(after)
+    return has_changed
 
 
 def _differ(old: pa.Array, new: pa.Array) -> Bools:
@@ -185,10 +185,10 @@ def _differ(old: pa.Array, new: pa.Array) -> Bools:
     if not pa.types.is_struct(old.type):
         return bools_of(pc.not_equal(old, new))
     # Structs have no kernel. Two forms of one number differ: then -U is kept, which does no harm.
-    different: Bools = np.zeros(len(old), np.bool_)
+    is_different: Bools = np.zeros(len(old), np.bool_)
     for index in range(old.type.num_fields):
-        different |= bools_of(pc.not_equal(old.field(index), new.field(index)))
-    return different
+        is_different |= bools_of(pc.not_equal(old.field(index), new.field(index)))
+    return is_different
 
 
 def _zero(data_type: pa.DataType) -> object:

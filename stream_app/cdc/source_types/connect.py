@@ -4,8 +4,9 @@ A connector with ``column.propagate.source.type`` repeats the database's own typ
 the schema; a known type has priority. Otherwise the literal and the semantic type decide.
 
 Source: Paimon `flink/action/cdc/format/debezium/DebeziumSchemaUtils.java#toDataType` and
-`#avroToPaimonDataType`. It does not know the semantic types of ``time.precision.mode = connect``,
-``isostring`` and ``nanoseconds``, and takes a Decimal without a precision for DECIMAL(20, 0).
+`#avroToPaimonDataType`. Paimon does not know the semantic types of ``time.precision.mode`` =
+``connect``, ``isostring`` and ``nanoseconds``. It takes a Decimal without a precision for
+DECIMAL(20, 0).
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def connect_type(
         connector: the name of Debezium's connector; empty if unknown.
     """
     nearest = _nearest_type(literal, semantic, parameters, connector, options)
-    is_of_database = _of_database(parameters, connector, options) is not None
+    is_of_database = _database_type(parameters, connector, options) is not None
     digits = None if is_of_database else _TIME_DIGITS.get(semantic)
     return stored_type(nearest, options, digits=digits, sends_text=literal == "string")
 
@@ -119,7 +120,7 @@ def _nearest_type(
 ) -> DataType:
     if MappingMode.TO_STRING in options or semantic == VARIABLE_SCALE:
         return STRING
-    database_type = _of_database(parameters, connector, options)
+    database_type = _database_type(parameters, connector, options)
     if database_type is not None:
         return database_type
     if semantic == BITS:
@@ -132,7 +133,7 @@ def _nearest_type(
     return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
 
 
-def _of_database(
+def _database_type(
     parameters: Mapping[str, str], connector: str, options: MappingOptions
 ) -> DataType | None:
     name, type_of = parameters.get(SOURCE_TYPE), _DATABASES.get(connector)

@@ -1,6 +1,6 @@
 """A column as a schema of Kafka Connect describes it, and as the source's table has it.
 
-Used by Debezium's envelopes, and by the schemas of a registry.
+Debezium's envelopes and the schemas of a registry use it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class ConnectField:
     """A column as the schema describes it: literal type, semantic name, parameters.
 
     Attributes:
-        optional: whether it may be null.
+        optional: whether the column may be null.
         comment: the column's comment, if the connector has ``include.schema.comments``; else empty.
-        has_default: whether it has a DEFAULT that is not null.
+        has_default: whether the column has a DEFAULT that is not null.
     """
 
     literal: str
@@ -45,7 +45,7 @@ def source_column(
 
     Args:
         connector: the name of Debezium's connector; empty if unknown.
-        loses_nulls: whether the converter may have replaced its nulls by its DEFAULT.
+        loses_nulls: whether the converter may have replaced nulls by the column's DEFAULT.
     """
     stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
     is_nullable = field.optional or MappingMode.TO_NULLABLE in options

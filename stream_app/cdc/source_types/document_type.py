@@ -1,4 +1,4 @@
-"""Gives the type of columns for documents: a source's ``json`` and ``jsonb``."""
+"""Chooses the type of columns for documents: a source's ``json`` and ``jsonb``."""
 
 from __future__ import annotations
 

@@ -54,9 +54,7 @@ _BARE_DECIMAL = DataType(root=TypeRoot.DECIMAL, precision=38, scale=18)
 
 
 def mysql_type(text: str, options: MappingOptions) -> DataType | None:
-    """Return the column's type for a type as MySQL spells it, e.g. ``varchar(20)``; None:
-    unknown.
-    """
+    """Return the column's type for MySQL's spelling, e.g. ``varchar(20)``; None if unknown."""
     return mysql_type_of(parse_type_text(text), options)
 
 
@@ -85,10 +83,10 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
         return BYTES if is_bytes else STRING
     if name in _BLOBS:
         return BYTES
-    return _with_length(name, length, options)
+    return _type_by_length(name, length, options)
 
 
-def _with_length(name: str, length: int | None, options: MappingOptions) -> DataType | None:
+def _type_by_length(name: str, length: int | None, options: MappingOptions) -> DataType | None:
     match name:
         case "BOOLEAN" | "BOOL":
             return DataType(root=TypeRoot.BOOLEAN)
@@ -106,10 +104,10 @@ def _with_length(name: str, length: int | None, options: MappingOptions) -> Data
         case "BINARY" | "VARBINARY":
             return DataType(root=TypeRoot.VARBINARY, length=length) if length else BYTES
         case _:
-            return _time(name, length)
+            return _time_type(name, length)
 
 
-def _time(name: str, length: int | None) -> DataType | None:
+def _time_type(name: str, length: int | None) -> DataType | None:
     match name:
         case "DATE":
             return DataType(root=TypeRoot.DATE)

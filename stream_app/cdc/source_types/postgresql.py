@@ -51,7 +51,7 @@ _ELEMENTS = frozenset(
     {"NUMERIC", "BPCHAR", "CHARACTER", "VARCHAR"} | _DOCUMENTS | _SIMPLE.keys() | _TIMES.keys()
 )
 """Types of which Paimon knows arrays."""
-_SPOKEN = {
+_SQL_NAMES = {
     "BOOLEAN": "BOOL",
     "SMALLINT": "INT2",
     "INTEGER": "INT4",
@@ -71,13 +71,12 @@ _BARE_NUMERIC = DataType(root=TypeRoot.DECIMAL, precision=DECIMAL_PRECISION_MAX,
 
 
 def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
-    """Return the column's type for a type as PostgreSQL spells it, e.g. ``timestamptz(3)``; None:
-    unknown.
+    """Return the column's type for PostgreSQL's spelling, e.g. ``timestamptz(3)``, or None.
 
     A single number of a date or time is its precision, which JDBC calls the scale.
     """
     source_type = parse_type_text(text)
-    name = _SPOKEN.get(source_type.name, source_type.name)
+    name = _SQL_NAMES.get(source_type.name, source_type.name)
     if name not in _TIMES:
         return postgresql_type_of(replace(source_type, name=name), options)
     digits = 6 if source_type.length is None else source_type.length

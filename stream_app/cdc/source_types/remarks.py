@@ -1,4 +1,4 @@
-"""Remarks on what a source's column loses on its way, for each column by its schema.
+"""Tells by a column's schema what its values lose on the way from the source.
 
 Pure. Each remark is known from a message's schema alone, before a value is lost.
 """
@@ -53,7 +53,7 @@ def column_remarks(
     remarks = [*inexact_remarks(stored, _UNITS.get(semantic, "microseconds"))]
     if may_lose_nulls:
         remarks.append(LOSES_NULLS)
-    return (*remarks, *_lost_by_connector(literal, semantic, parameters))
+    return (*remarks, *_connector_remarks(literal, semantic, parameters))
 
 
 def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[Remark]:
@@ -69,16 +69,16 @@ def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[
             INEXACT,
         )
         return
-    held = f"BIGINT, {unit} since midnight" if root is TypeRoot.BIGINT else "STRING"
+    stored_form = f"BIGINT, {unit} since midnight" if root is TypeRoot.BIGINT else "STRING"
     yield Remark(
-        f"is {held}, because Paimon's TIME keeps milliseconds and the source has more",
+        f"is {stored_form}, because Paimon's TIME keeps milliseconds and the source has more",
         "nothing is lost; {} = 'string' or 'truncate' gives new tables a text, or a TIME that "
         "cuts digits off",
         INEXACT,
     )
 
 
-def _lost_by_connector(
+def _connector_remarks(
     literal: str, semantic: str, parameters: Mapping[str, str]
 ) -> Iterator[Remark]:
     """Yield remarks on values that the connector loses before it writes a message."""

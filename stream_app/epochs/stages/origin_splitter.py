@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import bad_records
-from stream_app.cdc.ddl.ddl_messages import with_signs_of_ddl
+from stream_app.cdc.ddl.ddl_messages import may_carry_ddl
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, STATEMENTS_INDEX, UNREADABLE_INDEX
 from stream_app.epochs.stages.epoch_plan import TableMessages
@@ -72,7 +72,7 @@ class OriginSplitter:
         if reasons:
             yield TableMessages(UNREADABLE_INDEX, bad_records(messages, reasons))
         if self.passes_statements:
-            is_statement = with_signs_of_ddl(messages, origins.codes)
+            is_statement = may_carry_ddl(messages, origins.codes)
             if is_statement.any():
                 yield TableMessages(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
 

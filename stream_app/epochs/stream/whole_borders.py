@@ -75,7 +75,7 @@ class WholeBorders:
     patience_s: float | None = TRANSACTION_WAIT_S
     _pending: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
-    _untopical: set[str] = field(init=False, default_factory=set)
+    _tables_without_topic: set[str] = field(init=False, default_factory=set)
     _waits_since: float | None = field(init=False, default=None)
 
     def end(
@@ -114,10 +114,10 @@ class WholeBorders:
     def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> EpochCut:
         ends, progress = _offsets_by_partition(newest), last.progress
         cut = cut_epoch(self._pending, ends, progress, is_forced=is_forced)
-        if cut.untopical <= self._untopical:
+        if cut.tables_without_topic <= self._tables_without_topic:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
-        self._untopical |= cut.untopical
+        self._tables_without_topic |= cut.tables_without_topic
         return cut_epoch(
             self._pending, ends, progress, self.newest_offsets().keys(), is_forced=is_forced
         )

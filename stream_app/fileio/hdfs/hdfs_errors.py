@@ -13,11 +13,11 @@ import errno
 import re
 from collections.abc import Iterator
 
-_PASSING = re.compile(
+_TRANSIENT = re.compile(
     r"StandbyException|RetriableException|SafeModeException|java\.io\.IOException"
     r"|DataTransferError|BlocksNotFound|OperationFailed"
 )
-_KINDS = {
+_ERROR_NUMBERS = {
     "AccessControlException": errno.EACCES,
     "NSQuotaExceededException": errno.EDQUOT,
     "DSQuotaExceededException": errno.EDQUOT,
@@ -37,11 +37,11 @@ def as_os_errors(path: str) -> Iterator[None]:
 def is_transient(error: Exception) -> bool:
     """Return whether a retry of the request may succeed soon."""
     if isinstance(error, OSError):
-        # Errors with errno come from this package or describe files; errors without come from the
-        # network.
-        about_files = (FileNotFoundError, FileExistsError, IsADirectoryError)
-        return error.errno is None and not isinstance(error, about_files)
-    return _PASSING.search(name_and_text(error)[0]) is not None
+        # Errors with errno come from this package or describe files. Errors without errno come from
+        # the network.
+        file_errors = (FileNotFoundError, FileExistsError, IsADirectoryError)
+        return error.errno is None and not isinstance(error, file_errors)
+    return _TRANSIENT.search(name_and_text(error)[0]) is not None
 
 
 def os_error(error: Exception, path: str) -> OSError:
@@ -53,9 +53,9 @@ def os_error(error: Exception, path: str) -> OSError:
         return FileNotFoundError(errno.ENOENT, text, path)
     if isinstance(error, FileExistsError):
         return FileExistsError(errno.EEXIST, text, path)
-    number = _KINDS.get(name.rpartition(".")[2], errno.EIO)
+    error_number = _ERROR_NUMBERS.get(name.rpartition(".")[2], errno.EIO)
     # Python chooses the class by errno.
-    return OSError(number, text, path)
+    return OSError(error_number, text, path)
 
 
 def name_and_text(error: Exception) -> tuple[str, str]:

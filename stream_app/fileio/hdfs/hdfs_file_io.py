@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileWriter
 
 HDFS_OPTION_PREFIX = "hadoop."
-"""Paimon gives what follows it to Hadoop's configuration."""
+"""Paimon passes the rest of such an option's name to Hadoop's configuration."""
 _SMALL_WRITES_BYTES = 1 << 20
 _BLOCK_UNIT_BYTES = 512
-"""A block's length is a multiple of it, a file's seldom."""
+"""The length of a block is a multiple of it; that of a file seldom is."""
 _RETRY_WAIT_S = 60.0
 _PAUSE_MAX_S = 8.0
-_FAILOVERS = "dfs.client.failover.max.attempts"
-_FAILOVERS_OF_ONE = "4"
-"""Failovers for a single NameNode with a given port: the client gives up after 15 s."""
+_FAILOVERS_KEY = "dfs.client.failover.max.attempts"
+_SINGLE_FAILOVERS = "4"
+"""The failovers for a single NameNode with a port: the client gives up after 15 s."""
 _T = TypeVar("_T")
 
 
@@ -113,14 +113,14 @@ class HdfsFileIO:
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
         hdfs_path = self._hdfs_path(path)
-        temporary = self._retry(path, lambda: self._write_temporary(hdfs_path, data))
+        temporary_path = self._retry(path, lambda: self._write_temporary(hdfs_path, data))
         attempts = 0
 
         def rename() -> None:
             nonlocal attempts
             attempts += 1
             try:
-                self._client.rename(temporary, hdfs_path, overwrite=True)
+                self._client.rename(temporary_path, hdfs_path, overwrite=True)
             except FileNotFoundError:
                 # The answer to an attempt was lost: no other process deletes this temporary file.
                 if attempts == 1:
@@ -185,7 +185,7 @@ class HdfsFileIO:
         native = import_module("hdfs_native")
         settings = dict(self.settings)
         if re.search(r":\d+$", self.root):
-            settings = {_FAILOVERS: _FAILOVERS_OF_ONE} | settings
+            settings = {_FAILOVERS_KEY: _SINGLE_FAILOVERS} | settings
         client: Client = native.Client(self.root, settings)
         return client
 
@@ -224,12 +224,12 @@ class HdfsFileIO:
 
     def _write_temporary(self, hdfs_path: str, data: bytes) -> str:
         folder, _, name = hdfs_path.rpartition("/")
-        temporary = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
-        self._write(temporary, data)
-        return temporary
+        temporary_path = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+        self._write(temporary_path, data)
+        return temporary_path
 
     def _try_create(self, path: str, data: bytes) -> bool:
-        """Try to create a file. The error says if a retry is safe, because nothing was created.
+        """Try to create a file. The error says whether a retry is safe, since nothing was created.
 
         1. Write the temporary file.
         2. Rename it.
@@ -238,11 +238,11 @@ class HdfsFileIO:
         4. If it did not exist, the rename had succeeded.
         """
         hdfs_path = self._hdfs_path(path)
-        temporary = self._write_temporary(hdfs_path, data)  # 1
+        temporary_path = self._write_temporary(hdfs_path, data)  # 1
         try:
-            self._client.rename(temporary, hdfs_path)  # 2
+            self._client.rename(temporary_path, hdfs_path)  # 2
         except (OSError, RuntimeError) as error:
-            if self._retry(path, lambda: self._client.delete(temporary)):  # 3
+            if self._retry(path, lambda: self._client.delete(temporary_path)):  # 3
                 if isinstance(error, FileExistsError):
                     return False
                 raise
@@ -250,7 +250,7 @@ class HdfsFileIO:
                 if self.read_bytes(path) == data:  # 4
                     return True
             raise OSError(
-                errno.EIO, "an answer was lost: this may or may not have been created", path
+                errno.EIO, "an answer was lost: the file may or may not have been created", path
             ) from None
         return True
 
@@ -278,7 +278,7 @@ class _HdfsOutput:
     def __init__(self, path: str, writer: FileWriter) -> None:
         self._path = path
         self._writer = writer
-        self._written = 0
+        self._written_bytes = 0
 
     @property
     def closed(self) -> bool:
@@ -290,12 +290,12 @@ class _HdfsOutput:
         if len(data):
             with as_os_errors(self._path), _abandon_on_error(self._writer):
                 self._writer.write(bytes(data))
-        self._written += len(data)
+        self._written_bytes += len(data)
         return len(data)
 
     def tell(self) -> int:
         """Return the number of bytes written."""
-        return self._written
+        return self._written_bytes
 
     def flush(self) -> None:
         """Do nothing: `close` sends the content."""
@@ -325,10 +325,10 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     Raises:
         StorageError: the client is not installed, or does not know the name service.
     """
-    scheme, _, rest = location.partition("://")
-    file_io = HdfsFileIO(f"{scheme}://{rest.partition('/')[0]}", hadoop_settings(options))
+    scheme, _, path = location.partition("://")
+    file_io = HdfsFileIO(f"{scheme}://{path.partition('/')[0]}", hadoop_settings(options))
     try:
-        file_io._client  # noqa: B018 - made here, so that a missing part fails at once
+        file_io._client  # noqa: B018 - created here, so that a missing part fails at once
     except ImportError:
         raise NoAccessError(
             "the client of HDFS is not installed",
@@ -339,7 +339,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         raise StorageError(
             f"the client of HDFS cannot open it: {name_and_text(error)[1]}",
             where=location,
-            fix="name the NameNode's host and port, or set HADOOP_CONF_DIR to the folder of the "
+            fix="give the NameNode's host and port, or set HADOOP_CONF_DIR to the folder of the "
             "cluster's core-site.xml and hdfs-site.xml, on the driver and all executors",
         ) from None
     return file_io

@@ -26,9 +26,9 @@ def _is_same(location: str, other: str) -> bool:
     url, other_url = urlsplit(location), urlsplit(other)
     host, other_host = (parts.netloc.removesuffix(":8020") for parts in (url, other_url))
     # hdfs:///path is on the cluster's own NameNode, whichever that is.
-    same_host = host == other_host or not (host and other_host)
+    is_same_host = host == other_host or not (host and other_host)
     path, other_path = (re.sub("/+$", "", parts.path) for parts in (url, other_url))
-    return same_host and (url.scheme, path) == (other_url.scheme, other_path)
+    return is_same_host and (url.scheme, path) == (other_url.scheme, other_path)
 
 
 def _path_beside(root: str, location: str) -> str | None:
@@ -51,8 +51,8 @@ HDFS = Store(
     path_beside=_path_beside,
     spark=SparkAccess(location=lambda location: location, settings=_spark_settings),
     advice=(
-        "see that the NameNode runs, has left safe mode, can be reached from here "
+        "check that the NameNode runs, has left safe mode, can be reached from here "
         "(HADOOP_CONF_DIR, or host and port in the location) and lets this user write there; then "
-        "start again, a job continues where it was"
+        "start again, and the job continues where it was"
     ),
 )

@@ -60,13 +60,13 @@ class LocalFileIO:
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Link a finished temporary file to the name; the link fails if the name is taken."""
-        temporary = self._write_temporary(path, data)
+        temporary_path = self._write_temporary(path, data)
         try:
-            os.link(temporary, path)
+            os.link(temporary_path, path)
         except FileExistsError:
             return False
         finally:
-            os.unlink(temporary)
+            os.unlink(temporary_path)
         try:
             _sync(_folder_of(path))
         except OSError as error:
@@ -134,15 +134,15 @@ class LocalFileIO:
 
     def _write_temporary(self, path: str, data: bytes) -> str:
         folder, slash, name = path.rpartition("/")
-        temporary = f"{folder}{slash}.{name}.{uuid.uuid4()}.tmp"
+        temporary_path = f"{folder}{slash}.{name}.{uuid.uuid4()}.tmp"
         try:
-            with self.open_output(temporary) as sink:
+            with self.open_output(temporary_path) as sink:
                 sink.write(data)
-            _sync(temporary)
+            _sync(temporary_path)
         except BaseException:
-            self.delete(temporary)
+            self.delete(temporary_path)
             raise
-        return temporary
+        return temporary_path
 
 
 def local_path(location: str) -> str:
@@ -163,13 +163,13 @@ def local_path(location: str) -> str:
 
 def _make_folder(folder: Path) -> None:
     """Create a folder, and sync the names of all new folders."""
-    missing = []
+    new_folders = []
     while not folder.exists():
-        missing.append(folder)
+        new_folders.append(folder)
         folder = folder.parent
-    for new in reversed(missing):
-        new.mkdir(exist_ok=True)
-        _sync(str(new.parent))
+    for new_folder in reversed(new_folders):
+        new_folder.mkdir(exist_ok=True)
+        _sync(str(new_folder.parent))
 
 
 def _folder_of(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Explains errors of a store or its client briefly, with the remedy.
+"""Explains errors of a store or its client in one line, with the remedy.
 
 The client's error text has the request, the store's answer and the client's internal state. This
 module derives the cause from that text.
@@ -13,35 +13,39 @@ from dataclasses import dataclass
 
 from stream_app.version import install_command
 
-_TEXT_MAX = 300
-_GIVEN_BY = "(s3.access-key and s3.secret-key, AWS's variables, or AWS_PROFILE)"
-_RENEW = (
-    "give valid keys. For a long job put them into files that are rewritten (${file:PATH}), or "
+_CHARACTERS_MAX = 300
+_KEY_PLACES = "(s3.access-key and s3.secret-key, AWS's variables, or AWS_PROFILE)"
+_KEYS_FIX = (
+    "give valid keys. For a long job put them into files that are rewritten (${file:PATH}) or "
     "into a profile, or use the machine's role"
 )
-_REGION = "set s3.region to the region of the bucket (or the variable AWS_REGION)"
-_RIGHTS = (
-    "give these keys the rights s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject on "
-    "the bucket and its objects (reading needs the first two)"
+_REGION_FIX = "set s3.region to the region of the bucket (or the variable AWS_REGION)"
+_PERMISSIONS_FIX = (
+    "give these keys the permissions s3:ListBucket, s3:GetObject, s3:PutObject and "
+    "s3:DeleteObject on the bucket and its objects (reading needs the first two)"
 )
-_UNKNOWN_KEY = (
-    f"check that the keys {_GIVEN_BY} are right, and are those of the store at s3.endpoint; "
-    f"without "
+_UNKNOWN_KEY_FIX = (
+    f"check that the keys {_KEY_PLACES} are right, and belong to the store at s3.endpoint; without "
     "s3.endpoint that is Amazon"
 )
-_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
-_NOT_KNOWN = ("InvalidToken", "InvalidAccessKeyId", "InvalidSecurity", "InvalidClientTokenId")
-_OVER = (*_EXPIRED, *_NOT_KNOWN, "SignatureDoesNotMatch")
-_ABOUT_KEYS = (*_OVER, "AccessDenied", "Unauthorized")
+_EXPIRED_CODES = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
+_UNKNOWN_KEY_CODES = (
+    "InvalidToken",
+    "InvalidAccessKeyId",
+    "InvalidSecurity",
+    "InvalidClientTokenId",
+)
+_INVALID_KEY_CODES = (*_EXPIRED_CODES, *_UNKNOWN_KEY_CODES, "SignatureDoesNotMatch")
+_KEY_CODES = (*_INVALID_KEY_CODES, "AccessDenied", "Unauthorized")
 _FIXES = {
-    **dict.fromkeys(_EXPIRED, _RENEW),
-    **dict.fromkeys(_NOT_KNOWN, _UNKNOWN_KEY),
+    **dict.fromkeys(_EXPIRED_CODES, _KEYS_FIX),
+    **dict.fromkeys(_UNKNOWN_KEY_CODES, _UNKNOWN_KEY_FIX),
     "SignatureDoesNotMatch": "check that s3.secret-key belongs to s3.access-key, and that "
     "s3.region is the store's",
-    **dict.fromkeys(("AccessDenied", "AllAccessDisabled", "AccountProblem"), _RIGHTS),
+    **dict.fromkeys(("AccessDenied", "AllAccessDisabled", "AccountProblem"), _PERMISSIONS_FIX),
     **dict.fromkeys(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
-        _REGION,
+        _REGION_FIX,
     ),
     "NoSuchBucket": "create the bucket, or correct its name in the table's location; check also "
     "that s3.endpoint is its store, and that s3.path.style.access suits the store",
@@ -54,17 +58,19 @@ _FIXES = {
         "the store is overloaded or broken: start again later, a job continues where it was",
     ),
 }
-_REACH = "check that s3.endpoint is right, that the store runs, and that this machine can reach it"
+_ENDPOINT_FIX = (
+    "check that s3.endpoint is right, that the store runs, and that this machine can reach it"
+)
 _CAUSES = (
     (
         r"External AWS credential provider: (?:\w+: )?([^\n]*)",
         "there are no keys for the store: {}",
-        f"check that the keys {_GIVEN_BY} are there",
+        f"check that the keys exist {_KEY_PLACES}",
     ),
     (
         r"169\.254\.169\.254|169\.254\.170\.2|security-credentials",
         "there are no keys for the store, and this machine has no role that gives any",
-        f"give keys {_GIVEN_BY}; profiles of ~/.aws need botocore: {install_command('aws')}",
+        f"give keys {_KEY_PLACES}; profiles of ~/.aws need botocore: {install_command('aws')}",
     ),
     (
         r"InvalidCertificate\(\s*(\w+)",
@@ -80,39 +86,39 @@ _CAUSES = (
     (
         r'"dns error"',
         "the endpoint's host name is unknown",
-        f"{_REACH}; with s3.path.style.access = "
+        f"{_ENDPOINT_FIX}; with s3.path.style.access = "
         "true the bucket stands in the path and not in the host's name",
     ),
-    (r"kind: ConnectionRefused", "the endpoint refuses connections", _REACH),
+    (r"kind: ConnectionRefused", "the endpoint refuses connections", _ENDPOINT_FIX),
     (
         r"kind: ConnectionReset|IncompleteMessage",
         "the endpoint ends connections",
-        f"{_REACH}; one that speaks TLS needs https://",
+        f"{_ENDPOINT_FIX}; one that speaks TLS needs https://",
     ),
-    (r"kind: Timeout|TimedOut", "the endpoint does not answer in time", _REACH),
-    (r"redirect without LOCATION", "the bucket is in another region", _REGION),
-    (r"kind: Connect|error sending request", "the endpoint cannot be reached", _REACH),
+    (r"kind: Timeout|TimedOut", "the endpoint does not answer in time", _ENDPOINT_FIX),
+    (r"redirect without LOCATION", "the bucket is in another region", _REGION_FIX),
+    (r"kind: Connect|error sending request", "the endpoint cannot be reached", _ENDPOINT_FIX),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class S3Trouble:
+class S3Explanation:
     """The explanation of a store's error.
 
     Attributes:
         problem: the cause in one line.
         fix: the remedy; empty if none is known.
         is_about_keys: whether other keys could help.
-        keys_are_over: whether these keys have expired.
+        may_be_expired: whether the keys may have expired, so that renewed keys could help.
     """
 
     problem: str
     fix: str = ""
     is_about_keys: bool = False
-    keys_are_over: bool = False
+    may_be_expired: bool = False
 
 
-def s3_trouble(text: str) -> S3Trouble:
+def explain_s3_error(text: str) -> S3Explanation:
     """Explain a client's error.
 
     Args:
@@ -124,22 +130,27 @@ def s3_trouble(text: str) -> S3Trouble:
     )
     if code:
         problem = f"{code[1]}: {message[1]}" if message else code[1]
-        return S3Trouble(
-            problem[:_TEXT_MAX], _FIXES.get(code[1], ""), code[1] in _ABOUT_KEYS, code[1] in _OVER
+        return S3Explanation(
+            problem[:_CHARACTERS_MAX],
+            _FIXES.get(code[1], ""),
+            code[1] in _KEY_CODES,
+            code[1] in _INVALID_KEY_CODES,
         )
     request = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", report)
     for pattern, template, fix in _CAUSES:
         if match := re.search(pattern, text):
             sentence = template.format(*match.groups())
-            return S3Trouble(f"{sentence}: {request[2]}" if request else sentence, fix)
+            return S3Explanation(f"{sentence}: {request[2]}" if request else sentence, fix)
     status = re.search(r"status code: ((\d{3})[\w ]*)", report)
     if request is None or status is None:
-        return S3Trouble(report[:_TEXT_MAX])
+        return S3Explanation(report[:_CHARACTERS_MAX])
     # The answer to a HEAD request has no body.
     is_refusal = status[2] in ("400", "401", "403")
-    return S3Trouble(
+    return S3Explanation(
         f"{request[2]} answers {request[1]} with {status[1]}",
-        f"check that the keys are right and have not expired; {_RIGHTS}" if is_refusal else "",
+        f"check that the keys are right and have not expired; {_PERMISSIONS_FIX}"
+        if is_refusal
+        else "",
         is_about_keys=is_refusal,
-        keys_are_over=status[2] == "400",
+        may_be_expired=status[2] == "400",
     )

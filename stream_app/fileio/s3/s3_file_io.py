@@ -36,30 +36,31 @@ from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 from stream_app.fileio.reference import MissingValueError
-from stream_app.fileio.s3.s3_errors import S3Trouble, s3_trouble
+from stream_app.fileio.s3.s3_errors import S3Explanation, explain_s3_error
 from stream_app.fileio.s3.s3_keys import RenewedKeys
 from stream_app.fileio.s3.s3_options import S3Options
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig  # it does not exist at run time
+    from obstore import WritableFile  # these do not exist at run time
+    from obstore.store import ClientConfig, RetryConfig
 
 _T = TypeVar("_T")
 
 _PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 3
-"""Parts that a file being written holds in memory, besides the growing one."""
+"""The number of parts of a file that are in memory while they are sent, besides the growing one."""
 _REFUSALS = (PermissionDeniedError, UnauthenticatedError)
 _SMALL_WRITES_BYTES = 1 << 20
 _WRITER = "writer"
 _SECRET_LENGTH_MIN = 4
-"""Shorter ones are not keys of a store, and would turn its words into stars."""
+"""A shorter secret is not a key of a store, and hiding it would make messages unreadable."""
 _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
-"""Retries with pauses that double, for half a minute; after that Spark tries the task again."""
+"""Retries with pauses that double, for half a minute; after that Spark retries the task."""
 _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 _FIRST_TIMEOUTS: ClientConfig = {"timeout": "10s", "connect_timeout": "4s"}
 """Time-outs for a store that has never answered: usually its endpoint is wrong."""
 _RENEWAL_WAITS_S = (0.2, 1.0, 2.0, 4.0, 8.0)
-"""New keys may come a little late, and not all at once."""
+"""The waits for renewed keys, which may come a little late and one after another."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,10 @@ class S3FileIO:
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading, and fetch the end of the file at once."""
-        size, tail = self._ask(path, _size_and_tail)
+        size, tail = self._send(path, _size_and_tail)
 
         def fetch(start: int, length: int) -> bytes:
-            return self._ask(
+            return self._send(
                 path,
                 lambda store, key: bytes(obstore.get_range(store, key, start=start, length=length)),
             )
@@ -111,20 +112,23 @@ class S3FileIO:
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; large files are sent in parts."""
-        return pa.BufferedOutputStream(
-            pa.PythonFile(_S3Output(self, path), mode="w"), _SMALL_WRITES_BYTES
+        store, key = self._store_and_key(path)
+        writer = obstore.open_writer(
+            store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
         )
+        output = _S3Output(writer, lambda error: self._os_error(error, path))
+        return pa.BufferedOutputStream(pa.PythonFile(output, mode="w"), _SMALL_WRITES_BYTES)
 
     def sync(self, path: str) -> None:
         """Do nothing: an object store is durable."""
 
     def read_bytes(self, path: str) -> bytes:
         """Read the whole file."""
-        return self._ask(path, lambda store, key: bytes(obstore.get(store, key).bytes()))
+        return self._send(path, lambda store, key: bytes(obstore.get(store, key).bytes()))
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a new file whole."""
-        self._ask(
+        self._send(
             path,
             lambda store, key: obstore.put(store, key, data, max_concurrency=_PARTS_AT_ONCE),
         )
@@ -151,11 +155,11 @@ class S3FileIO:
                 raise
             return True
 
-        return self._ask(path, put)
+        return self._send(path, put)
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Put an object, and replace an existing one."""
-        self._ask(path, lambda store, key: obstore.put(store, key, data, use_multipart=False))
+        self._send(path, lambda store, key: obstore.put(store, key, data, use_multipart=False))
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder."""
@@ -164,7 +168,7 @@ class S3FileIO:
     def list_status(self, folder: str) -> list[FileStatus]:
         """Return the entries of a folder; a name that is both a file and a folder appears twice."""
         _, folder_key = self._store_and_key(folder)
-        listing = self._ask(
+        listing = self._send(
             folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
         )
         files = [
@@ -175,7 +179,7 @@ class S3FileIO:
                 is_folder=False,
             )
             for entry in listing["objects"]
-            if entry["path"] != folder_key  # an empty object with which Hadoop marks a folder
+            if entry["path"] != folder_key  # Hadoop marks a folder by an empty object
         ]
         folders = [
             FileStatus(_name(entry), 0, 0, is_folder=True) for entry in listing["common_prefixes"]
@@ -192,11 +196,11 @@ class S3FileIO:
                 return any(obstore.list(store, key, chunk_size=1))
             return True
 
-        return self._ask(path, is_there)
+        return self._send(path, is_there)
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes."""
-        return self._ask(path, lambda store, key: obstore.head(store, key)["size"])
+        return self._send(path, lambda store, key: obstore.head(store, key)["size"])
 
     def delete(self, path: str) -> None:
         """Delete an object."""
@@ -205,7 +209,7 @@ class S3FileIO:
             with contextlib.suppress(FileNotFoundError):
                 obstore.delete(store, key)
 
-        self._ask(path, delete)
+        self._send(path, delete)
 
     def sync_deletions(self, folder: str) -> None:
         """Do nothing: deletions of objects are durable."""
@@ -213,25 +217,27 @@ class S3FileIO:
     def delete_empty_folder(self, folder: str) -> None:
         """Do nothing, because a store has no folders."""
 
-    def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
+    def _send(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
         """Send a request, with renewed keys if the store refuses the old ones."""
         for wait_s in (*_RENEWAL_WAITS_S, None):
             store, key = self._store_and_key(path)
             try:
                 answer = request(store, key)
             except (OSError, BaseError) as error:
-                if wait_s is None or not self._renew_keys(path, s3_trouble(str(error)), wait_s):
-                    raise self._error(error, path) from None
+                if wait_s is None or not self._renew_keys(
+                    path, explain_s3_error(str(error)), wait_s
+                ):
+                    raise self._os_error(error, path) from None
             else:
                 self._note_answer(path)
                 return answer
         raise AssertionError("the last attempt returns or raises")
 
-    def _renew_keys(self, path: str, trouble: S3Trouble, wait_s: float) -> bool:
-        """Return whether to repeat the request; if so, first wait until it is time."""
-        if self._keys is None or not self._keys.can_change or not trouble.is_about_keys:
+    def _renew_keys(self, path: str, explanation: S3Explanation, wait_s: float) -> bool:
+        """Return whether to repeat the request; if so, wait before it."""
+        if self._keys is None or not self._keys.can_change or not explanation.is_about_keys:
             return False
-        is_worth_waiting = trouble.keys_are_over and self._is_known(_bucket_and_key(path)[0])
+        is_worth_waiting = explanation.may_be_expired and self._is_known(_bucket_and_key(path)[0])
         if not self._keys.renew() and not is_worth_waiting:
             return False
         self.clock.sleep(wait_s)
@@ -269,21 +275,21 @@ class S3FileIO:
             **settings,
         )
 
-    def _error(self, error: Exception, path: str) -> OSError:
+    def _os_error(self, error: Exception, path: str) -> OSError:
         """Convert the client's error to an `OSError`, with the remedy as a note."""
-        trouble = s3_trouble(str(error))
-        problem = self._without_secrets(trouble.problem)
-        if self._keys is not None and self._keys.problem and trouble.is_about_keys:
+        explanation = explain_s3_error(str(error))
+        problem = self._without_secrets(explanation.problem)
+        if self._keys is not None and self._keys.problem and explanation.is_about_keys:
             problem += f" (keys could not be renewed: {self._keys.problem})"
         os_error: OSError
         if isinstance(error, FileNotFoundError):
             os_error = FileNotFoundError(errno.ENOENT, problem, path)
-        elif trouble.is_about_keys or isinstance(error, _REFUSALS):
+        elif explanation.is_about_keys or isinstance(error, _REFUSALS):
             os_error = PermissionError(errno.EACCES, problem, path)
         else:
             os_error = OSError(errno.EIO, problem, path)
-        if trouble.fix:
-            os_error.add_note(trouble.fix)
+        if explanation.fix:
+            os_error.add_note(explanation.fix)
         return os_error
 
     def _without_secrets(self, text: str) -> str:
@@ -296,26 +302,22 @@ class S3FileIO:
 class _S3Output:
     """A file that is being written, as a ``pyarrow.PythonFile`` needs it."""
 
-    def __init__(self, file_io: S3FileIO, path: str) -> None:
-        self._file_io = file_io
-        self._path = path
-        store, key = file_io._store_and_key(path)
-        self._writer = obstore.open_writer(
-            store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
-        )
-        self._written = 0
+    def __init__(self, writer: WritableFile, os_error: Callable[[Exception], OSError]) -> None:
+        self._writer = writer
+        self._os_error = os_error
+        self._written_bytes = 0
         self.closed = False
 
     def write(self, data: bytes | pa.Buffer) -> int:
         """Buffer bytes, and send them when a part is full."""
         with self._errors():
             self._writer.write(memoryview(data).cast("B"))
-        self._written += len(data)
+        self._written_bytes += len(data)
         return len(data)
 
     def tell(self) -> int:
         """Return the number of bytes written."""
-        return self._written
+        return self._written_bytes
 
     def flush(self) -> None:
         """Do nothing: an object appears as a whole."""
@@ -334,7 +336,7 @@ class _S3Output:
         try:
             yield
         except (OSError, BaseError) as error:
-            raise self._file_io._error(error, self._path) from None
+            raise self._os_error(error) from None
 
 
 def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:

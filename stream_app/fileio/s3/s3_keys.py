@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 _FILES_AGE_MAX_S = 5.0
 _PROFILE_AGE_MAX_S = 300.0
-"""Keys that can change are looked up again after it, by the next request. A profile can mean a
-question to a service of AWS, and its keys last longer than that."""
-_ASK_EACH_TIME = timedelta(minutes=1)
-"""obstore asks for keys that end within five minutes before each request."""
+"""The ages after which the next request reads changeable keys again. Reading a profile may call a
+service of AWS, whose keys are valid for longer than that."""
+_REPORTED_LIFETIME = timedelta(minutes=1)
+"""Before each request, obstore asks again for keys that expire within five minutes."""
 _READS_MAX = 10
+"""The maximum number of reads of key files until two in a row are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +101,11 @@ class KeyFiles:
         """Return the keys in the files."""
         keys = self._read()
         for _ in range(_READS_MAX):
-            again = self._read()
+            reread_keys = self._read()
             # Files are replaced one after another, so keys read between replacements do not match.
-            if again == keys:
+            if reread_keys == keys:
                 break
-            keys = again
+            keys = reread_keys
         return keys
 
     def _read(self) -> S3Keys:
@@ -129,16 +130,16 @@ class AwsProfile:
         """Return static keys, or those of `credential_process`, SSO or an assumed role."""
         try:
             credentials = _session().get_credentials()
-            frozen = None if credentials is None else credentials.get_frozen_credentials()
+            keys = None if credentials is None else credentials.get_frozen_credentials()
         except Exception as error:
             # botocore fails, its credential process fails, or a task's machine lacks the profile.
             raise MissingValueError(f"AWS's profile: {error}") from None
-        if frozen is None or not frozen.access_key or not frozen.secret_key:
-            raise MissingValueError("AWS's profile holds no keys, and no role is found")
+        if keys is None or not keys.access_key or not keys.secret_key:
+            raise MissingValueError("AWS's profile has no keys, and there is no role")
         return S3Keys(
-            access_key=frozen.access_key,
-            secret_key=frozen.secret_key,
-            session_token=frozen.token or None,
+            access_key=keys.access_key,
+            secret_key=keys.secret_key,
+            session_token=keys.token or None,
         )
 
     def settings(self) -> dict[str, str]:
@@ -170,8 +171,8 @@ def aws_profile(environ: Mapping[str, str]) -> AwsProfile | None:
         if not name:
             return None
         raise UsageError(
-            f"AWS_PROFILE = {name} names a profile, which needs botocore, and that is not "
-            f"installed",
+            f"AWS_PROFILE = {name} names a profile, which needs botocore, and botocore is not "
+            "installed",
             fix=f"{install_command('aws')}, or give keys (s3.access-key and s3.secret-key, or "
             "AWS's variables)",
         ) from None
@@ -199,19 +200,19 @@ class RenewedKeys:
         self._clock = clock
         self._loaded_s = None if keys is None else clock.steady_seconds()
         self._lock = threading.Lock()
-        self._given: set[str] = set(keys.texts if keys else ())
+        self._secrets: set[str] = set(keys.texts if keys else ())
         self.problem = ""
-        """Why the source gave no keys the last time; empty: it did."""
+        """The reason why the source's last read returned no keys; empty if it returned keys."""
 
     def __call__(self) -> S3Credential:
         """Return the keys in obstore's form."""
         keys = self.current()
-        end = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _ASK_EACH_TIME
+        expires_at = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _REPORTED_LIFETIME
         return {
             "access_key_id": keys.access_key,
             "secret_access_key": keys.secret_key,
             "token": keys.session_token,
-            "expires_at": None if self._source is None else end,
+            "expires_at": None if self._source is None else expires_at,
         }
 
     @property
@@ -221,7 +222,7 @@ class RenewedKeys:
 
     def secrets(self) -> list[str]:
         """Return all keys so far, the longest first, because one may contain another."""
-        return sorted(self._given, key=len, reverse=True)
+        return sorted(self._secrets, key=len, reverse=True)
 
     def current(self) -> S3Keys:
         """Return the keys, renewed if they are old.
@@ -239,9 +240,9 @@ class RenewedKeys:
     def renew(self) -> bool:
         """Renew the keys at once, and return whether they have changed."""
         with self._lock:
-            before = self._keys
+            old_keys = self._keys
             self._reload()
-            return self._keys != before
+            return self._keys != old_keys
 
     def _is_old(self, source: KeySource) -> bool:
         if self._loaded_s is None:
@@ -259,4 +260,4 @@ class RenewedKeys:
             self.problem = error.problem if isinstance(error, UsageError) else str(error)
             return
         self.problem = ""
-        self._given |= set(self._keys.texts)
+        self._secrets |= set(self._keys.texts)

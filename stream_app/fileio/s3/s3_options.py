@@ -59,7 +59,7 @@ _ENCRYPTIONS: Mapping[str, str] = {
     "SSE-KMS": "aws:kms",
     "DSSE-KMS": "aws:kms:dsse",
 }
-_REFUSED: tuple[tuple[str, str], ...] = (
+_REFUSED_PREFIXES: tuple[tuple[str, str], ...] = (
     (
         "aws.credentials.provider",
         "leave it out: keys are those of s3.access-key and s3.secret-key, else of AWS's "
@@ -67,7 +67,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ),
     ("assumed.role.", "name a profile with role_arn in the variable AWS_PROFILE"),
     ("security.credential.", "give ${env:NAME} or ${file:PATH} as the key"),
-    ("create-lock-file", "use a store that minds If-None-Match: a lock protects too little"),
+    ("create-lock-file", "use a store that respects If-None-Match: a lock protects too little"),
     ("sign", "leave it out: requests are signed by AWS's version 4"),
     ("proxy.", "set the variables HTTPS_PROXY and NO_PROXY on the driver and the executors"),
     *(
@@ -80,7 +80,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         )
     ),
 )
-"""Hadoop's, by their beginnings: what to do instead."""
+"""Prefixes of Hadoop's options that this client lacks, and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +151,8 @@ class S3Options:
     def _endpoint_of(self, bucket: str) -> str | None:
         if self.endpoint is None or self.uses_path_style:
             return self.endpoint
-        scheme, _, rest = self.endpoint.partition("://")
-        return f"{scheme}://{bucket}.{rest}"
+        scheme, _, host_and_path = self.endpoint.partition("://")
+        return f"{scheme}://{bucket}.{host_and_path}"
 
 
 def s3_options(
@@ -211,29 +211,28 @@ def _option_values(
     for key, value in options.items():
         if not key.startswith(OPTION_PREFIXES):
             continue
-        prefix = next(
-            known_prefix for known_prefix in OPTION_PREFIXES if key.startswith(known_prefix)
-        )
-        short, into = key.removeprefix(prefix), fields
-        if short.startswith("bucket."):
-            if not bucket or not short.startswith(f"bucket.{bucket}."):
+        prefix = next(prefix for prefix in OPTION_PREFIXES if key.startswith(prefix))
+        option_name, target_fields = key.removeprefix(prefix), fields
+        if option_name.startswith("bucket."):
+            if not bucket or not option_name.startswith(f"bucket.{bucket}."):
                 continue  # another bucket's
-            short, into = short.removeprefix(f"bucket.{bucket}."), bucket_fields
-        name = _name(key, short)
-        into[name] = _value(key, name, value, environ)
+            option_name = option_name.removeprefix(f"bucket.{bucket}.")
+            target_fields = bucket_fields
+        field_name = _field_name(key, option_name)
+        target_fields[field_name] = _value(key, field_name, value, environ)
     if not bucket_fields.keys().isdisjoint(_KEYS):
         fields = {name: value for name, value in fields.items() if name not in _KEYS}
     return fields | bucket_fields
 
 
-def _name(key: str, short: str) -> str:
-    if short in _NAMES:
-        return _NAMES[short]
-    for beginning, advice in _REFUSED:
-        if short.startswith(beginning):
+def _field_name(key: str, option_name: str) -> str:
+    if option_name in _NAMES:
+        return _NAMES[option_name]
+    for prefix, advice in _REFUSED_PREFIXES:
+        if option_name.startswith(prefix):
             raise UsageError(f"option {key!r} is not supported", fix=advice)
-    prefix = key.removesuffix(short)
-    problem = unknown_name("option", key, [prefix + name for name in _NAMES])
+    key_prefix = key.removesuffix(option_name)
+    problem = unknown_name("option", key, [key_prefix + name for name in _NAMES])
     raise UsageError(problem, fix=f"known: {', '.join(S3_OPTIONS)}")
 
 
@@ -250,7 +249,7 @@ def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object
     if name == "encryption":
         if value not in _ENCRYPTIONS:
             raise UsageError(
-                f"{key} = {value!r} is not known here",
+                f"{key} = {value!r} is not a known encryption",
                 fix=f"write one of {', '.join(_ENCRYPTIONS)}",
             )
         return _ENCRYPTIONS[value]
@@ -285,7 +284,7 @@ def _boolean(key: str, value: str) -> bool:
     try:
         return parse_boolean(value.strip())
     except ValueError:
-        problem = f"{key} must be true or false, is {value!r}"
+        problem = f"{key} must be true or false, and is {value!r}"
         raise UsageError(problem, fix=f"write {key} = true") from None
 
 
@@ -296,7 +295,7 @@ def _certificates(path: str) -> bytes:
         raise UsageError(
             f"the certificates in {path} cannot be read: {error.strerror}",
             where="AWS_CA_BUNDLE",
-            fix="name a PEM file that is there",
+            fix="name a PEM file that exists",
         ) from None
 
 

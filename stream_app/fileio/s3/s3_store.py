@@ -40,7 +40,7 @@ class _KeysOfOptions:
         except StreamAppError as error:
             raise MissingValueError(error.problem) from None
         if keys is None:
-            raise MissingValueError("the login for the table's files holds no keys of S3")
+            raise MissingValueError("the login for the table's files has no keys of S3")
         return keys
 
 
@@ -85,7 +85,7 @@ def _spark_settings(
         raise StorageError(
             f"there are no keys for the checkpoint: {error}",
             where=location,
-            fix="see that the file or the profile gives them when the job starts",
+            fix="check that the file or the profile provides them when the job starts",
         ) from None
     settings = {
         "endpoint": s3.endpoint,
@@ -118,8 +118,8 @@ S3 = Store(
     ),
     takes_lock=True,
     advice=(
-        "see that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
+        "check that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
         "(s3.access-key, s3.secret-key, or AWS's variables) may read and write there; then start "
-        "again, a job continues where it was"
+        "again, and the job continues where it was"
     ),
 )

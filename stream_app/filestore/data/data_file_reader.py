@@ -90,7 +90,7 @@ class DataFileReader:
             stored_columns = self._stored_columns(file)
             columns = [column for column in stored_columns if column]
             file_read = DataFileRead(
-                system=self._system_fields,
+                system_fields=self._system_fields,
                 columns=columns,
                 row_count=file.row_count,
                 batch_rows=self.batch_rows,

@@ -253,7 +253,7 @@ class RowDataFile(OpenDataFile):
         of_values, value_stats_columns = value_stats(
             statistics,
             [(column.name, column.data_type) for column in schema.fields],
-            leave_out=self.nan_columns,
+            without_stats=self.nan_columns,
             mode=schema.core_options[METADATA_STATS_MODE],
         )
         return DataFileMeta(
@@ -331,7 +331,7 @@ class KeyValueFile(OpenDataFile):
         of_values, value_stats_columns = value_stats(
             statistics,
             [(column.name, column.data_type) for column in self._schema.fields],
-            skip=self.nan_columns,
+            without_bounds=self.nan_columns,
             mode=self._schema.core_options[METADATA_STATS_MODE],
         )
         return DataFileMeta(

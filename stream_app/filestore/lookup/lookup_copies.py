@@ -171,7 +171,7 @@ class LookupCopies:
                 is_own = other == self._table_folder
                 most = self.most_bytes if is_own else None
                 now_ms = self.clock.now_ms()
-                for copy in copies_to_delete(_kept_copies(other), now_ms=now_ms, most_bytes=most):
+                for copy in copies_to_delete(_kept_copies(other), now_ms=now_ms, bytes_max=most):
                     was_whole = not copy.name.startswith(_UNFINISHED)
                     if self._delete(other / copy.name) and was_whole:
                         self.count({EVICTED: 1})

@@ -93,7 +93,7 @@ def _unsnappy(data: bytes) -> bytes:
             break
     content: bytes = pa.decompress(compressed, length, codec="snappy", asbytes=True)
     if zlib.crc32(content) != crc:
-        raise ValueError("a block is not what was written: its CRC is another")
+        raise ValueError("a block is not what was written: its CRC differs")
     return content
 
 
@@ -105,7 +105,7 @@ _CODEC_NAMES = {
     "snappy": "snappy",
     "bzip2": "bzip2",
 }
-"""Values of ``manifest.compression`` and what Avro calls them."""
+"""Values of ``manifest.compression`` → Avro's names."""
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _zstd,
     "null": _identity,
@@ -148,7 +148,7 @@ def write_records(
 
 
 class AvroContainer:
-    """A container file, whose parts frame the records.
+    """A container file, whose header and blocks frame the records.
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
@@ -158,8 +158,8 @@ class AvroContainer:
     def __init__(self, schema: Any, codec: str) -> None:
         self.schema_text = orjson.dumps(_without_marks(schema))
         self._schema, self._codec = schema, _CODEC_NAMES[codec]
-        # The marker between blocks must only differ from the data. A digest makes equal files
-        # equal.
+        # The marker between blocks must only differ from the data. As a digest it is the same in
+        # each file of a schema, so equal records make equal files.
         self._sync = hashlib.blake2b(self.schema_text, digest_size=_SYNC_BYTES).digest()
 
     def header(self, properties: Mapping[str, str]) -> bytes:
@@ -175,23 +175,23 @@ class AvroContainer:
         return header.getvalue()
 
     def blocks(self, records: Sequence[dict[str, Any]]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the records' bytes and, for each piece, the file's block that contains it.
+        """Yield the bytes of some records, and the file's block that contains them.
 
         Raises:
             ValueError, TypeError: a record does not fit the schema.
         """
-        block, count = io.BytesIO(), 0
+        records_buffer, count = io.BytesIO(), 0
         for index, record in enumerate(records):
-            fastavro.schemaless_writer(block, self._schema, record)
+            fastavro.schemaless_writer(records_buffer, self._schema, record)
             count += 1
-            if block.tell() >= _BLOCK_BYTES or index == len(records) - 1:
-                content, framed = block.getvalue(), io.BytesIO()
+            if records_buffer.tell() >= _BLOCK_BYTES or index == len(records) - 1:
+                content, block_bytes = records_buffer.getvalue(), io.BytesIO()
                 data = _COMPRESS[self._codec](content)
                 fastavro.schemaless_writer(
-                    framed, _BLOCK, {"count": count, "data": data, "sync": self._sync}
+                    block_bytes, _BLOCK, {"count": count, "data": data, "sync": self._sync}
                 )
-                yield content, framed.getvalue()
-                block, count = io.BytesIO(), 0
+                yield content, block_bytes.getvalue()
+                records_buffer, count = io.BytesIO(), 0
 
 
 def _digest_of(schema_text: bytes) -> hashlib.blake2b:
@@ -200,7 +200,7 @@ def _digest_of(schema_text: bytes) -> hashlib.blake2b:
 
 
 def _without_marks(schema: Any) -> Any:
-    """Return the schema without the marks of fastavro's parser."""
+    """Return the schema without the keys that fastavro's parser adds."""
     return {key: value for key, value in schema.items() if not key.startswith("__")}
 
 
@@ -234,7 +234,7 @@ def record_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
 def _read_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
     """Yield the records of each block, and check the digest after the last one."""
     if data[: len(_MAGIC)] != _MAGIC:
-        raise ValueError("it does not begin as one")
+        raise ValueError("it does not begin with Avro's magic number")
     source = io.BytesIO(data)
     header: Any = fastavro.schemaless_reader(source, _HEADER, None)
     meta = header["meta"]
@@ -244,7 +244,7 @@ def _read_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
     while source.tell() < len(data):
         block: Any = fastavro.schemaless_reader(source, _BLOCK, None)
         if block["sync"] != header["sync"]:
-            raise ValueError("a block does not end where it should")
+            raise ValueError("a block does not end with the file's sync marker")
         content = decompress(block["data"])
         digest.update(content)
         stream = io.BytesIO(content)
@@ -252,9 +252,9 @@ def _read_blocks(data: bytes) -> Iterator[list[dict[str, Any]]]:
             fastavro.schemaless_reader(stream, schema, None) for _ in range(block["count"])
         ]
         if stream.tell() < len(content):
-            raise ValueError("a block holds more than its records")
+            raise ValueError("a block has bytes after its records")
         yield records
     # The digest is hexadecimal, because PyPaimon decodes all metadata as text.
     actual = digest.hexdigest().encode()
     if meta.get(_DIGEST, actual) != actual:
-        raise ValueError("its content has changed since it was written: the digest differs")
+        raise ValueError("its content has changed since it was written: its digest differs")

@@ -1,7 +1,7 @@
 """Encodes index manifests, which list all index files of a snapshot, as Avro.
 
-Unlike a manifest it is complete: a file that it does not name does not exist. So a missing deletion
-vector restores deleted rows.
+Unlike a manifest, an index manifest is complete: an index file that it does not name does not
+exist. So a missing deletion vector restores deleted rows.
 
 Source: Paimon `manifest/IndexManifestEntrySerializer.java`, `index/IndexFileMeta.java`.
 """
@@ -121,10 +121,10 @@ def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) 
     """
     for entry in entries:
         check_known(entry.index_file.unknown_fields, entry.index_file.file_name)
-    assert all(entry.kind is FileKind.ADD for entry in entries), "it lists what is there"
-    globals_ = [entry.index_file.global_index for entry in entries]
+    assert all(entry.kind is FileKind.ADD for entry in entries), "it lists no deleted files"
+    global_indexes = [entry.index_file.global_index for entry in entries]
     # Only Paimon 2 writes this field, which must not be lost.
-    has_source = any(meta is not None and meta.source_meta is not None for meta in globals_)
+    has_source = any(meta is not None and meta.source_meta is not None for meta in global_indexes)
     schema = _PARSED_WITH_SOURCE if has_source else _PARSED
     return write_records(schema, [_entry_record(entry) for entry in entries], codec=codec)
 
@@ -146,7 +146,8 @@ def decode_index_manifest(data: bytes) -> list[IndexManifestEntry]:
     """Decode an index manifest.
 
     Raises:
-        CorruptFileError: the bytes are no such file, or have records of another kind or version.
+        CorruptFileError: the bytes are not an index manifest, or its records have another kind or
+            version.
     """
     return [_entry(record) for record in read_metadata(data)]
 

@@ -171,7 +171,7 @@ def decode_manifest(data: bytes) -> list[ManifestEntry]:
     """Decode the entries of a manifest, which keep the names of unknown fields.
 
     Raises:
-        CorruptFileError: no such file, or records of another kind or version.
+        CorruptFileError: the bytes are not a manifest, or its records have another kind or version.
     """
     return [_entry(record) for record in _records(data)]
 
@@ -226,7 +226,7 @@ def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
     """Decode the manifests of a list, which keep the names of unknown fields.
 
     Raises:
-        CorruptFileError: no such file, or records of another kind or version.
+        CorruptFileError: the bytes are not a manifest list, or its records have another version.
     """
     return [_manifest_file_meta(record) for record in _records(data)]
 
@@ -253,15 +253,15 @@ def describe_manifest(
     files. A wrong 0 would restore deleted files.
     """
     assert entries, "a manifest without entries must not be written"
-    adds = sum(entry.kind is FileKind.ADD for entry in entries)
+    added_count = sum(entry.kind is FileKind.ADD for entry in entries)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]
     min_row_id, max_row_id = _row_ids([entry.file for entry in entries])
     return ManifestFileMeta(
         file_name=file_name,
         file_size=file_size,
-        num_added_files=adds,
-        num_deleted_files=len(entries) - adds,
+        num_added_files=added_count,
+        num_deleted_files=len(entries) - added_count,
         partition_stats=_partition_stats(entries, partition_types),
         schema_id=max(entry.file.schema_id for entry in entries),
         min_bucket=min(buckets),
@@ -274,11 +274,11 @@ def describe_manifest(
 
 
 def _row_ids(files: Sequence[DataFileMeta]) -> tuple[int | None, int | None]:
-    firsts = [file.first_row_id for file in files if file.first_row_id is not None]
-    if len(firsts) < len(files):
+    first_ids = [file.first_row_id for file in files if file.first_row_id is not None]
+    if len(first_ids) < len(files):
         return None, None
-    lasts = [first + file.row_count - 1 for first, file in zip(firsts, files, strict=True)]
-    return min(firsts), max(lasts)
+    last_ids = [first + file.row_count - 1 for first, file in zip(first_ids, files, strict=True)]
+    return min(first_ids), max(last_ids)
 
 
 def _partition_stats(
@@ -294,15 +294,17 @@ def _partition_stats(
     maxima: list[object] = []
     null_counts = []
     for index, data_type in enumerate(partition_types):
-        present = [part for part, row in rows.items() if row[index] is not None]
-        null_counts.append(len(entries) - sum(counts[part] for part in present))
-        # Paimon 1.4 keeps no bounds of binaries, and NaN has no order.
+        present = [partition for partition, row in rows.items() if row[index] is not None]
+        null_counts.append(len(entries) - sum(counts[partition] for partition in present))
+        # Paimon 1.4 records no bounds of binary columns, and NaN has no order.
         has_bounds = data_type.root not in BINARY_ROOTS and all(
-            rows[part][index] == rows[part][index] for part in present
+            rows[partition][index] == rows[partition][index] for partition in present
         )
-        ordered = sorted(present, key=lambda part: (key_of(part)[index],)) if has_bounds else []
-        minima.append(rows[ordered[0]][index] if ordered else None)
-        maxima.append(rows[ordered[-1]][index] if ordered else None)
+        if not has_bounds:
+            present = []
+        present.sort(key=lambda partition: (key_of(partition)[index],))
+        minima.append(rows[present[0]][index] if present else None)
+        maxima.append(rows[present[-1]][index] if present else None)
     types = [data_type.as_nullable() for data_type in partition_types]
     return SimpleStats(
         min_values=serialize_row(minima, types),

@@ -1,4 +1,4 @@
-"""Functions for all casts: conversion between Arrow and NumPy arrays, and refusal of values.
+"""Converts between Arrow and NumPy arrays for all casts, and refuses values.
 
 Each function keeps nulls in place. All arrays of one call have the same length [n].
 """
@@ -33,13 +33,17 @@ def refuse_where(values: pa.Array, refused: Any, target: DataType) -> None:
     Raises:
         CastError: a value is refused; the error names the first.
     """
-    mask = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
-    if not pc.any(mask).as_py():
-        return
-    shown = repr(values.filter(mask)[0].as_py())
-    if len(shown) > _SHOWN_CHARACTERS:
-        shown = shown[:_SHOWN_CHARACTERS] + "…"
-    raise CastError(f"{shown} is not a valid {target.as_nullable()}")
+    is_refused = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
+    if pc.any(is_refused).as_py():
+        raise cast_error(values.filter(is_refused)[0].as_py(), target)
+
+
+def cast_error(value: object, target: DataType) -> CastError:
+    """Return the error about a value that has no counterpart in the target type."""
+    text = repr(value)
+    if len(text) > _SHOWN_CHARACTERS:
+        text = text[:_SHOWN_CHARACTERS] + "…"
+    return CastError(f"{text} is not a valid {target.as_nullable()}")
 
 
 def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
@@ -49,8 +53,8 @@ def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
 
 def ticks_of(values: pa.Array) -> Int64s:
     """Return the integers of dates, times or timestamps: int64 [n], zero for null."""
-    width = pa.int64() if values.type.bit_width == 64 else pa.int32()
-    return numbers_of(values.view(width)).astype(np.int64)
+    integer_type = pa.int64() if values.type.bit_width == 64 else pa.int32()
+    return numbers_of(values.view(integer_type)).astype(np.int64)
 
 
 def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, data_type: pa.DataType) -> pa.Array:
@@ -64,9 +68,9 @@ def null_where(values: pa.Array, mask: Bools) -> pa.Array:
     return pc.replace_with_mask(values, pa.array(mask), pa.scalar(None, values.type))
 
 
-def regex_group(matched: pa.StructArray, name: str) -> pa.Array:
+def regex_group(groups: pa.StructArray, name: str) -> pa.Array:
     """Return a named group of `extract_regex`; null where the text does not match."""
-    return pc.struct_field(matched, name)
+    return pc.struct_field(groups, name)
 
 
 def integers_of_digits(texts: pa.Array) -> Int64s:

@@ -1,6 +1,4 @@
-"""Casts texts to numbers, booleans and bytes as Java parses them.
-
-A text that Java cannot parse is refused.
+"""Casts texts to numbers, booleans and bytes as Java parses them, and refuses other texts.
 
 Source: Paimon `casting/StringTo*CastRule.java`, `utils/BinaryStringUtils.java`; Java's
 `Double.parseDouble` and `BigDecimal`.
@@ -17,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.format.casting.arrays import CastError, refuse_where, regex_group
+from stream_app.format.casting.arrays import cast_error, refuse_where, regex_group
 from stream_app.format.casting.numbers import fit_decimal
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -46,11 +44,11 @@ _EXACT = decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 def text_to_boolean(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``true``, ``t``, ``yes``, ``y``, ``1`` and their opposites, in any case."""
-    lowered = pc.utf8_lower(values)
-    true = pc.is_in(lowered, pa.array(_TRUE))
-    false = pc.is_in(lowered, pa.array(_FALSE))
-    refuse_where(values, pc.invert(pc.or_(true, false)), target)
-    return pc.if_else(values.is_valid(), true, pa.scalar(None, pa.bool_()))
+    lower_texts = pc.utf8_lower(values)
+    is_true = pc.is_in(lower_texts, pa.array(_TRUE))
+    is_false = pc.is_in(lower_texts, pa.array(_FALSE))
+    refuse_where(values, pc.invert(pc.or_(is_true, is_false)), target)
+    return pc.if_else(values.is_valid(), is_true, pa.scalar(None, pa.bool_()))
 
 
 def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -64,25 +62,26 @@ def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array
         digits    ["7",    "12",    "0",   null]
                   [7,      -12,     0,     null]
     """
-    matched = pc.extract_regex(values, _INTEGER)
-    sign, whole = regex_group(matched, "sign"), regex_group(matched, "whole")
-    only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
-    refuse_where(values, pc.or_(matched.is_null(), pc.fill_null(only_sign, False)), target)
+    groups = pc.extract_regex(values, _INTEGER)
+    sign, whole = regex_group(groups, "sign"), regex_group(groups, "whole")
+    is_only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
+    refuse_where(values, pc.or_(groups.is_null(), pc.fill_null(is_only_sign, False)), target)
     digits = pc.utf8_ltrim(whole, "0")
     digits = pc.if_else(pc.equal(digits, ""), "0", digits)
     refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target)
-    minus = pc.if_else(pc.equal(sign, "-"), "-", "")
-    numbers = pc.binary_join_element_wise(minus, digits, "").cast(pa.decimal128(_LONG_DIGITS, 0))
+    minus_signs = pc.if_else(pc.equal(sign, "-"), "-", "")
+    signed_digits = pc.binary_join_element_wise(minus_signs, digits, "")
+    numbers = signed_digits.cast(pa.decimal128(_LONG_DIGITS, 0))
     limit = _LIMITS[target.root]
-    low, high = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
-    refuse_where(values, pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), target)
+    minimum, maximum = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
+    refuse_where(values, pc.or_(pc.less(numbers, minimum), pc.greater(numbers, maximum)), target)
     return numbers.cast(arrow_type(target))
 
 
 def text_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse numbers as Java: also ``NaN``, ``Infinity``, a final ``f`` or ``d``, and blanks."""
-    usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
-    if not pc.all(usual).as_py():
+    is_usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_FLOAT), True)
+    if not pc.all(is_usual).as_py():
         values = _parse_each(values, lambda text: _plain_float(text, target), pa.string())
     return values.cast(arrow_type(target))
 
@@ -98,13 +97,13 @@ def _plain_float(text: str, target: DataType) -> str:
         return number
     if _HEX_FLOAT.fullmatch(number):
         return repr(float.fromhex(number))
-    raise _refusal(text, target)
+    raise cast_error(text, target)
 
 
 def text_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse decimals, rounded half up; a number with too many digits becomes null."""
-    usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
-    if not pc.all(usual).as_py():
+    is_usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
+    if not pc.all(is_usual).as_py():
         return _parse_each(values, lambda text: _decimal(text, target), arrow_type(target))
     return fit_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target)
 
@@ -114,7 +113,7 @@ def _decimal(text: str, target: DataType) -> decimal.Decimal | None:
     mantissa, _, exponent = text.lower().partition("e")
     power = exponent.lstrip("+-") or "0"
     if not _FLOAT.fullmatch(text) or len(power) > _EXPONENT_DIGITS_MAX:
-        raise _refusal(text, target)
+        raise cast_error(text, target)
     number = decimal.Decimal(mantissa)
     shift = int(exponent or "0")
     if not number:
@@ -123,9 +122,9 @@ def _decimal(text: str, target: DataType) -> decimal.Decimal | None:
         return None
     if number.adjusted() + shift < -target.scale - 1:
         return decimal.Decimal(0)
-    exact = decimal.Context(prec=max(_EXACT.prec, len(number.as_tuple().digits)))
-    rounded = number.scaleb(shift, exact).quantize(
-        decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, exact
+    context = decimal.Context(prec=max(_EXACT.prec, len(number.as_tuple().digits)))
+    rounded = number.scaleb(shift, context).quantize(
+        decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, context
     )
     return rounded if rounded.adjusted() < target.precision - target.scale else None
 
@@ -142,16 +141,8 @@ def to_bytes(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     return values
 
 
-def _parse_each(values: pa.Array, read: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
-    """Convert texts one by one, for batches that have a text of unusual form."""
+def _parse_each(values: pa.Array, parse: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
+    """Parse each distinct text once in Python, for batches with a text of unusual form."""
     encoded = values.dictionary_encode()
-    distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], data_type)
+    distinct = pa.array([parse(text) for text in encoded.dictionary.to_pylist()], data_type)
     return distinct.take(encoded.indices)
-
-
-def _refusal(text: str, target: DataType) -> CastError:
-    try:
-        refuse_where(pa.array([text]), [True], target)
-    except CastError as error:
-        return error
-    raise AssertionError

@@ -19,13 +19,13 @@ _LOCALTIME = Path("/etc/localtime")
 
 def local_zone() -> str:
     """Return the name of the machine's time zone; UTC if the machine names none."""
-    if named := os.environ.get("TZ", "").lstrip(":"):
-        return named
+    if zone := os.environ.get("TZ", "").lstrip(":"):
+        return zone
     _, separator, name = str(_LOCALTIME.resolve()).partition("/zoneinfo/")
     return name if separator else "UTC"
 
 
-def wall_clock(instants: Int64s, unit: str) -> Int64s:
+def to_local_times(instants: Int64s, unit: str) -> Int64s:
     """Convert instants to local wall-clock times; both are ticks of `unit` since 1970."""
     zone = local_zone()
     if zone == "UTC":
@@ -34,21 +34,22 @@ def wall_clock(instants: Int64s, unit: str) -> Int64s:
     return _ticks(pc.local_timestamp(array))
 
 
-def instants(wall: Int64s, unit: str) -> Int64s:
+def to_instants(local_times: Int64s, unit: str) -> Int64s:
     """Convert local wall-clock times to instants.
 
-    Of two possible instants it takes the earlier one. It moves a time in a gap after the gap.
+    Of two possible instants the result is the earlier one. A time in a gap moves after the gap.
     """
     zone = local_zone()
     if zone == "UTC":
-        return wall
-    naive = pa.array(wall).cast(pa.timestamp(unit))
-    before, after = (
-        pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent=edge)
+        return local_times
+    timestamps = pa.array(local_times).cast(pa.timestamp(unit))
+    before_gap, after_gap = (
+        pc.assume_timezone(timestamps, zone, ambiguous="earliest", nonexistent=edge)
         for edge in ("earliest", "latest")
     )
-    offset_before = _ticks(pc.local_timestamp(before)) - _ticks(before)
-    return np.where(_ticks(before) == _ticks(after), _ticks(before), wall - offset_before)
+    early_instants, late_instants = _ticks(before_gap), _ticks(after_gap)
+    offsets = _ticks(pc.local_timestamp(before_gap)) - early_instants
+    return np.where(early_instants == late_instants, early_instants, local_times - offsets)
 
 
 def _ticks(array: pa.Array) -> Int64s:

@@ -31,49 +31,53 @@ def without_hidden_nulls(rows: pa.Table) -> pa.Table:
     for index, column in enumerate(rows.columns):
         if pa.types.is_nested(column.type) and column.null_count:
             chunks = [cast_with_members(chunk, column.type) for chunk in column.chunks]
-            changed = pa.chunked_array(chunks, column.type)
-            rows = rows.set_column(index, rows.schema.field(index), changed)
+            new_column = pa.chunked_array(chunks, column.type)
+            rows = rows.set_column(index, rows.schema.field(index), new_column)
     return rows
 
 
 def with_hidden_nulls(values: pa.Array) -> pa.Array:
     """Return the values without an offset, and with null fields in null ROWs."""
-    data_type, nulls = values.type, values.is_null()
+    data_type, is_null = values.type, values.is_null()
     if pa.types.is_struct(data_type):
         columns = list(map(with_hidden_nulls, values.flatten()))
-        return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=nulls)
+        return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=is_null)
     if not pa.types.is_nested(data_type):
         return pa.concat_arrays([values, values.slice(0, 0)]) if values.offset else values
     members = map(with_hidden_nulls, _members(values))
-    return _with_members(values, data_type, *members, nulls=nulls)
+    return _with_members(values, data_type, *members, null_mask=is_null)
 
 
-def _without_hidden_nulls(values: pa.Array, field: pa.Field, hidden: pa.BooleanArray) -> pa.Array:
+def _without_hidden_nulls(
+    values: pa.Array, field: pa.Field, is_hidden: pa.BooleanArray
+) -> pa.Array:
     """Return the values without nulls in NOT NULL fields below a null ROW.
 
     Args:
         field: the wanted field, whose type may differ by NOT NULL only.
-        hidden: bool [n]; whether a value is below a null ROW.
+        is_hidden: bool [n]; whether a value is below a null ROW.
     """
     data_type = field.type
     is_null = values.is_null()
-    nulls = is_null if field.nullable else None
-    if nulls is None and pc.any(pc.and_not(is_null, hidden)).as_py():
+    null_mask = is_null if field.nullable else None
+    if null_mask is None and pc.any(pc.and_not(is_null, is_hidden)).as_py():
         raise pa.ArrowInvalid(f"{field.name!r} is NOT NULL, and has a null")
     if pa.types.is_struct(data_type):
-        below = pc.or_(hidden, is_null)
+        is_below_null = pc.or_(is_hidden, is_null)
         columns = [
-            _without_hidden_nulls(values.field(number), field, below)
-            for number, field in enumerate(data_type)
+            _without_hidden_nulls(values.field(index), member_field, is_below_null)
+            for index, member_field in enumerate(data_type)
         ]
-        return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=nulls)
+        return pa.StructArray.from_arrays(columns, fields=list(data_type), mask=null_mask)
     if pa.types.is_nested(data_type):
         members = [
-            _without_hidden_nulls(member, field, _all_false(member))
-            for member, field in zip(_members(values), _member_fields(data_type), strict=True)
+            _without_hidden_nulls(member, member_field, _all_false(member))
+            for member, member_field in zip(
+                _members(values), _member_fields(data_type), strict=True
+            )
         ]
-        return _with_members(values, data_type, *members, nulls=nulls)
-    if nulls is None and values.null_count:
+        return _with_members(values, data_type, *members, null_mask=null_mask)
+    if null_mask is None and values.null_count:
         buffers = [None, *values.buffers()[1:]]
         return pa.Array.from_buffers(data_type, len(values), buffers, 0, values.offset)
     return values
@@ -95,11 +99,12 @@ def _member_fields(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _with_members(
-    values: pa.Array, data_type: pa.DataType, *members: pa.Array, nulls: pa.BooleanArray | None
+    values: pa.Array, data_type: pa.DataType, *members: pa.Array, null_mask: pa.BooleanArray | None
 ) -> pa.Array:
     """Return maps or arrays with the lengths of `values` and other members."""
-    kind = pa.MapArray if pa.types.is_map(data_type) else pa.ListArray
-    return kind.from_arrays(pc.add(values.offsets, 0), *members, type=data_type, mask=nulls)
+    array_class = pa.MapArray if pa.types.is_map(data_type) else pa.ListArray
+    offsets = pc.add(values.offsets, 0)  # a copy without an offset, which a mask requires
+    return array_class.from_arrays(offsets, *members, type=data_type, mask=null_mask)
 
 
 def _with_nulls(data_type: pa.DataType) -> pa.DataType:

@@ -34,8 +34,9 @@ _HUGE = 1e38
 
 def integer_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Keep the low bits."""
-    kind = arrow_type(target)
-    return array_of_numbers(numbers_of(values).astype(kind.to_pandas_dtype()), values, kind)
+    target_type = arrow_type(target)
+    integers = numbers_of(values).astype(target_type.to_pandas_dtype())
+    return array_of_numbers(integers, values, target_type)
 
 
 def integer_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -44,11 +45,11 @@ def integer_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Arra
 
 
 def float_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    """Cut towards zero; TINYINT and SMALLINT get the low bits of the INT."""
-    kind = arrow_type(target)
-    longs = target.root is TypeRoot.BIGINT
-    integers = _saturate(numbers_of(values).astype(np.float64), longs=longs)
-    return array_of_numbers(integers.astype(kind.to_pandas_dtype()), values, kind)
+    """Truncate toward zero; TINYINT and SMALLINT get the low bits of the INT."""
+    target_type = arrow_type(target)
+    is_long = target.root is TypeRoot.BIGINT
+    integers = _saturate(numbers_of(values).astype(np.float64), is_long=is_long)
+    return array_of_numbers(integers.astype(target_type.to_pandas_dtype()), values, target_type)
 
 
 def float_to_float(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -79,21 +80,23 @@ def float_to_decimal(values: pa.Array, _: DataType, target: DataType) -> pa.Arra
     doubles = values.cast(pa.float64())
     numbers: Doubles = numbers_of(doubles)
     refuse_where(values, ~np.isfinite(numbers), target)
-    sizes = np.abs(numbers)
+    magnitudes = np.abs(numbers)
     # A DOUBLE has 17 digits, so each of the two scales holds all digits of its numbers.
-    coarse, fine = sizes >= 1, sizes < 1
+    is_large = magnitudes >= 1
     texts = doubles.cast(pa.string())
-    large = _decimals(texts, coarse & (sizes < _HUGE), scale=36)
-    small = _decimals(texts, fine & (sizes >= _TINY), scale=75)
+    large = _decimals(texts, is_large & (magnitudes < _HUGE), scale=36)
+    small = _decimals(texts, ~is_large & (magnitudes >= _TINY), scale=75)
     zero = pa.scalar(Decimal(0), arrow_type(target))
-    merged = pc.if_else(pa.array(coarse), fit_decimal(large, target), fit_decimal(small, target))
-    merged = pc.if_else(pa.array(sizes < _TINY), zero, merged)
-    return pc.if_else(values.is_valid(), merged, pa.scalar(None, merged.type))
+    decimals = pc.if_else(
+        pa.array(is_large), fit_decimal(large, target), fit_decimal(small, target)
+    )
+    decimals = pc.if_else(pa.array(magnitudes < _TINY), zero, decimals)
+    return pc.if_else(values.is_valid(), decimals, pa.scalar(None, decimals.type))
 
 
-def _decimals(texts: pa.Array, mask: Bools, *, scale: int) -> pa.Array:
+def _decimals(texts: pa.Array, is_chosen: Bools, *, scale: int) -> pa.Array:
     """Parse the chosen texts as decimals; the others become null."""
-    chosen_texts = pc.if_else(pa.array(mask), texts, pa.scalar(None, pa.string()))
+    chosen_texts = pc.if_else(pa.array(is_chosen), texts, pa.scalar(None, pa.string()))
     return chosen_texts.cast(pa.decimal256(_WIDE_DIGITS, scale))
 
 
@@ -117,16 +120,17 @@ def fit_decimal(values: pa.Array, target: DataType) -> pa.Array:
         values = pc.round(values, target.scale, round_mode="half_towards_infinity")
     values = values.cast(pa.decimal256(_WIDE_DIGITS, target.scale))
     limit = pa.scalar(Decimal(10 ** (target.precision - target.scale)), values.type)
-    too_long = pc.greater_equal(pc.abs(values), limit)
-    values = pc.if_else(too_long, pa.scalar(None, values.type), values)
+    has_too_many_digits = pc.greater_equal(pc.abs(values), limit)
+    values = pc.if_else(has_too_many_digits, pa.scalar(None, values.type), values)
     return values.cast(arrow_type(target))
 
 
 def decimal_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    """Cut towards zero, and keep the low bits."""
-    kind = arrow_type(target)
-    integers = pc.trunc(_widen(values)).cast(pa.decimal128(38, 0))
-    return array_of_numbers(low_words(integers).astype(kind.to_pandas_dtype()), values, kind)
+    """Truncate toward zero, and keep the low bits."""
+    target_type = arrow_type(target)
+    whole_numbers = pc.trunc(_widen(values)).cast(pa.decimal128(38, 0))
+    integers = low_words(whole_numbers).astype(target_type.to_pandas_dtype())
+    return array_of_numbers(integers, values, target_type)
 
 
 def decimal_to_float(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
@@ -147,16 +151,16 @@ def low_words(decimals: pa.Array) -> Int64s:
     return words[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2]
 
 
-def _saturate(numbers: Doubles, *, longs: bool) -> Int64s:
-    low, high = (_LONG_MIN, _LONG_MAX) if longs else (_INT_MIN, _INT_MAX)
+def _saturate(numbers: Doubles, *, is_long: bool) -> Int64s:
+    minimum, maximum = (_LONG_MIN, _LONG_MAX) if is_long else (_INT_MIN, _INT_MAX)
     truncated = np.trunc(np.where(np.isnan(numbers), 0.0, numbers))
-    above, below = truncated >= float(high), truncated <= float(low)
-    in_range = np.where(above | below, 0.0, truncated).astype(np.int64)
-    return np.where(above, high, np.where(below, low, in_range))
+    is_above, is_below = truncated >= float(maximum), truncated <= float(minimum)
+    integers = np.where(is_above | is_below, 0.0, truncated).astype(np.int64)
+    return np.where(is_above, maximum, np.where(is_below, minimum, integers))
 
 
 def _floats(numbers: Doubles, like: pa.Array, target: DataType) -> pa.Array:
     assert target.root in FLOAT_ROOTS, target
-    kind = arrow_type(target)
+    target_type = arrow_type(target)
     with np.errstate(over="ignore"):  # a number beyond FLOAT's range becomes infinity
-        return array_of_numbers(numbers.astype(kind.to_pandas_dtype()), like, kind)
+        return array_of_numbers(numbers.astype(target_type.to_pandas_dtype()), like, target_type)

@@ -79,15 +79,15 @@ _RULES: tuple[tuple[Collection[TypeRoot], Collection[TypeRoot], Cast], ...] = (
 _BY_ROOTS = {
     (stored, target): cast for from_, to, cast in _RULES for stored in from_ for target in to
 }
-_WHOLE_TEXTS_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
-"""Paimon turns these into STRING alone, and into no VARCHAR(n)."""
+_STRING_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
+"""Of the types of text, Paimon casts these to STRING alone, not to VARCHAR(n)."""
 
 
 def cast_rule(stored: DataType, target: DataType) -> Cast | None:
     """Return the rule for two types that differ in more than nullability; None without one."""
-    if stored.root in _WHOLE_TEXTS_ONLY and target.root in STRING_ROOTS:
-        is_whole = target.root is TypeRoot.VARCHAR and target.length == STRING_MAX
-        return _BY_ROOTS[stored.root, target.root] if is_whole else None
+    if stored.root in _STRING_ONLY and target.root in STRING_ROOTS:
+        is_string = target.root is TypeRoot.VARCHAR and target.length == STRING_MAX
+        return _BY_ROOTS[stored.root, target.root] if is_string else None
     return _BY_ROOTS.get((stored.root, target.root))
 
 
@@ -112,7 +112,7 @@ def can_become(stored: DataType, target: DataType) -> bool:
 
     Paimon converts times to STRING, but not to STRING NOT NULL.
     """
-    is_text_of_time = stored.root in _WHOLE_TEXTS_ONLY and target.root in STRING_ROOTS
+    is_text_of_time = stored.root in _STRING_ONLY and target.root in STRING_ROOTS
     return can_be_read_as(stored, target) and (target.nullable or not is_text_of_time)
 
 
@@ -135,13 +135,13 @@ def read_as(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     rule = cast_rule(stored, target)
     if rule is not None:
         return rule(values, stored, target)
-    assert stored.is_nested, "it was asked before"
+    assert stored.is_nested, "the caller has asked can_be_read_as"
     return _cast_nested(values, stored, target)
 
 
 def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
     """Return nested values with another type's members, found by id; missing ones are null."""
-    kind = arrow_type(target)
+    target_type = arrow_type(target)
     values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset
     if target.root is TypeRoot.ROW:
         member_values = values.flatten()
@@ -154,21 +154,23 @@ def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Arr
         for member, column in zip(members(stored), member_values, strict=True)
     }
     length = len(values if target.root is TypeRoot.ROW else member_values[0])
-    inner = []
+    columns = []
     for target_member in members(target):
         if target_member.field_id in stored_members:
             data_type, column = stored_members[target_member.field_id]
-            member = read_as(column, data_type, target_member.data_type)
-            inner.append(cast_with_members(member, arrow_type(target_member.data_type)))
+            column = read_as(column, data_type, target_member.data_type)
+            columns.append(cast_with_members(column, arrow_type(target_member.data_type)))
         else:
-            inner.append(pa.nulls(length, arrow_type(target_member.data_type)))
+            columns.append(pa.nulls(length, arrow_type(target_member.data_type)))
     if target.root is TypeRoot.ROW:
-        rows = pa.StructArray.from_arrays(inner, fields=list(kind), mask=values.is_null())
-        return cast_with_members(rows, kind)  # else writers refuse null ROWs' values
+        fields = list(target_type)
+        rows = pa.StructArray.from_arrays(columns, fields=fields, mask=values.is_null())
+        return cast_with_members(rows, target_type)  # else writers refuse null ROWs' values
     if target.root is TypeRoot.MAP:
-        inner = [pa.StructArray.from_arrays(inner[::-1], fields=[kind.key_field, kind.item_field])]
+        fields = [target_type.key_field, target_type.item_field]
+        columns = [pa.StructArray.from_arrays(columns[::-1], fields=fields)]
     return pa.Array.from_buffers(
-        kind, len(values), values.buffers()[:2], values.null_count, children=inner
+        target_type, len(values), values.buffers()[:2], values.null_count, children=columns
     )
 
 
@@ -181,5 +183,5 @@ def default_value(text: str, data_type: DataType) -> pa.Array:
     if text.startswith("'") and text.endswith("'"):
         text = text[1:-1]
     if not can_be_read_as(STRING, data_type):
-        raise CastError(f"{data_type} takes none")
+        raise CastError(f"{data_type} cannot have a default value")
     return read_as(pa.array([text]), STRING, data_type)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import arrow_type, timestamp_unit
 from stream_app.format.casting.arrays import CastError, array_of_numbers, numbers_of, ticks_of
-from stream_app.format.casting.local_zone import instants, wall_clock
+from stream_app.format.casting.local_zone import to_instants, to_local_times
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 MILLIS_OF_DAY = 86_400_000
@@ -28,8 +28,8 @@ def timestamp_to_timestamp(values: pa.Array, stored: DataType, target: DataType)
     """Change the precision of timestamps, or add or remove their zone."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is not target.root:
-        move = instants if target.root is TypeRoot.TIMESTAMP_LTZ else wall_clock
-        ticks = move(ticks, unit)
+        convert = to_instants if target.root is TypeRoot.TIMESTAMP_LTZ else to_local_times
+        ticks = convert(ticks, unit)
     if target.precision < stored.precision:
         ticks = _truncate(ticks, unit, target.precision)
     return timestamps(ticks, unit, values, target)
@@ -39,19 +39,19 @@ def _truncate(ticks: Int64s, unit: str, precision: int) -> Int64s:
     """Truncate fractions of a second as Java does.
 
     Java keeps a fraction whose nanoseconds have at most `precision` digits, and truncates
-    milliseconds before 1970 towards zero.
+    milliseconds before 1970 toward zero.
     """
     per_second = PER_SECOND[unit]
     nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)
-    stays = nanos < (10**precision if precision else 0)
+    is_exact = nanos < (10**precision if precision else 0)
     if precision > 3:
         step = max(1, 10 ** (9 - precision) // (PER_SECOND["ns"] // per_second))
-        return np.where(stays, ticks, ticks - ticks % step)
+        return np.where(is_exact, ticks, ticks - ticks % step)
     step = 10 ** (3 - precision)
     times_ms = ticks // _PER_MILLI[unit]
-    # NumPy's division rounds down, so truncation towards zero divides the magnitude.
+    # NumPy's division rounds down, so truncation toward zero divides the magnitude.
     return np.where(
-        stays, ticks, np.sign(times_ms) * (np.abs(times_ms) // step) * step * _PER_MILLI[unit]
+        is_exact, ticks, np.sign(times_ms) * (np.abs(times_ms) // step) * step * _PER_MILLI[unit]
     )
 
 
@@ -59,7 +59,7 @@ def seconds_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.
     """Convert seconds since 1970. For TIMESTAMP_LTZ Paimon takes local time as if it were UTC."""
     times_ms = numbers_of(values).astype(np.int64) * 1000
     if target.root is TypeRoot.TIMESTAMP_LTZ:
-        times_ms = wall_clock(times_ms, "ms")
+        times_ms = to_local_times(times_ms, "ms")
     return timestamps(times_ms, "ms", values, target)
 
 
@@ -76,18 +76,18 @@ def timestamp_to_time(values: pa.Array, stored: DataType, target: DataType) -> p
 
 
 def timestamp_to_integer(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
-    """Return seconds since 1970, truncated towards zero; an INT gets the low bits."""
+    """Return seconds since 1970, truncated toward zero; an INT gets the low bits."""
     times_ms = _times_ms(values, stored)
     seconds = np.sign(times_ms) * (np.abs(times_ms) // 1000)
-    kind = arrow_type(target)
-    return array_of_numbers(seconds.astype(kind.to_pandas_dtype()), values, kind)
+    target_type = arrow_type(target)
+    return array_of_numbers(seconds.astype(target_type.to_pandas_dtype()), values, target_type)
 
 
 def date_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Return the midnight at which each day begins, for TIMESTAMP_LTZ the local one."""
     times_ms = ticks_of(values) * MILLIS_OF_DAY
     if target.root is TypeRoot.TIMESTAMP_LTZ:
-        times_ms = instants(times_ms, "ms")
+        times_ms = to_instants(times_ms, "ms")
     return timestamps(times_ms, "ms", values, target)
 
 
@@ -121,4 +121,4 @@ def _times_ms(values: pa.Array, stored: DataType) -> Int64s:
 
 def _wall_times_ms(values: pa.Array, stored: DataType) -> Int64s:
     times_ms = _times_ms(values, stored)
-    return wall_clock(times_ms, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else times_ms
+    return to_local_times(times_ms, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else times_ms

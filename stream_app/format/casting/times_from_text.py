@@ -24,7 +24,7 @@ from stream_app.format.casting.arrays import (
     regex_group,
 )
 from stream_app.format.casting.from_text import text_to_integer
-from stream_app.format.casting.local_zone import instants
+from stream_app.format.casting.local_zone import to_instants
 from stream_app.format.casting.times import timestamps
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -56,17 +56,17 @@ _SECONDS_OF_DAY = 86_400
 
 def text_to_date(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``yyyy[-M[-d]]``; text after a blank is ignored."""
-    numeric, days = _as_numbers(values, _INT, target)
-    first = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
-    matched = pc.extract_regex(first, _DATE)
-    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), target)
-    year = integers_of_digits(regex_group(matched, "year"))
-    month, day = (_digits_or_one(regex_group(matched, name)) for name in ("month", "day"))
-    exists = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
-    exists &= day <= _month_days(year, np.clip(month, 1, 12))
-    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), target)
+    is_numeric, days = _as_numbers(values, _INT, target)
+    texts = pc.replace_substring_regex(values, r"(?s)^([^ ]+) .*$", r"\1")
+    groups = pc.extract_regex(texts, _DATE)
+    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target)
+    year = integers_of_digits(regex_group(groups, "year"))
+    month, day = (_digits_or_one(regex_group(groups, name)) for name in ("month", "day"))
+    is_valid = (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
+    is_valid &= day <= _month_days(year, np.clip(month, 1, 12))
+    refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target)
     parsed_days = _days(year, np.clip(month, 1, 12)) + day - 1
-    dates = np.where(_bools(numeric), days, parsed_days).astype(np.int32)
+    dates = np.where(_bools(is_numeric), days, parsed_days).astype(np.int32)
     return array_of_numbers(dates, values, pa.int32()).view(pa.date32())
 
 
@@ -82,26 +82,26 @@ def text_to_time(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
         second     [-,      0,       3,            0]
                    [5000,   3720000, 3723457,      45900000]
     """
-    numeric, numbers_ms = _as_numbers(values, _INT, target)
-    matched = pc.extract_regex(values, _TIME)
-    without_second = pc.equal(pc.coalesce(regex_group(matched, "second"), pa.scalar("")), "")
-    is_too_far = pc.and_(
-        without_second, pc.greater(pc.utf8_length(regex_group(matched, "zone_minute")), 0)
+    is_numeric, numbers_ms = _as_numbers(values, _INT, target)
+    groups = pc.extract_regex(values, _TIME)
+    lacks_second = pc.equal(pc.coalesce(regex_group(groups, "second"), pa.scalar("")), "")
+    has_lone_minute = pc.and_(
+        lacks_second, pc.greater(pc.utf8_length(regex_group(groups, "zone_minute")), 0)
     )
-    unreadable = pc.or_(matched.is_null(), pc.fill_null(is_too_far, False))
-    refuse_where(values, pc.and_(unreadable, pc.invert(numeric)), target)
+    is_unreadable = pc.or_(groups.is_null(), pc.fill_null(has_lone_minute, False))
+    refuse_where(values, pc.and_(is_unreadable, pc.invert(is_numeric)), target)
     hour, minute, second = (
-        integers_of_digits(regex_group(matched, name)) for name in ("hour", "minute", "second")
+        integers_of_digits(regex_group(groups, name)) for name in ("hour", "minute", "second")
     )
-    is_minus = _bools(pc.equal(regex_group(matched, "sign"), "-"))
+    is_minus = _bools(pc.equal(regex_group(groups, "sign"), "-"))
     zone_hour, zone_minute = (
-        integers_of_digits(regex_group(matched, f"zone_{name}")) for name in ("hour", "minute")
+        integers_of_digits(regex_group(groups, f"zone_{name}")) for name in ("hour", "minute")
     )
     hour = np.where(is_minus, hour - zone_hour, hour + zone_hour)
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
     parsed_ms = hour * _HOUR + minute * _MINUTE + second * 1000
-    parsed_ms = parsed_ms + _rounded_ms(regex_group(matched, "fraction"))
-    times = np.where(_bools(numeric), numbers_ms, parsed_ms).astype(np.int32)
+    parsed_ms = parsed_ms + _rounded_ms(regex_group(groups, "fraction"))
+    times = np.where(_bools(is_numeric), numbers_ms, parsed_ms).astype(np.int32)
     return array_of_numbers(times, values, pa.int32()).view(arrow_type(target))
 
 
@@ -109,22 +109,22 @@ def _rounded_ms(fraction: pa.Array) -> Int64s:
     """Return a fraction's milliseconds, rounded by the fourth digit; a non-digit counts as 0."""
     text = pc.utf8_trim(pc.coalesce(fraction, pa.scalar("")), "".join(map(chr, range(0x21))))
     digits = pc.replace_substring_regex(pc.utf8_slice_codeunits(text, 0, 3), "[^0-9]", "0")
-    up = pc.match_substring_regex(pc.utf8_slice_codeunits(text, 3, 4), r"[5-\x{10FFFF}]")
-    return integers_of_digits(pc.utf8_rpad(digits, 3, "0")) + _bools(up)
+    is_rounded_up = pc.match_substring_regex(pc.utf8_slice_codeunits(text, 3, 4), r"[5-\x{10FFFF}]")
+    return integers_of_digits(pc.utf8_rpad(digits, 3, "0")) + _bools(is_rounded_up)
 
 
 def text_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
     """Parse ``yyyy-M-d[ H:m:s[.f]]``, for a TIMESTAMP_LTZ as this machine's local time."""
     is_local = target.root is TypeRoot.TIMESTAMP_LTZ
-    numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
-    numeric, numbers = _as_numbers(values, _BIGINT, target, numeric)
-    matched = pc.extract_regex(values, _TIMESTAMP)
-    refuse_where(values, pc.and_(matched.is_null(), pc.invert(numeric)), target)
-    seconds, nanos, exists = _parse_parts(matched)
-    refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), target)
+    is_numeric = pc.and_(pc.match_substring_regex(values, _NUMBER), not is_local)
+    is_numeric, numbers = _as_numbers(values, _BIGINT, target, is_numeric)
+    groups = pc.extract_regex(values, _TIMESTAMP)
+    refuse_where(values, pc.and_(groups.is_null(), pc.invert(is_numeric)), target)
+    seconds, nanos, is_valid = _parse_parts(groups)
+    refuse_where(values, pc.and_(pa.array(~is_valid), pc.invert(is_numeric)), target)
     if is_local:
-        seconds = instants(seconds, "s")
-    is_number = _bools(numeric)
+        seconds = to_instants(seconds, "s")
+    is_number = _bools(is_numeric)
     if is_number.any():
         if target.precision not in _NANOS_OF_TICK:
             raise CastError(
@@ -137,27 +137,27 @@ def text_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.Arr
     return _from_seconds(seconds, nanos, values, target)
 
 
-def _parse_parts(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
+def _parse_parts(groups: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
     """Return local seconds since 1970, nanoseconds, and whether the text names an existing time.
 
     A day that the month lacks becomes its last day, and 24:00:00 the next midnight.
     """
     year, month, day, hour, minute, second = (
-        integers_of_digits(pc.utf8_ltrim(regex_group(matched, name), "+"))
+        integers_of_digits(pc.utf8_ltrim(regex_group(groups, name), "+"))
         for name in ("year", "month", "day", "hour", "minute", "second")
     )
-    fraction = pc.coalesce(regex_group(matched, "fraction"), pa.scalar(""))
+    fraction = pc.coalesce(regex_group(groups, "fraction"), pa.scalar(""))
     nanos = integers_of_digits(pc.utf8_rpad(fraction, 9, "0"))
-    exists = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    exists &= (minute < 60) & (second < 60)
-    exists &= (hour < 24) | ((hour == 24) & (minute == 0) & (second == 0) & (nanos == 0))
-    is_text = ~_bools(matched.is_null())
-    exists |= ~is_text
+    is_valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    is_valid &= (minute < 60) & (second < 60)
+    is_valid &= (hour < 24) | ((hour == 24) & (minute == 0) & (second == 0) & (nanos == 0))
+    is_text = ~_bools(groups.is_null())
+    is_valid |= ~is_text
     month = np.clip(month, 1, 12)
     day = np.minimum(day, _month_days(year, month))
     day_seconds = hour * 3600 + minute * 60 + second
     seconds = (_days(year, month) + day - 1) * _SECONDS_OF_DAY + day_seconds
-    return np.where(is_text, seconds, 0), nanos, exists
+    return np.where(is_text, seconds, 0), nanos, is_valid
 
 
 def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, target: DataType) -> pa.Array:
@@ -173,24 +173,24 @@ def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, target: DataTy
 
 
 def _as_numbers(
-    values: pa.Array, number_type: DataType, target: DataType, numeric: pa.Array | None = None
+    values: pa.Array, number_type: DataType, target: DataType, is_numeric: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Return the mask of texts that are numbers (false for null), and the numbers.
 
     Raises:
         CastError: a number does not fit into `number_type`.
     """
-    if numeric is None:
-        numeric = pc.match_substring_regex(values, _NUMBER)
-    numeric = pc.fill_null(numeric, False)
-    if not pc.any(numeric).as_py():
-        return numeric, np.zeros(len(values), np.int64)
-    numeric_texts = pc.if_else(numeric, values, pa.scalar(None, pa.string()))
+    if is_numeric is None:
+        is_numeric = pc.match_substring_regex(values, _NUMBER)
+    is_numeric = pc.fill_null(is_numeric, False)
+    if not pc.any(is_numeric).as_py():
+        return is_numeric, np.zeros(len(values), np.int64)
+    numeric_texts = pc.if_else(is_numeric, values, pa.scalar(None, pa.string()))
     try:
         parsed = text_to_integer(numeric_texts, _INT, number_type)
     except CastError as error:
         raise CastError(f"{error}, and so no {target.as_nullable()}") from None
-    return numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)
+    return is_numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)
 
 
 def _digits_or_one(texts: pa.Array) -> Int64s:

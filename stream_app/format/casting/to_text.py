@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.format.arrow_schema import timestamp_unit
 from stream_app.format.casting.arrays import integers_of_digits, numbers_of, regex_group, ticks_of
-from stream_app.format.casting.local_zone import wall_clock
+from stream_app.format.casting.local_zone import to_local_times
 from stream_app.format.casting.times import MILLIS_OF_DAY, PER_SECOND
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
@@ -24,8 +24,7 @@ _SHORTEST = (
     r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:e(?P<exponent>[+-]?[0-9]+))?$"
 )
 _PRECISE_MIN = {pa.float32(): 1e-43, pa.float64(): 1e-321}
-"""Below this, a number has so few bits that its first two digits differ from those of its shortest
-text."""
+"""A number below this has so few bits that its first two digits differ from its shortest text."""
 _SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
 
 
@@ -69,12 +68,12 @@ def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
     ).cast(pa.string())
     if scale == 0:
         return unscaled
-    negative = pc.starts_with(unscaled, "-")
+    is_negative = pc.starts_with(unscaled, "-")
     digits = pc.utf8_lpad(pc.utf8_ltrim(unscaled, "-"), scale + 1, "0")
     plain = pc.binary_join_element_wise(
         pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale), "."
     )
-    return pc.binary_join_element_wise(pc.if_else(negative, "-", ""), plain, "")
+    return pc.binary_join_element_wise(pc.if_else(is_negative, "-", ""), plain, "")
 
 
 def _float_texts(values: pa.Array) -> pa.Array:
@@ -83,9 +82,9 @@ def _float_texts(values: pa.Array) -> pa.Array:
     Java from version 19 on does the same; older versions sometimes print one more digit.
     """
     numbers = numbers_of(values).astype(np.float64)
-    sizes = np.abs(numbers)
+    magnitudes = np.abs(numbers)
     shortest = values.cast(pa.string())
-    is_imprecise = (sizes > 0) & (sizes < _PRECISE_MIN[values.type])
+    is_imprecise = (magnitudes > 0) & (magnitudes < _PRECISE_MIN[values.type])
     if is_imprecise.any():
         # Of these few numbers Java prints two digits where one suffices.
         two_digits = [f"{number:.1e}" for number in numbers[is_imprecise]]
@@ -95,7 +94,7 @@ def _float_texts(values: pa.Array) -> pa.Array:
     plain = pc.if_else(
         pc.match_substring(shortest, "."), shortest, pc.binary_join_element_wise(shortest, "0", ".")
     )
-    is_plain = (sizes >= _PLAIN_FROM) & (sizes < _PLAIN_BELOW) | (sizes == 0)
+    is_plain = (magnitudes >= _PLAIN_FROM) & (magnitudes < _PLAIN_BELOW) | (magnitudes == 0)
     texts = plain if is_plain.all() else pc.if_else(pa.array(is_plain), plain, _powers(shortest))
     for special, name in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
         texts = pc.if_else(pc.equal(shortest, special), name, texts)
@@ -114,15 +113,13 @@ def _powers(shortest: pa.Array) -> pa.Array:
         mantissa    ["1.0",      "1.5",       "1.25",     null]
                     ["1.0E7",    "-1.5E-5",   "1.25E20",  null]
     """
-    matched = pc.extract_regex(shortest, _SHORTEST)
-    whole, fraction = (
-        regex_group(matched, "whole"),
-        pc.coalesce(regex_group(matched, "fraction"), pa.scalar("")),
-    )
+    groups = pc.extract_regex(shortest, _SHORTEST)
+    whole = regex_group(groups, "whole")
+    fraction = pc.coalesce(regex_group(groups, "fraction"), pa.scalar(""))
     digits = pc.binary_join_element_wise(whole, fraction, "")
     leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(pc.utf8_ltrim(digits, "0")))
     power = (
-        integers_of_digits(regex_group(matched, "exponent"))
+        integers_of_digits(regex_group(groups, "exponent"))
         + numbers_of(pc.utf8_length(whole))
         - numbers_of(leading)
         - 1
@@ -132,7 +129,7 @@ def _powers(shortest: pa.Array) -> pa.Array:
     others = pc.if_else(pc.equal(others, ""), "0", others)
     mantissa = pc.binary_join_element_wise(first, others, ".")
     scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
-    return pc.binary_join_element_wise(regex_group(matched, "sign"), scaled, "")
+    return pc.binary_join_element_wise(regex_group(groups, "sign"), scaled, "")
 
 
 def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
@@ -154,7 +151,7 @@ def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
     """Print as ``yyyy-MM-dd HH:mm:ss``, with at least the precision's fractional digits."""
     ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
     if stored.root is TypeRoot.TIMESTAMP_LTZ:
-        ticks = wall_clock(ticks, unit)
+        ticks = to_local_times(ticks, unit)
     per_second = PER_SECOND[unit]
     seconds = ticks // per_second
     nanos = (ticks % per_second) * (PER_SECOND["ns"] // per_second)
@@ -163,8 +160,9 @@ def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
         values,
     )
     length = _SECOND_CHARACTERS + 1 + stored.precision
-    more = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, length), "0")
-    texts = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, length), more, "")
+    further_digits = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, length), "0")
+    texts = pc.utf8_slice_codeunits(texts, 0, length)
+    texts = pc.binary_join_element_wise(texts, further_digits, "")
     return texts if stored.precision else pc.utf8_rtrim(texts, ".")
 
 
@@ -195,9 +193,9 @@ def _join_parts(parts: list[_Part], like: pa.Array) -> pa.Array:
             columns.append(np.full(len(like), ord(piece), np.uint8))
             continue
         numbers, digits = piece
-        sizes, signs = np.abs(numbers), np.sign(numbers)
+        magnitudes, signs = np.abs(numbers), np.sign(numbers)
         for power in range(digits - 1, -1, -1):
-            columns.append((ord("0") + signs * (sizes // 10**power % 10)).astype(np.uint8))
+            columns.append((ord("0") + signs * (magnitudes // 10**power % 10)).astype(np.uint8))
     block = np.ascontiguousarray(np.stack(columns, axis=1))
     width = pa.binary(block.shape[1])
     lines = pa.FixedSizeBinaryArray.from_buffers(width, len(like), [None, pa.py_buffer(block)])

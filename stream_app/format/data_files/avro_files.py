@@ -31,8 +31,8 @@ _CODECS = {
     "snappy": "snappy",
 }
 _RECORD = "org.apache.paimon.avro.generated.record"
-_ROWS = 8_192
-"""Rows that are Python objects at a time."""
+_BATCH_ROWS = 8_192
+"""The number of rows that are Python objects at a time."""
 
 
 class AvroSink:
@@ -48,7 +48,7 @@ class AvroSink:
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         self._stats.add(rows)
-        for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_ROWS):
+        for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_BATCH_ROWS):
             columns = [_stored_cells(column) for column in batch.columns]
             names = batch.schema.names
             records = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -92,14 +92,12 @@ def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
             "items": _avro_type(value.type, name, nullable=value.nullable),
         }
     elif pa.types.is_decimal(data_type):
-        measure = {"precision": data_type.precision, "scale": data_type.scale}
-        avro_type = {"type": "bytes", "logicalType": "decimal", **measure}
+        decimal_facts = {"precision": data_type.precision, "scale": data_type.scale}
+        avro_type = {"type": "bytes", "logicalType": "decimal", **decimal_facts}
     elif pa.types.is_timestamp(data_type):
-        zone, unit = (
-            "local-" if data_type.tz else "",
-            "millis" if data_type.unit == "ms" else "micros",
-        )
-        avro_type = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
+        prefix = "local-" if data_type.tz else ""
+        unit = "millis" if data_type.unit == "ms" else "micros"
+        avro_type = {"type": "long", "logicalType": f"{prefix}timestamp-{unit}"}
     else:
         avro_type = _SCALARS[str(data_type)]
     return ["null", avro_type] if nullable else avro_type
@@ -191,7 +189,7 @@ def _columns(records: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBat
 
 
 def _cells(values: Sequence[Any], data_type: pa.DataType) -> Sequence[Any]:
-    """Convert values of a column for Arrow. A MAP, which has two forms in Avro, becomes pairs."""
+    """Convert a column's values for Arrow; a MAP, which has two forms in Avro, becomes pairs."""
     if pa.types.is_nested(data_type):
         return [_from_avro(value, data_type) for value in values]
     return values

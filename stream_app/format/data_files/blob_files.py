@@ -1,4 +1,4 @@
-"""Reads files of BLOBs: one column, in records that may be large.
+"""Reads files of BLOBs, with one column in records that may be large.
 
 ============  ===================================================================
 of a record   bytes
@@ -9,9 +9,9 @@ length        8, of the whole record
 CRC-32        4, of all before it
 ============  ===================================================================
 
-Behind the records stand their lengths, as differences in ZigZag varints, then the bytes of these
-(4) and a version (1). Numbers are little-endian. A null has the length -1 and no record. The length
--2 stands for the value that an older file has for the row.
+After the records come their lengths, as differences in ZigZag varints, then the number of bytes of
+these (4) and a version (1). Numbers are little-endian. A null has the length -1 and no record. The
+length -2 means that an older file has the row's value.
 
 Java does not check the CRC; stream_app does, as it checks that of pages.
 
@@ -38,7 +38,7 @@ from stream_app.format.data_files.data_file_format import DataFileRead, DataFile
 from stream_app.format.data_files.file_batches import BATCH_BYTES
 from stream_app.model.options.core_options import CoreOptions
 
-_OLDER = -2
+_IN_OLDER_FILE = -2
 _MAGIC = np.frombuffer(struct.pack("<I", 1_481_511_375), np.uint8)
 _VERSION = 1
 _END_BYTES, _HEAD_BYTES, _TAIL_BYTES, _CRC_BYTES = 5, 4, 12, 4
@@ -62,8 +62,8 @@ class BlobIndex:
     @property
     def is_older(self) -> npt.NDArray[np.bool_]:
         """The rows whose value an older file has: bool [n]."""
-        older: npt.NDArray[np.bool_] = self.lengths == _OLDER
-        return older
+        is_older: npt.NDArray[np.bool_] = self.lengths == _IN_OLDER_FILE
+        return is_older
 
     def sizes(self) -> Int64s:
         """Return the bytes that each row takes in the file: int64 [n]."""
@@ -77,35 +77,35 @@ class BlobIndex:
             UnsupportedTableError: a value is larger than Arrow's.
         """
         lengths = self.lengths[rows]
-        present = rows[lengths >= 0]
-        sizes = self.lengths[present]
+        stored_rows = rows[lengths >= 0]
+        sizes = self.lengths[stored_rows]
         if (sizes > _VALUE_BYTES_MAX).any():
             raise UnsupportedTableError(
                 f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
-                fix="leave its column out of the read, or read it with Paimon's own readers, as "
+                fix="omit its column from the read, or read it with Paimon's own readers, as "
                 "descriptors (blob-as-descriptor)",
             )
-        data = self._bytes_of(source, present, sizes)
+        data = self._bytes_of(source, stored_rows, sizes)
         begins = np.cumsum(sizes) - sizes
         _check_records(data, begins, sizes)
-        # Of each record three cells: its head, its value, its tail. Every second of three stays.
-        cells = (begins[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
-        cells[:, 2] = begins + sizes - _TAIL_BYTES
-        offsets = np.append(cells.ravel(), np.int32(len(data)))
+        # Each record has three parts: its head, its value and its tail. Only the second is taken.
+        part_offsets = (begins[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
+        part_offsets[:, 2] = begins + sizes - _TAIL_BYTES
+        offsets = np.append(part_offsets.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
-            pa.binary(), 3 * len(present), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+            pa.binary(), 3 * len(stored_rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
-        part_numbers = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
-        return parts.take(pa.array(part_numbers, mask=lengths < 0))
+        part_indices = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
+        return parts.take(pa.array(part_indices, mask=lengths < 0))
 
-    def _bytes_of(self, source: FileStream, present: Int64s, sizes: Int64s) -> bytes:
+    def _bytes_of(self, source: FileStream, rows: Int64s, sizes: Int64s) -> bytes:
         """Return the records of rows; adjacent records take one request."""
-        begins = self.starts[present]
+        begins = self.starts[rows]
         ends = begins + sizes
-        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(present)])
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(rows)])
         parts = []
         # A loop over gaps between records, each of which is a request.
-        for first, last in zip(firsts, [*firsts[1:] - 1, len(present) - 1], strict=False):
+        for first, last in zip(firsts, [*firsts[1:] - 1, len(rows) - 1], strict=False):
             source.seek(int(begins[first]))
             parts.append(source.read(int(ends[last] - begins[first])))
         return b"".join(parts)
@@ -115,19 +115,21 @@ def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
     """Refuse records whose magic, length or CRC differs from the file's index."""
     if len(data) != int(sizes.sum()):
         raise damaged_file_error("a file of BLOBs ends before its records")
-    raw, ends = np.frombuffer(data, np.uint8), begins + sizes
-    heads = raw[begins[:, None] + np.arange(_HEAD_BYTES)]
-    listed = raw[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
-    if (heads != _MAGIC).any() or (listed != sizes).any():
+    data_bytes, ends = np.frombuffer(data, np.uint8), begins + sizes
+    heads = data_bytes[begins[:, None] + np.arange(_HEAD_BYTES)]
+    listed_sizes = (
+        data_bytes[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
+    )
+    if (heads != _MAGIC).any() or (listed_sizes != sizes).any():
         raise damaged_file_error("a record of a file of BLOBs is not where the file's index says")
-    sums = raw[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
-    view = memoryview(data)
+    checksums = data_bytes[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
+    data_view = memoryview(data)
     # A loop over records: each is a BLOB, whose bytes take longer than the step.
     computed = [
-        zlib.crc32(view[begin : end - _CRC_BYTES])
+        zlib.crc32(data_view[begin : end - _CRC_BYTES])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    if computed != sums.tolist():
+    if computed != checksums.tolist():
         raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
 
 
@@ -135,7 +137,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
     """Read the records of a file of BLOBs.
 
     Raises:
-        CorruptFileError: the file is none, or has another number of rows.
+        CorruptFileError: the file is no file of BLOBs, or has another number of rows.
     """
     size = source.seek(0, io.SEEK_END)
     if size < _END_BYTES:
@@ -157,7 +159,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
             f"a data file has {len(lengths)} rows, and its manifest says {row_count}"
         )
     sizes = np.maximum(lengths, 0)
-    if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _OLDER)).any() or (
+    if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _IN_OLDER_FILE)).any() or (
         int(sizes.sum()) != begin
     ):
         raise damaged_file_error("the index of a file of BLOBs does not agree with its records")
@@ -165,43 +167,47 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
 
 
 def zigzag_varints(data: bytes) -> Int64s:
-    """Return numbers as Paimon packs them: 7 bits a byte, the least first, then the sign.
+    """Decode numbers as Paimon packs them: 7 bits a byte, the lowest first, the sign as lowest bit.
 
     The bytes ``02 03 80 01`` are the numbers ``[1, -2, 64]``.
 
     Raises:
-        CorruptFileError: the last number has no end, or one is too long.
+        CorruptFileError: the last number is cut off, or a number is too long.
     """
-    raw = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(raw < 0x80)
-    if not len(raw):
+    data_bytes = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(data_bytes < 0x80)
+    if not len(data_bytes):
         return np.empty(0, np.int64)
     begins = np.append(0, ends[:-1] + 1)
-    if not len(ends) or ends[-1] != len(raw) - 1 or (ends - begins >= _VARINT_BYTES_MAX).any():
+    if (
+        not len(ends)
+        or ends[-1] != len(data_bytes) - 1
+        or (ends - begins >= _VARINT_BYTES_MAX).any()
+    ):
         raise damaged_file_error("the index of a file of BLOBs is cut off")
-    byte_numbers = np.arange(len(raw)) - np.repeat(begins, ends - begins + 1)
-    bits = (raw & 0x7F).astype(np.uint64) << (7 * byte_numbers).astype(np.uint64)
+    byte_indices = np.arange(len(data_bytes)) - np.repeat(begins, ends - begins + 1)
+    bits = (data_bytes & 0x7F).astype(np.uint64) << (7 * byte_indices).astype(np.uint64)
     packed = np.bitwise_or.reduceat(bits, begins)
     numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
     return numbers.view(np.int64)
 
 
 def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
-    """Yield rows that are read together: begin and end of each window.
+    """Yield the begin and the end of each window of rows that are read together.
 
     A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """
     ends, begin = np.cumsum(sizes), 0
     while begin < len(sizes):
-        before = int(ends[begin]) - int(sizes[begin])
-        fitting = int(np.searchsorted(ends, before + BATCH_BYTES, side="right"))
-        end = max(begin + 1, min(fitting, begin + batch_rows))
+        window_offset = int(ends[begin]) - int(sizes[begin])
+        fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))
+        end = max(begin + 1, min(fitting_end, begin + batch_rows))
         yield begin, end
         begin = end
 
 
 class BlobFiles:
-    """Implements `DataFileFormat`; a value that an older file has is null."""
+    """Implements `DataFileFormat`; if an older file has a row's value, the value is null."""
 
     def open_sink(
         self,
@@ -212,7 +218,7 @@ class BlobFiles:
         """See `DataFileFormat.open_sink`."""
         raise UnsupportedTableError(
             "stream_app writes no files of BLOBs",
-            fix="write the table with Paimon's own engines, or make the column BYTES",
+            fix="write the table with Paimon's own engines, or change the column's type to BYTES",
         )
 
     def numbered_batches(

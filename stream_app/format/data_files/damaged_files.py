@@ -1,4 +1,4 @@
-"""Makes the errors of damaged data files of any format."""
+"""Defines the errors of damaged data files of any format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The port of a data file format."""
+"""The port of a data file format, which `data_file_registry` lists by name.
+
+`filestore.data` calls it with open files, and does not know which format a file has.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class DataFileRead:
     """The request to read a data file of any format.
 
     Attributes:
-        system: the fields that come first; with a key, the sequence number and the row kind.
+        system_fields: the fields that come first; with a key, the sequence number and the row kind.
         columns: the columns that follow, as in the file's schema; see `conformed_batch` for how a
             file may differ.
         row_count: the number of rows in the manifest.
@@ -30,7 +33,7 @@ class DataFileRead:
         parts: chooses the parts to read; None: all. Only Parquet has parts.
     """
 
-    system: Sequence[pa.Field]
+    system_fields: Sequence[pa.Field]
     columns: Sequence[DataField]
     row_count: int
     batch_rows: int
@@ -39,7 +42,7 @@ class DataFileRead:
     @property
     def fields(self) -> list[pa.Field]:
         """All columns, in the order of the batches."""
-        return [*self.system, *stored_fields(self.columns)]
+        return [*self.system_fields, *stored_fields(self.columns)]
 
 
 class DataFileSink(Protocol):

@@ -1,4 +1,4 @@
-"""Shapes the batches of data files of any format: their rows, and their columns' types."""
+"""Determines the size and the types of batches, for data files of any format."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from stream_app.format.casting.nested_arrays import cast_with_members
 from stream_app.format.data_files.damaged_files import damaged_file_error, printable_error
 
 BATCH_BYTES = 4 << 20
-"""Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
+"""The approximate Arrow bytes of a batch that is read; a merge has one or two of each run."""
 _BATCH_ROWS_MIN = 128
+"""The minimum number of rows of a batch, so that wide rows do not make tiny batches."""
 
 
 def batch_row_count(row_bytes: float, batch_rows: int) -> int:

@@ -1,8 +1,8 @@
 """Reads and writes ORC, which was the default of Paimon before 1.0.
 
 Arrow reads ORC's times as nanoseconds, so only of the years 1678 to 2261. So this module writes no
-other times. It also writes no fractions of seconds before 1970: Java cannot read Arrow's form, and
-stores those of the last second wrongly itself.
+other times. It also writes no fractions of seconds before 1970, because Java cannot read Arrow's
+form. Java itself stores a fraction of the last second before 1970 wrongly.
 
 Source: Paimon `format/orc/OrcFileFormat.java`, `OrcTypeUtil.java`.
 """
@@ -42,41 +42,43 @@ _CODECS = {
 }
 _OUT_OF_RANGE = "out of range for nanosecond resolution"
 _JAVA = "ORC_JAVA"
-_ANEW = (
+_FIX_OF_READS = (
     "with the engine that wrote the file, set 'file.format' = 'parquet' and compact the table "
     "fully with 'compaction.force-rewrite-all-files' = 'true'"
 )
-_FIX = "store such times as Parquet: stream-app alter TABLE --set file.format=parquet"
+_FIX_OF_WRITES = "store such times as Parquet: stream-app alter TABLE --set file.format=parquet"
 
 
 class OrcSink:
     """Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
-        self._to_stored = pa.schema([field.with_type(_stored_type(field.type)) for field in schema])
+        self._stored_schema = pa.schema(
+            [field.with_type(_stored_type(field.type)) for field in schema]
+        )
         self._stats = GatheredStats(schema)
         self._writer = orc.ORCWriter(
             sink,
             compression=_CODECS[options[FILE_COMPRESSION].lower()],
             stripe_size=_STRIPE_BYTES,
         )
-        self._is_begun = False
+        self._has_rows = False
 
     def write(self, rows: pa.Table) -> None:
         """See `DataFileSink.write`."""
         columns = [
             _to_stored(field, column)
-            for field, column in zip(self._to_stored, rows.columns, strict=True)
+            for field, column in zip(self._stored_schema, rows.columns, strict=True)
         ]
-        table = pa.Table.from_arrays(columns, schema=self._to_stored)
+        table = pa.Table.from_arrays(columns, schema=self._stored_schema)
         self._writer.write(table)
-        self._is_begun = True
+        self._has_rows = True
         self._stats.add(rows)
 
     def close(self) -> None:
         """See `DataFileSink.close`."""
-        if not self._is_begun:  # otherwise the file would have no columns
-            self._writer.write(self._to_stored.empty_table())
+        if not self._has_rows:  # otherwise the file would have no columns
+            self._writer.write(self._stored_schema.empty_table())
         self._writer.close()
 
     def statistics(self) -> GatheredStats:
@@ -103,12 +105,12 @@ class OrcFiles:
         except ARROW_ERRORS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
-            text = printable_error(error)
-            if _OUT_OF_RANGE in text:
+            problem = printable_error(error)
+            if _OUT_OF_RANGE in problem:
                 raise UnsupportedTableError(
-                    f"Arrow reads times of ORC from 1678 to 2261: {text}", fix=_ANEW
+                    f"Arrow reads times of ORC from 1678 to 2261: {problem}", fix=_FIX_OF_READS
                 ) from error
-            raise damaged_file_error(f"not a readable ORC file: {text}") from error
+            raise damaged_file_error(f"not a readable ORC file: {problem}") from error
         if rows_read != request.row_count:
             raise damaged_file_error(
                 f"a file of {request.row_count} rows has only {rows_read} in its stripes"
@@ -123,12 +125,12 @@ def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatc
     names = [field.name for field in request.fields]
     if missing := [name for name in names if name not in file.schema.names]:
         raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
-    padded = _padded_columns(request.columns) if file.writer == _JAVA else []
+    padded_names = _padded_columns(request.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
-        for name in padded:
-            cut = pc.utf8_rtrim(rows.column(name), " ")
-            rows = rows.set_column(names.index(name), name, cut)
+        for name in padded_names:
+            trimmed = pc.utf8_rtrim(rows.column(name), " ")
+            rows = rows.set_column(names.index(name), name, trimmed)
         yield from batch_pieces(rows, request.batch_rows)
 
 
@@ -141,7 +143,8 @@ def _padded_columns(columns: Sequence[DataField]) -> list[str]:
     for column in columns:
         if column.data_type.is_nested and any(map(_is_char, column.data_type.scalars())):
             raise UnsupportedTableError(
-                f"column {column.name!r} has CHAR inside, whose blanks ORC does not keep", fix=_ANEW
+                f"column {column.name!r} has CHAR inside, whose blanks ORC does not keep",
+                fix=_FIX_OF_READS,
             )
     return [column.name for column in columns if _is_char(column.data_type)]
 
@@ -163,7 +166,7 @@ def _to_stored(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     except pa.ArrowInvalid as error:
         raise UnsupportedTableError(
             f"ORC cannot hold a time of column {field.name!r} exactly: {printable_error(error)}",
-            fix=_FIX,
+            fix=_FIX_OF_WRITES,
         ) from error
     if not pa.types.is_nested(field.type):
         return values
@@ -179,9 +182,9 @@ def _check_times(values: pa.Array) -> None:
     """
     if pa.types.is_timestamp(values.type):
         nanos = values.drop_null().view(pa.int64()).to_numpy()
-        early = nanos[(nanos < 0) & (nanos % _NANOS != 0)]
-        if len(early):
-            time = pa.array(early[:1]).cast(values.type)[0]
+        fractional = nanos[(nanos < 0) & (nanos % _NANOS != 0)]
+        if len(fractional):
+            time = pa.array(fractional[:1]).cast(values.type)[0]
             raise pa.ArrowInvalid(f"{time}: a fraction of a second before 1970")
     elif pa.types.is_struct(values.type):
         for inner in values.flatten():

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from stream_app.format.column_stats import (
     UNKNOWN_STATS,
     ColumnStats,
-    has_bounds,
+    has_usable_bounds,
     row_group_stats,
 )
 from stream_app.format.data_files.damaged_files import damaged_file_error
@@ -57,23 +57,22 @@ from stream_app.format.parquet.row_ranges import (
 )
 from stream_app.model.schema.data_type import DataType
 
-_DAMAGED = (ValueError, IndexError, KeyError, OverflowError, struct.error)
-"""What bytes raise that are not a page index."""
+_INDEX_ERRORS = (ValueError, IndexError, KeyError, OverflowError, struct.error)
+"""The errors of decoding bytes that are not a page index."""
 _DICTIONARY = -1
-"""Stands for the number of a page."""
+"""The number of a column chunk's dictionary page, among the numbers of its data pages."""
 _GAP_BYTES = 64 << 10
-"""Reading on over a gap is cheaper than another read."""
+"""The maximum gap between spans of one read: reading the gap is cheaper than another read."""
 _GAP_ROWS = 1_024
-"""A batch with some rows too many is cheaper than two batches."""
-_WORTHWHILE = 2
-"""Rows for each wanted row, from which on leaving out the others is worthwhile."""
-_SMALL = 8
-"""Bytes of all columns for each byte of the condition's. From so many on the condition's come
-first, so that fewer of the others are decoded."""
-
+"""The maximum gap between rows of one range: decoding these rows is cheaper than another batch."""
+_ROWS_PER_WANTED_MIN = 2
+"""The number of rows for each wanted row from which on it is worthwhile to skip the others."""
+_BYTES_PER_TESTED_MIN = 8
+"""The bytes of all columns for each byte of the condition's columns from which on the latter are
+decoded first."""
 
 PagedColumns: TypeAlias = Mapping[str, tuple[ColumnChunk, ChunkPages]]
-"""By name the chunk and the pages of columns of a row group."""
+"""The chunks and pages of a row group's columns, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class WantedRows:
 
 
 class PagedGroups:
-    """The row groups of an open file.
+    """The row groups of an open file, of which a choice may skip pages.
 
     Args:
         source: the file.
@@ -130,7 +129,7 @@ class PagedGroups:
             ranges = self._ranges_by_statistics(group, row_count)
         columns = None
         if ranges and _skips_most(ranges, row_count):
-            with contextlib.suppress(*_DAMAGED):
+            with contextlib.suppress(*_INDEX_ERRORS):
                 columns = self._paged_columns(group, self._columns)
         return WantedRows(ranges, columns)
 
@@ -146,9 +145,9 @@ class PagedGroups:
             CorruptFileError: a page contradicts its index.
         """
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
-        for portion in windows(ranges, rows_max):
-            decoded = self._decode(columns, portion)
-            for index, (begin, end) in enumerate(portion):
+        for window in windows(ranges, rows_max):
+            decoded = self._decode(columns, window)
+            for index, (begin, end) in enumerate(window):
                 rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
@@ -157,13 +156,13 @@ class PagedGroups:
         metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
         widths = [_width(schema.field(name).type) for name in self._tested]
         if None not in widths:
-            # The comparison is with all columns, because decoding a few values twice costs little.
+            # All columns include the condition's, because decoding a few values twice costs little.
             estimate = metadata.num_rows * sum(width or 0 for width in widths)
-            return bool(estimate * _SMALL <= metadata.total_byte_size)
-        with contextlib.suppress(*_DAMAGED):
-            return self._decoded_size(group, self._tested) * _SMALL <= self._decoded_size(
-                group, self._columns
-            )
+            return bool(estimate * _BYTES_PER_TESTED_MIN <= metadata.total_byte_size)
+        with contextlib.suppress(*_INDEX_ERRORS):
+            return self._decoded_size(
+                group, self._tested
+            ) * _BYTES_PER_TESTED_MIN <= self._decoded_size(group, self._columns)
         return False
 
     def _decoded_size(self, group: int, names: Sequence[str]) -> int:
@@ -179,17 +178,17 @@ class PagedGroups:
         table = self._file.read_row_group(group, columns=self._tested, use_threads=False)
         row_count = self._file.metadata.row_group(group).num_rows
         (batch,) = table.select(self._tested).combine_chunks().to_batches() or [None]
-        values = 0 if batch is None else batch.num_rows
+        value_count = 0 if batch is None else batch.num_rows
         # pyarrow silently skips a page whose header has another type.
-        if values != row_count:
+        if value_count != row_count:
             raise damaged_file_error(
-                f"a row group of {row_count} rows has only {values} in pages of "
+                f"a row group of {row_count} rows has only {value_count} in pages of "
                 + ", ".join(self._tested)
             )
         return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
 
     def _ranges_by_statistics(self, group: int, row_count: int) -> list[RowRange]:
-        with contextlib.suppress(*_DAMAGED):
+        with contextlib.suppress(*_INDEX_ERRORS):
             columns = self._paged_columns(group, self._tested)
             if columns is not None:
                 return self._matching_ranges(group, columns, row_count)
@@ -203,17 +202,17 @@ class PagedGroups:
     def _leaves(self) -> dict[str, int] | None:
         """The columns' numbers in the file; None if a column cannot be read by pages."""
         schema = self._file.metadata.schema
-        plain, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
+        plain_schema, stored_schema = schema.to_arrow_schema(), self._file.schema_arrow
         leaves = {}
         for leaf in range(len(schema)):
             column = schema.column(leaf)
             if column.path in self._columns and column.max_repetition_level == 0:
                 leaves[column.path] = leaf
-        fits = all(
-            name in leaves and plain.field(name).type == stored_schema.field(name).type
+        is_readable = all(
+            name in leaves and plain_schema.field(name).type == stored_schema.field(name).type
             for name in self._columns
         )
-        return leaves if fits else None
+        return leaves if is_readable else None
 
     def _paged_columns(self, group: int, names: Sequence[str]) -> PagedColumns | None:
         """Return columns with their pages; None if a column has no page index."""
@@ -223,12 +222,12 @@ class PagedGroups:
         chunks = self._footer.chunks(group)
         columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
-        readable = {name: span for name, span in spans.items() if span and columns[name].is_plain}
-        if len(readable) < len(columns):
+        present = {name: span for name, span in spans.items() if span and columns[name].is_plain}
+        if len(present) < len(columns):
             return None
+        indexes = self._read_all(present)
         return {
-            name: (chunk, decode_pages(data[name], row_count, chunk.span.start, chunk.span.end))
-            for data in (self._read_all(readable),)
+            name: (chunk, decode_pages(indexes[name], row_count, chunk.span.start, chunk.span.end))
             for name, chunk in columns.items()
         }
 
@@ -263,8 +262,8 @@ class PagedGroups:
     ) -> list[ColumnStats]:
         """Return the statistics of each page."""
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
-        means_anything = self._footer.orders_columns and has_bounds(footer, leaf, data_type)
-        if index is None or not means_anything:
+        has_bounds = self._footer.orders_columns and has_usable_bounds(footer, leaf, data_type)
+        if index is None or not has_bounds:
             return [UNKNOWN_STATS] * len(pages.begins)
         physical_type = footer.schema.column(leaf).physical_type
         return decode_stats(index, pages, chunk_stats, physical_type, data_type)
@@ -311,9 +310,9 @@ class PagedGroups:
         data: dict[Name, bytes] = {}
         for names in group_near_spans(spans, _GAP_BYTES):
             start = spans[names[0]].start
-            read = self._read(ByteSpan(start, max(spans[name].end for name in names)))
+            group = self._read(ByteSpan(start, max(spans[name].end for name in names)))
             data |= {
-                name: read[spans[name].start - start : spans[name].end - start] for name in names
+                name: group[spans[name].start - start : spans[name].end - start] for name in names
             }
         return data
 
@@ -321,12 +320,12 @@ class PagedGroups:
         self._source.seek(span.start)
         data: bytes = self._source.read(span.end - span.start)
         if len(data) != span.end - span.start:
-            raise ValueError("bytes that are not in the file")
+            raise ValueError("an index names bytes beyond the end of the file")
         return data
 
 
 def _skips_most(ranges: Sequence[RowRange], row_count: int) -> bool:
-    return count_of(ranges) * _WORTHWHILE <= row_count
+    return count_of(ranges) * _ROWS_PER_WANTED_MIN <= row_count
 
 
 def _width(data_type: pa.DataType) -> int | None:

@@ -27,7 +27,7 @@ from stream_app.format.parquet.footer import read_end
 _READ_BUFFER_BYTES = 128 << 10
 """Bytes of the read buffer of each column of an open file."""
 _DECODED_BATCHES = 4
-"""Batches whose pages are decoded together: few pages lie in two portions."""
+"""Batches whose pages are decoded together, so that few pages are decoded twice."""
 
 
 def numbered_batches(
@@ -44,7 +44,7 @@ def numbered_batches(
 
     Args:
         batch_rows: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
-        check: receives the footer before anything is read.
+        check: receives the footer before any rows are read.
         parts: chooses row groups and pages; None: all are read.
 
     Raises:
@@ -71,8 +71,8 @@ def numbered_batches(
                 raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
             if check is not None:
                 check(file.metadata)
-            read = _OpenFile(source, end, file, list(columns), batch_rows)
-            yield from read.all_rows() if parts is None else read.chosen_rows(parts)
+            open_file = _OpenFile(source, end, file, list(columns), batch_rows)
+            yield from open_file.all_rows() if parts is None else open_file.chosen_rows(parts)
     except ARROW_ERRORS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
@@ -126,7 +126,7 @@ class _OpenFile:
         groups = range(footer.num_row_groups)
         if len(groups) == 1:
             return groups  # the manifest's statistics were enough
-        passing = parts.may_match(
+        may_match = parts.may_match(
             [
                 PartStats(
                     footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns)
@@ -134,7 +134,7 @@ class _OpenFile:
                 for group in groups
             ]
         )
-        return [group for group in groups if passing[group]]
+        return [group for group in groups if may_match[group]]
 
     def _rows_of_a_batch(self, group: int) -> int:
         metadata = self._file.metadata.row_group(group)
@@ -155,7 +155,7 @@ class _OpenFile:
             self._row_bytes = batch.nbytes / max(1, batch.num_rows)
             yield self._begins[group] + row_count, batch.select(self._columns)
             row_count += batch.num_rows
-        # A page whose header says that it is something else is passed over without a word.
+        # pyarrow silently skips a page whose header has another type.
         if row_count != metadata.num_rows:
             raise damaged_file_error(
                 f"a row group of {metadata.num_rows} rows has only {row_count} in its pages"
@@ -172,21 +172,21 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     Raises:
         CorruptFileError: the number of rows differs, or a type would change the values.
     """
-    groups = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
-    if not row_count == footer.num_rows == groups:
+    group_rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+    if not row_count == footer.num_rows == group_rows:
         raise damaged_file_error(
-            f"a data file has {footer.num_rows} rows, in its row groups {groups}, and its manifest "
-            f"says {row_count}"
+            f"a data file has {footer.num_rows} rows, in its row groups {group_rows}, and its "
+            f"manifest says {row_count}"
         )
     stored_schema = footer.schema.to_arrow_schema()
-    physical = {footer.schema.column(leaf).path: footer.schema.column(leaf).physical_type
+    physical_types = {footer.schema.column(leaf).path: footer.schema.column(leaf).physical_type
                 for leaf in range(len(footer.schema))}  # fmt: skip
     for field in fields:
         index = stored_schema.get_field_index(field.name)
         if index < 0:
             continue  # reading it raises an error
         stored_type = stored_schema.field(index).type
-        if _has_other_unit(stored_type, field.type) and physical[field.name] != "INT96":
+        if _has_other_unit(stored_type, field.type) and physical_types[field.name] != "INT96":
             raise damaged_file_error(
                 f"column {field.name!r} is stored as {stored_type}, not as {field.type}"
             )

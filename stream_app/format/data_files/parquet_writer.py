@@ -33,9 +33,9 @@ def parquet_writer(
     sink: BinaryIO | pa.NativeFile, schema: pa.Schema, options: CoreOptions
 ) -> pq.ParquetWriter:
     """Return the writer of one data file. The caller decides on row groups and closes it."""
-    int96 = any(_is_timestamp(field.type, "ns") for field in schema)
+    has_int96 = any(_is_timestamp(field.type, "ns") for field in schema)
     codec = _CODECS[options[FILE_COMPRESSION].lower()]
-    writer_class = _Int96Writer if int96 else pq.ParquetWriter
+    writer_class = _Int96Writer if has_int96 else pq.ParquetWriter
     return writer_class(
         sink,
         schema,
@@ -51,7 +51,7 @@ def parquet_writer(
         # Java writes DECIMAL(p ≤ 18) as INT32 or INT64.
         store_decimal_as_integer=True,
         # Java reads TIMESTAMP(7..9) only as INT96.
-        use_deprecated_int96_timestamps=int96,
+        use_deprecated_int96_timestamps=has_int96,
         # The footer needs no Arrow schema, because the file's own types are complete.
         store_schema=False,
         # This is Java's default. Otherwise a flipped bit in a page may give a wrong value.
@@ -63,7 +63,7 @@ def parquet_writer(
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str] | bool:
-    """Return the columns whose values repeat, and which so get a dictionary; else False."""
+    """Return the columns that get a dictionary, because their values repeat; False without any."""
     repeating = [f"{field.name}.{METADATA}" for field in schema if is_variant(field.type)]
     repeating += [
         field.name
@@ -97,7 +97,7 @@ def _is_timestamp(data_type: pa.DataType, unit: str) -> bool:
 
 
 class _Int96Writer(pq.ParquetWriter):  # type: ignore[misc]
-    """A writer of timestamps as Java does: fine ones as INT96, coarse ones as INT64 of their unit.
+    """A writer that stores timestamps as Java does: fine ones as INT96, coarse ones as INT64.
 
     pyarrow writes all or no timestamps of a file as INT96. So this writer stores the coarse ones as
     plain INT64, and describes them in the footer as in a file without INT96.
@@ -131,12 +131,12 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 def timestamp_descriptions(schema: pa.Schema) -> dict[int, bytes]:
     """Return column position → Parquet's description of coarse timestamps."""
-    indexes = [
+    indices = [
         index
         for index, field in enumerate(schema)
         if pa.types.is_timestamp(field.type) and field.type.unit != "ns"
     ]
     sink = io.BytesIO()
-    coarse = pa.schema([schema.field(index) for index in indexes])
-    pq.write_metadata(coarse, sink, version="2.6", store_schema=False)
-    return dict(zip(indexes, column_descriptions(footer_of(sink.getvalue())), strict=True))
+    coarse_schema = pa.schema([schema.field(index) for index in indices])
+    pq.write_metadata(coarse_schema, sink, version="2.6", store_schema=False)
+    return dict(zip(indices, column_descriptions(footer_of(sink.getvalue())), strict=True))

@@ -29,11 +29,11 @@ def with_whole_variants(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa
 
 
 def _as_variant(column: pa.Array, name: str) -> pa.Array:
-    kind = column.type
-    if not pa.types.is_struct(kind) or kind.get_field_index(METADATA) < 0:
+    arrow_type = column.type
+    if not pa.types.is_struct(arrow_type) or arrow_type.get_field_index(METADATA) < 0:
         return column  # another type, which the caller refuses
     try:
-        if kind.get_field_index(TYPED_VALUE) >= 0:
+        if arrow_type.get_field_index(TYPED_VALUE) >= 0:
             return whole_variants(column)
     except MalformedVariantError as error:
         raise damaged_file_error(f"column {name!r}: {error}") from error

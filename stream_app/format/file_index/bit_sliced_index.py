@@ -52,17 +52,17 @@ class _BitSlicedBuilder:
     def body(self) -> bytes | None:
         """Return the index; None if the smallest BIGINT is among the values."""
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
-        valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(valid).astype(np.uint32)
+        is_valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(is_valid).astype(np.uint32)
         numbers = index_numbers(column.drop_null(), self._data_type).astype(np.int64)
         if (numbers == _INT64_MIN).any():
             return None
-        below = numbers < 0
+        is_negative = numbers < 0
         return b"".join(
             [
                 _HEAD.pack(_VERSION, len(column)),
-                *_encode_part(rows[~below], numbers[~below]),
-                *_encode_part(rows[below], -numbers[below]),
+                *_encode_part(rows[~is_negative], numbers[~is_negative]),
+                *_encode_part(rows[is_negative], -numbers[is_negative]),
             ]
         )
 
@@ -110,9 +110,11 @@ class _BitSlicedReader:
         return self._rows_compared(test.comparison, numbers[0])
 
     def _rows_compared(self, comparison: IndexComparison, number: int) -> BitMap:
-        above = self._above.rows(comparison, number - self._least_above)
-        mirrored = _MIRRORED.get(comparison, comparison)
-        return above | self._below.rows(mirrored, -number - self._least_below)
+        non_negative_rows = self._above.rows(comparison, number - self._least_above)
+        mirrored_comparison = _MIRRORED.get(comparison, comparison)
+        return non_negative_rows | self._below.rows(
+            mirrored_comparison, -number - self._least_below
+        )
 
 
 def _read_part(data: bytes, position: int) -> tuple[tuple[int, BitSlices], int]:

@@ -1,6 +1,6 @@
 """Stores a number for each row as one bitmap per bit, and compares all rows with a number.
 
-In `bit_sliced_index` the numbers are values, in `range_bitmap` they are ranks among the sorted
+In `bit_sliced_index` the numbers are values. In `range_bitmap` they are ranks among the sorted
 values.
 
 Source: O'Neil and Quass, "Improved query performance with variant indexes", 1997; Paimon
@@ -26,7 +26,7 @@ class BitSlices:
 
     Attributes:
         existence: the rows that have a number.
-        slices: for each bit 0, 1, 2 … the rows whose number has it. …
+        slices: for each bit 0, 1, 2 …, the rows in whose number the bit is set.
     """
 
     existence: BitMap
@@ -60,7 +60,7 @@ class BitSlices:
             else:
                 greater |= equal & self.slices[bit]
                 equal = equal - self.slices[bit]
-        answers = {
+        rows_by_comparison = {
             IndexComparison.ONE_OF: equal,
             IndexComparison.NONE_OF: less | greater,
             IndexComparison.LESS: less,
@@ -68,4 +68,4 @@ class BitSlices:
             IndexComparison.GREATER: greater,
             IndexComparison.AT_LEAST: greater | equal,
         }
-        return answers[comparison]
+        return rows_by_comparison[comparison]

@@ -121,9 +121,9 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     counts = np.diff(starts)
     offsets = -1 - rows[np.minimum(starts[:-1], max(len(rows) - 1, 0))].astype(np.int64)
     lengths = np.full(len(counts), _NO_LENGTH, dtype=np.int64)
-    nulls = np.flatnonzero(values.codes < 0).astype(np.uint32)
-    null_bitmap = bitmap_bytes(bitmap_of(nulls))
-    parts = [null_bitmap] if len(nulls) > 1 else []
+    null_rows = np.flatnonzero(values.codes < 0).astype(np.uint32)
+    null_bitmap = bitmap_bytes(bitmap_of(null_rows))
+    parts = [null_bitmap] if len(null_rows) > 1 else []
     offset = sum(map(len, parts))
     order = hash_order(values.java_hashes(), computed=True)
     for code in order[counts[order] > 1].tolist():  # each value has its own bitmap
@@ -131,8 +131,10 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
         offsets[code], lengths[code] = offset, len(part)
         parts.append(part)
         offset += len(part)
-    null_offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
-    return _EncodedBitmaps(len(nulls), null_offset, null_bitmap, offsets, lengths, b"".join(parts))
+    null_offset = -1 - int(null_rows[0]) if len(null_rows) == 1 else 0
+    return _EncodedBitmaps(
+        len(null_rows), null_offset, null_bitmap, offsets, lengths, b"".join(parts)
+    )
 
 
 def _join_numbers(encoded: pa.Array, *numbers: Int64s) -> pa.Array:
@@ -166,18 +168,18 @@ class _BitmapReader:
         version = self.body[0]
         if version not in (1, _SORTED_VERSION):
             raise ValueError(f"a bitmap index of version {version}")
-        self._row_count, values, has_null = _COUNTS.unpack_from(self.body, 1)
+        self._row_count, value_count, has_null = _COUNTS.unpack_from(self.body, 1)
         position = 1 + _COUNTS.size
         if has_null:
             self._null_offset, position = self._read_int(position)
         if version == 1:
-            for key, offset, end in self._read_entries(position, values, numbers=1):
+            for key, offset, end in self._read_entries(position, value_count, numbers=1):
                 self._offsets[key], position = offset, end
             self._bitmaps_start = position
             return
         position += _INT.size if has_null else 0
-        blocks, position = self._read_int(position)
-        for key, offset, end in self._read_entries(position, blocks, numbers=1):
+        block_count, position = self._read_int(position)
+        for key, offset, end in self._read_entries(position, block_count, numbers=1):
             self._blocks.append((key, offset))
             position = end
         size, position = self._read_int(position)

@@ -53,8 +53,8 @@ class FilterSize:
         items, rate = int(settings.get("items", _ITEMS)), float(settings.get("fpp", _RATE))
         if not (items > 0 and 0 < rate < 1):
             raise ValueError(f"items = {items} is below 1, or fpp = {rate} not between 0 and 1")
-        least = min(int(-items * math.log(rate) / (_LN2 * _LN2)), _INT_MAX - 8)
-        bits = least + 8 - least % 8
+        bits_min = min(int(-items * math.log(rate) / (_LN2 * _LN2)), _INT_MAX - 8)
+        bits = bits_min + 8 - bits_min % 8
         # Java's `Math.round` rounds a half up.
         return cls(bits, max(1, math.floor(bits / items * _LN2 + 0.5)))
 

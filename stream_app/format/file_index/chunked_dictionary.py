@@ -39,7 +39,7 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
     head_offset = body_offset = start = 0
     while start < len(sizes):
         stop = _end_of_chunk(ends, start, chunk_size, codec)
-        first, later_keys = values[start].as_py(), values.slice(start + 1, stop - start - 1)
+        first_key, later_keys = values[start].as_py(), values.slice(start + 1, stop - start - 1)
         keys = b"".join(later_keys.to_pylist())
         if codec.width is None:
             key_offsets = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
@@ -47,7 +47,7 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
             lengths = 4 * len(later_keys), len(keys) - 4 * len(later_keys)
         else:
             lengths = len(keys), codec.width
-        head = b"\1" + first + _CHUNK.pack(start, body_offset, len(later_keys), *lengths)
+        head = b"\1" + first_key + _CHUNK.pack(start, body_offset, len(later_keys), *lengths)
         offsets.append(struct.pack(">i", head_offset))
         heads.append(head)
         bodies.append(keys)
@@ -88,12 +88,12 @@ class ChunkedDictionary:
         self._keys_start = head_start + heads_length
         self._chunks: list[_Chunk] = []
         for _ in range(count):
-            first, behind = codec.read(data, head_start + 1)
-            code, offset, keys, length, _ = _CHUNK.unpack_from(data, behind)
+            first, key_end = codec.read(data, head_start + 1)
+            code, offset, key_count, length, _ = _CHUNK.unpack_from(data, key_end)
             self._chunks.append(
-                _Chunk(first, code, offset, keys, length if codec.width is None else 0)
+                _Chunk(first, code, offset, key_count, length if codec.width is None else 0)
             )
-            head_start = behind + _CHUNK.size
+            head_start = key_end + _CHUNK.size
 
     def code(self, key: IndexKey) -> tuple[int, bool]:
         """Return the number of values less than a key, and whether the key is a value."""
@@ -102,8 +102,8 @@ class ChunkedDictionary:
             return 0, False
         chunk = self._chunks[index]
         keys = [chunk.first, *self._later_keys(chunk)]
-        within = bisect_left(keys, key)
-        return chunk.code + within, within < len(keys) and keys[within] == key
+        position = bisect_left(keys, key)
+        return chunk.code + position, position < len(keys) and keys[position] == key
 
     def _later_keys(self, chunk: _Chunk) -> list[IndexKey]:
         keys, position = [], self._keys_start + chunk.offset + chunk.offsets_length

@@ -89,25 +89,29 @@ def java_order(indexes: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         indexes: columns and kinds in the order of the options.
     """
     columns = list(dict.fromkeys(column for column, _ in indexes))
-    declared = [
+    declared_columns = [
         columns[index]
         for index in hash_order([_column_hash(name) for name in columns], computed=True)
     ]
     kinds = list(
-        dict.fromkeys(kind for name in declared for column, kind in indexes if column == name)
+        dict.fromkeys(
+            kind for name in declared_columns for column, kind in indexes if column == name
+        )
     )
     kinds = name_order(kinds, computed=True)
-    maintained = [
+    index_order = [
         (column, kind)
         for kind in kinds
-        for column in name_order([name for name in declared if (name, kind) in indexes],
+        for column in name_order([name for name in declared_columns if (name, kind) in indexes],
                                  computed=False)
     ]  # fmt: skip
-    written = name_order(list(dict.fromkeys(name for name, _ in maintained)), computed=True)
+    written_columns = name_order(
+        list(dict.fromkeys(name for name, _ in index_order)), computed=True
+    )
     return [
         (column, kind)
-        for column in written
-        for kind in name_order([kind for name, kind in maintained if name == column],
+        for column in written_columns
+        for kind in name_order([kind for name, kind in index_order if name == column],
                                computed=False)
     ]  # fmt: skip
 

@@ -155,13 +155,13 @@ class DistinctValues:
         """Return the distinct values of a column."""
         codec = ValueCodec.of_type(data_type)
         codes = np.full(len(values), -1, dtype=np.int64)
-        valid = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
-        present = values.drop_null()
-        comparable = text_bytes(present) if codec.width is None else pa.array(
-            index_numbers(present, data_type)
+        value_rows = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+        present_values = values.drop_null()
+        keys = text_bytes(present_values) if codec.width is None else pa.array(
+            index_numbers(present_values, data_type)
         )  # fmt: skip
-        encoded = comparable.dictionary_encode()
-        codes[valid] = encoded.indices.to_numpy(zero_copy_only=False)
+        encoded = keys.dictionary_encode()
+        codes[value_rows] = encoded.indices.to_numpy(zero_copy_only=False)
         distinct = encoded.dictionary
         return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
 

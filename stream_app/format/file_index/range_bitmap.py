@@ -60,11 +60,11 @@ class _RangeBitmapBuilder:
         bounds = encoded[0].as_py() + encoded[-1].as_py() if len(encoded) else b""
         head_length = _HEAD.size - 4 + len(bounds) + 4
         head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded))
-        rank_of = np.empty(len(order), dtype=np.int64)
-        rank_of[order] = np.arange(len(order))
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
         rows = np.flatnonzero(values.codes >= 0)
         bits = max((len(order) - 1).bit_length(), 1) if len(order) else _BITS_OF_NONE
-        slices = BitSlices.of_numbers(rows.astype(np.uint32), rank_of[values.codes[rows]], bits)
+        slices = BitSlices.of_numbers(rows.astype(np.uint32), ranks[values.codes[rows]], bits)
         return b"".join(
             [head, bounds, _INT.pack(len(dictionary)), dictionary, _encode_slices(slices)]
         )
@@ -109,31 +109,31 @@ class _RangeBitmapReader:
                 key = self._codec.keys(test.values)[0]
                 return self._rows_compared(comparison, *self._dictionary.code(key))
 
-    def _rows_compared(self, comparison: IndexComparison, code: int, is_there: bool) -> BitMap:
+    def _rows_compared(self, comparison: IndexComparison, code: int, is_value: bool) -> BitMap:
         """Return the rows whose code has this comparison with a value's, which may be absent."""
-        if not is_there and comparison is IndexComparison.AT_MOST:
+        if not is_value and comparison is IndexComparison.AT_MOST:
             comparison = IndexComparison.LESS
-        if not is_there and comparison is IndexComparison.GREATER:
+        if not is_value and comparison is IndexComparison.GREATER:
             comparison = IndexComparison.AT_LEAST
         return self._slices.rows(comparison, code)
 
     def _rows_of(self, values: pa.Array) -> BitMap:
         rows = BitMap()
         for key in self._codec.keys(values):
-            code, is_there = self._dictionary.code(key)
-            if is_there:
+            code, is_value = self._dictionary.code(key)
+            if is_value:
                 rows |= self._slices.rows(IndexComparison.ONE_OF, code)
         return rows
 
 
 def _read_slices(data: bytes, position: int) -> BitSlices:
-    head_length, version, count, there_length, _ = _SLICES.unpack_from(data, position)
+    head_length, version, count, existence_length, _ = _SLICES.unpack_from(data, position)
     if version != _VERSION:
         raise ValueError(f"slices of version {version}")
     extents_start, body_start = position + _SLICES.size, position + 4 + head_length
     existence, _ = read_bitmap(data, body_start)
     slices = [
-        read_bitmap(data, body_start + there_length + offset)[0]
+        read_bitmap(data, body_start + existence_length + offset)[0]
         for offset, _ in _EXTENT.iter_unpack(
             data[extents_start : extents_start + _EXTENT.size * count]
         )

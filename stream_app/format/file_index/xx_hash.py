@@ -33,9 +33,9 @@ def xx_hashes(texts: TextWords) -> XxHashes:
     """Return the hash of each text: uint64 [n]."""
     order = np.argsort(-texts.lengths, kind="stable")
     starts, lengths = texts.starts[order], texts.lengths[order]
-    long = int(np.count_nonzero(lengths >= _STRIPE))
+    long_count = int(np.count_nonzero(lengths >= _STRIPE))
     state = np.full(len(order), _P5, dtype=np.uint64)
-    state[:long] = _mix_stripes(texts.words_at, starts[:long], lengths[:long])
+    state[:long_count] = _mix_stripes(texts.words_at, starts[:long_count], lengths[:long_count])
     state += lengths.view(np.uint64)
     _mix_rest(state, texts.words_at, starts, lengths)
     state ^= state >> np.uint64(33)
@@ -54,10 +54,10 @@ def _mix_stripes(words_at: Words, starts: Int64s, lengths: Int64s) -> XxHashes:
     lanes = [np.full(len(starts), seed & _ALL, dtype=np.uint64) for seed in seeds]
     counts = lengths // _STRIPE
     for stripe in range(int(counts[0]) if len(counts) else 0):
-        active = int(np.searchsorted(-counts, -stripe, side="left"))
+        active_count = int(np.searchsorted(-counts, -stripe, side="left"))
         for index, lane in enumerate(lanes):
-            words = words_at[starts[:active] + (stripe * _STRIPE + index * _WORD)]
-            lane[:active] = _round(lane[:active], words)
+            words = words_at[starts[:active_count] + (stripe * _STRIPE + index * _WORD)]
+            lane[:active_count] = _round(lane[:active_count], words)
     state = sum(
         (_rotate(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)),
         start=np.zeros(len(starts), dtype=np.uint64),
@@ -82,8 +82,8 @@ def _mix_rest(state: XxHashes, words_at: Words, starts: Int64s, lengths: Int64s)
     positions[rows] += _HALF
     for _ in range(_HALF - 1):
         rows = np.flatnonzero(lengths - positions >= 1)
-        single = words_at[starts[rows] + positions[rows]] & np.uint64(0xFF)
-        state[rows] = _rotate(state[rows] ^ single * _P5, 11) * _P1
+        last_bytes = words_at[starts[rows] + positions[rows]] & np.uint64(0xFF)
+        state[rows] = _rotate(state[rows] ^ last_bytes * _P5, 11) * _P1
         positions[rows] += 1
 
 
@@ -92,5 +92,5 @@ def _round(lane: XxHashes | np.uint64, words: XxHashes) -> XxHashes:
     return mixed
 
 
-def _rotate(values: XxHashes, by: int) -> XxHashes:
-    return values << np.uint64(by) | values >> np.uint64(64 - by)
+def _rotate(values: XxHashes, bits: int) -> XxHashes:
+    return values << np.uint64(bits) | values >> np.uint64(64 - bits)

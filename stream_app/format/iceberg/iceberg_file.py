@@ -25,25 +25,30 @@ def iceberg_file(
     file, stats = entry.file, entry.file.value_stats
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
     columns = schema.fields.project(names)
-    null_counts, lower, upper = dict[int, int](), dict[int, bytes](), dict[int, bytes]()
+    null_counts: dict[int, int] = {}
+    lower_bounds: dict[int, bytes] = {}
+    upper_bounds: dict[int, bytes] = {}
     if len(stats.null_counts) == len(columns):
         types = tuple(data_type.as_nullable() for data_type in columns.types)
-        lows, highs = (deserialize_row(row, types) for row in (stats.min_values, stats.max_values))
-        for column, nulls, low, high in zip(columns, stats.null_counts, lows, highs, strict=True):
-            if nulls is not None:
-                null_counts[column.field_id] = nulls
-            if not has_single_value(column.data_type) or _is_unknown(low) or _is_unknown(high):
-                continue
-            lower[column.field_id] = single_value(low, column.data_type)
-            upper[column.field_id] = single_value(high, column.data_type)
+        minima = deserialize_row(stats.min_values, types)
+        maxima = deserialize_row(stats.max_values, types)
+        for column, null_count, *bounds in zip(
+            columns, stats.null_counts, minima, maxima, strict=True
+        ):
+            if null_count is not None:
+                null_counts[column.field_id] = null_count
+            if has_single_value(column.data_type) and not any(map(_is_unknown, bounds)):
+                minimum, maximum = (single_value(bound, column.data_type) for bound in bounds)
+                lower_bounds[column.field_id] = minimum
+                upper_bounds[column.field_id] = maximum
     return IcebergFile(
         path=path,
         size=file.file_size,
         partition=deserialize_row(entry.partition, schema.partition_type.types),
         row_count=file.row_count,
         null_counts=null_counts,
-        lower=lower,
-        upper=upper,
+        lower=lower_bounds,
+        upper=upper_bounds,
         first_row_id=first_row_id,
     )
 

@@ -215,7 +215,7 @@ def _decode_records(data: bytes, decode: Callable[[dict[str, Any]], _T]) -> list
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptFileError(
             f"not Iceberg metadata that stream_app can read: {type(error).__name__}: {error}",
-            fix="delete the folder of Iceberg's metadata: the next commit makes it anew",
+            fix="delete the folder of Iceberg's metadata: the next commit writes it again",
         ) from error
 
 
@@ -258,12 +258,12 @@ def partition_summaries(
     summaries = []
     for index, field in enumerate(partition_type):
         values = [entry.file.partition[index] for entry in entries]
-        numbers: list[Any] = [value for value in values if value is not None]
-        bounds = [value for value in numbers if value == value]  # noqa: PLR0124 - but NaN
+        non_nulls: list[Any] = [value for value in values if value is not None]
+        bounds = [value for value in non_nulls if value == value]  # noqa: PLR0124 - but NaN
         summaries.append(
             PartitionSummary(
-                contains_null=len(numbers) < len(values),
-                contains_nan=len(bounds) < len(numbers),
+                contains_null=len(non_nulls) < len(values),
+                contains_nan=len(bounds) < len(non_nulls),
                 lower=single_value(min(bounds), field.data_type) if bounds else None,
                 upper=single_value(max(bounds), field.data_type) if bounds else None,
             )

@@ -100,7 +100,7 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise CorruptFileError(
             f"not Iceberg metadata that stream_app can read: {type(error).__name__}: {error}",
-            fix="delete the folder of Iceberg's metadata: the next commit makes it anew",
+            fix="delete the folder of Iceberg's metadata: the next commit writes it again",
         ) from error
 
 
@@ -108,7 +108,9 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
     fields = document["partition-specs"][0]["fields"]
     snapshots = tuple(map(_snapshot, document["snapshots"]))
     # Paimon's Java omits next-row-id, so it is computed from the snapshots' row ids.
-    used = [(snapshot.first_row_id or 0) + (snapshot.added_rows or 0) for snapshot in snapshots]
+    used_row_ids = [
+        (snapshot.first_row_id or 0) + (snapshot.added_rows or 0) for snapshot in snapshots
+    ]
     return IcebergMetadata(
         version=version,
         format_version=document["format-version"],
@@ -130,7 +132,7 @@ def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
             (entry["metadata-file"], entry["timestamp-ms"])
             for entry in document.get("metadata-log") or ()
         ),
-        next_row_id=max([document.get("next-row-id") or 0, *used]),
+        next_row_id=max([document.get("next-row-id") or 0, *used_row_ids]),
     )
 
 

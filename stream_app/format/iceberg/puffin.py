@@ -22,7 +22,7 @@ from stream_app.model.iceberg_metadata import IcebergFile
 
 _MAGIC = b"PFA1"
 SHIFT = len(_MAGIC) - len(FILE_HEADER)
-"""The bytes by which a vector lies later in the Puffin file than in the index file."""
+"""The difference of a vector's offsets in the Puffin file and in the index file."""
 _SIZE_BYTES = 4
 _POSITION_FIELD_ID = 2_147_483_645
 _UNKNOWN = -1
@@ -45,8 +45,8 @@ def puffin_of(index_file: bytes, vectors: Sequence[IcebergFile]) -> bytes:
         assert vector is not None, file
         if content[vector.offset + _SIZE_BYTES :][: len(MAGIC_64)] != MAGIC_64:
             raise UnsupportedTableError(
-                f"the deletion vector of {vector.data_file} has 32 bits, Iceberg's have 64",
-                fix="compact the table whole (stream-app compact --full)",
+                f"the deletion vector of {vector.data_file} has 32 bits, and Iceberg's have 64",
+                fix="compact the table fully (stream-app compact --full)",
             )
         blob = {
             "type": "deletion-vector-v1",

@@ -111,6 +111,6 @@ def _avro_type(data_type: DataType, index: int) -> object:
     if data_type.root is TypeRoot.DECIMAL:
         precision, scale = data_type.precision, data_type.scale
         size = (10**precision - 1).bit_length() // 8 + 1
-        kind = {"logicalType": "decimal", "precision": precision, "scale": scale}
-        return {"type": "fixed", "name": f"decimal_{index}", "size": size, **kind}
+        decimal_type = {"logicalType": "decimal", "precision": precision, "scale": scale}
+        return {"type": "fixed", "name": f"decimal_{index}", "size": size, **decimal_type}
     return _AVRO[data_type.root]

@@ -25,7 +25,7 @@ _MAGIC = b"PAR1"
 _TAIL = 8
 """The length of the footer in four bytes, and the magic."""
 _END_BYTES = 64 << 10
-"""Read at first: most footers are smaller."""
+"""The bytes of the first read, which has the whole footer of most files."""
 _SCHEMA_FIELD = 2
 
 
@@ -71,7 +71,7 @@ def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
 
 
 class HeldBackFooter(io.RawIOBase):
-    """A sink that passes on a file's bytes, but holds back its footer until it is changed."""
+    """A sink that passes on a file's bytes, but holds back the footer until `release`."""
 
     def __init__(self, sink: BinaryIO | pa.NativeFile) -> None:
         super().__init__()
@@ -89,9 +89,9 @@ class HeldBackFooter(io.RawIOBase):
         if not end:
             return  # nothing was written because an earlier write failed
         footer = footer_of(end)
-        changed = with_descriptions(footer, columns)
+        new_footer = with_descriptions(footer, columns)
         self._sink.write(end[: len(end) - _TAIL - len(footer)])
-        self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
+        self._sink.write(new_footer + len(new_footer).to_bytes(4, "little") + _MAGIC)
 
     def writable(self) -> bool:
         """Return True."""

@@ -59,16 +59,16 @@ class ByteSpan:
 
 def group_near_spans(spans: Mapping[Name, ByteSpan], gap: int) -> Iterator[list[Name]]:
     """Group the names of spans to read together, in file order, across gaps smaller than `gap`."""
-    run: list[Name] = []
+    group: list[Name] = []
     end = 0
     for name in sorted(spans, key=lambda name: spans[name].start):
-        if run and spans[name].start - end > gap:
-            yield run
-            run = []
-        run.append(name)
-        end = max(end, spans[name].end) if len(run) > 1 else spans[name].end
-    if run:
-        yield run
+        if group and spans[name].start - end > gap:
+            yield group
+            group = []
+        group.append(name)
+        end = max(end, spans[name].end) if len(group) > 1 else spans[name].end
+    if group:
+        yield group
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,33 +191,33 @@ class ParsedFooter:
 
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:
         """Open a file of a row group's pages, of which the caller reads each column separately."""
-        parts, chunks, position = [_MAGIC], [], len(_MAGIC)
+        file_parts, chunks, position = [_MAGIC], [], len(_MAGIC)
         for pages in columns.values():
-            pieces = (pages.dictionary, *pages.data)
+            chunk_parts = (pages.dictionary, *pages.data)
             chunks.append(
-                _chunk_description(pages, ByteSpan(position, position + sum(map(len, pieces))))
+                _chunk_description(pages, ByteSpan(position, position + sum(map(len, chunk_parts))))
             )
-            parts += pieces
-            position += sum(map(len, pieces))
-        rows = max(pages.row_count for pages in columns.values())
+            file_parts += chunk_parts
+            position += sum(map(len, chunk_parts))
+        row_count = max(pages.row_count for pages in columns.values())
         group = {
             _COLUMNS: list_of_structs(chunks),
             _GROUP_BYTES: integer_value(position),
-            _GROUP_ROWS: integer_value(rows),
+            _GROUP_ROWS: integer_value(row_count),
         }
         root = self._root | {_CHILDREN: _count(len(columns))}
         elements = [struct_bytes(root), *(self._elements[name] for name in columns)]
         fields = self._fields | {
             _SCHEMA: list_of_structs(elements),
-            _ROW_COUNT: integer_value(rows),
+            _ROW_COUNT: integer_value(row_count),
             _GROUPS: list_of_structs([struct_bytes(group)]),
         }
         for footer_field in (_KEY_VALUES, _COLUMN_ORDERS):
             fields.pop(footer_field, None)
         footer = struct_bytes(fields)
-        parts += (footer, len(footer).to_bytes(4, "little"), _MAGIC)
+        file_parts += (footer, len(footer).to_bytes(4, "little"), _MAGIC)
         return pq.ParquetFile(
-            pa.BufferReader(b"".join(parts)), pre_buffer=False, page_checksum_verification=True
+            pa.BufferReader(b"".join(file_parts)), pre_buffer=False, page_checksum_verification=True
         )
 
 

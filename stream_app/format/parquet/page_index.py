@@ -1,9 +1,9 @@
 """Decodes the page index of a column chunk: where its pages lie, and statistics of each.
 
-The decoder compares the offset index with the footer, and the column index with itself. If they
-contradict, the index is damaged, and the caller reads the chunk as if it had none. No checksum
-covers an index. In an ascending column, the neighbours' bounds widen those of a page, so a single
-wrong bound skips no row.
+No checksum covers an index, so the decoder compares the offset index with the footer, and checks
+that the column index is consistent. If an index is damaged, the caller reads the chunk as if it had
+none. In an ascending column, the neighbours' bounds widen those of a page, so a single wrong bound
+skips no row.
 
 Source: Apache Parquet `parquet.thrift` (OffsetIndex, ColumnIndex), `PageIndex.md`.
 """
@@ -93,7 +93,7 @@ def decode_pages(data: bytes, row_count: int, start: int, end: int) -> ChunkPage
     if not locations or begins[0] != 0 or not start <= offsets[0]:
         raise ValueError("pages do not begin with their chunk")
     if (sizes <= 0).any() or (np.append(offsets[1:], end) != offsets + sizes).any():
-        raise ValueError("pages do not lie one behind the other")
+        raise ValueError("pages are not contiguous")
     if (np.diff(np.append(begins, row_count)) <= 0).any():
         raise ValueError("pages without rows")
     return ChunkPages(offsets, sizes, begins, row_count)
@@ -113,17 +113,17 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    only_nulls = booleans(fields[_NULL_PAGES])
+    are_null_pages = booleans(fields[_NULL_PAGES])
     nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
     decode = _DECODED[physical_type]
     lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
     stats = []
-    for empty, low, high, null_count, row_count in zip(
-        only_nulls, lows, highs, nulls, rows, strict=True
+    for is_null_page, low, high, null_count, row_count in zip(
+        are_null_pages, lows, highs, nulls, rows, strict=True
     ):
-        if empty != (null_count == row_count) and null_count is not None:
-            raise ValueError("the pages of nulls are others by their number of nulls")
-        if empty:
+        if is_null_page != (null_count == row_count) and null_count is not None:
+            raise ValueError("a page's number of nulls contradicts whether it has only nulls")
+        if is_null_page:
             stats.append(ColumnStats(null_count=row_count))
             continue
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
@@ -140,7 +140,7 @@ def _null_counts(
         return [0 if chunk.null_count == 0 else None] * len(rows)
     nulls = integers(counts)
     if chunk.null_count is not None and sum(nulls) != chunk.null_count:
-        raise ValueError("pages have another number of nulls than their chunk")
+        raise ValueError("the pages' nulls do not add up to those of their chunk")
     return nulls
 
 
@@ -150,19 +150,21 @@ def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[Colu
     The first and the last page are widened to the chunk's bounds.
     """
     widened = list(stats)
-    bounded = [page for page, page_stats in enumerate(stats) if page_stats.minimum is not None]
-    lows: list[Any] = [stats[page].minimum for page in bounded]
-    highs: list[Any] = [stats[page].maximum for page in bounded]
+    bounded_pages = [
+        page for page, page_stats in enumerate(stats) if page_stats.minimum is not None
+    ]
+    lows: list[Any] = [stats[page].minimum for page in bounded_pages]
+    highs: list[Any] = [stats[page].maximum for page in bounded_pages]
     if lows != sorted(lows) or highs != sorted(highs):
-        raise ValueError("pages do not ascend as they say")
-    ends: tuple[Any, Any] = chunk.minimum, chunk.maximum
-    before = [lows[:1] if ends[0] is None else [ends[0]], highs]
-    behind = [lows[1:], highs[-1:] if ends[1] is None else [ends[1]]]
-    for page, low, high, last, following in zip(
-        bounded, lows, highs, chain(*before), chain(*behind), strict=False
+        raise ValueError("the pages of an ascending column do not ascend")
+    chunk_low: Any = chunk.minimum
+    chunk_high: Any = chunk.maximum
+    lower_bounds = chain(lows[:1] if chunk_low is None else [chunk_low], highs)
+    upper_bounds = chain(lows[1:], highs[-1:] if chunk_high is None else [chunk_high])
+    for page, low, high, lower, upper in zip(
+        bounded_pages, lows, highs, lower_bounds, upper_bounds, strict=False
     ):
-        bounds = min(low, last), max(high, following)
-        widened[page] = replace(stats[page], minimum=bounds[0], maximum=bounds[1])
+        widened[page] = replace(stats[page], minimum=min(low, lower), maximum=max(high, upper))
     return widened
 
 

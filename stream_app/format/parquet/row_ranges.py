@@ -45,8 +45,8 @@ def ranges_of(begins: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list
         row_count: the rows of the row group, where the last part ends.
     """
     padded = np.concatenate([[False], np.asarray(is_wanted, np.bool_), [False]])
-    turns = np.flatnonzero(padded[1:] != padded[:-1])
-    rows = np.append(begins, row_count)[turns].tolist()
+    range_bounds = np.flatnonzero(padded[1:] != padded[:-1])
+    rows = np.append(begins, row_count)[range_bounds].tolist()
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 
 
@@ -78,9 +78,9 @@ def pages_with(page_begins: Int64s, row_count: int, ranges: Sequence[RowRange]) 
     bounds = np.array(ranges, np.int64).reshape(-1, 2)
     page_ends = np.append(page_begins[1:], row_count)
     # The first range that ends after a page's begin has rows of the page, unless it begins later.
-    following = np.searchsorted(bounds[:, 1], page_begins, side="right")
+    range_indices = np.searchsorted(bounds[:, 1], page_begins, side="right")
     begins = np.append(bounds[:, 0], row_count)
-    return np.flatnonzero(begins[following] < page_ends)
+    return np.flatnonzero(begins[range_indices] < page_ends)
 
 
 def positions_among(
@@ -94,24 +94,24 @@ def positions_among(
     """
     begins = page_begins[pages]
     sizes = np.append(page_begins[1:], row_count)[pages] - begins
-    before = np.cumsum(sizes) - sizes
+    rows_before = np.cumsum(sizes) - sizes
     page_of_row = np.searchsorted(begins, np.asarray(rows, np.int64), side="right") - 1
-    return before[page_of_row] + rows - begins[page_of_row]
+    return rows_before[page_of_row] + rows - begins[page_of_row]
 
 
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:
     """Split ranges into windows of at most `rows_max` rows, which are decoded together."""
-    portion: list[RowRange] = []
+    window: list[RowRange] = []
     rows_left = rows_max
     for begin, end in ranges:
         start = begin
         while start < end:
             if rows_left == 0:
-                yield portion
-                portion, rows_left = [], rows_max
+                yield window
+                window, rows_left = [], rows_max
             stop = min(end, start + rows_left)
-            portion.append(RowRange(start, stop))
+            window.append(RowRange(start, stop))
             rows_left -= stop - start
             start = stop
-    if portion:
-        yield portion
+    if window:
+        yield window

@@ -18,8 +18,8 @@ _STOP, _TRUE, _FALSE, _BYTE, _I16, _DOUBLE = 0, 1, 2, 3, 4, 7
 _BINARY, _LIST, _SET, _STRUCT = 8, 9, 10, 12
 _INTEGERS = (_I16, I32, I64)
 _FIXED_SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
-_DEEPEST = 16
-"""Structs within structs, of Parquet's own at most six."""
+_DEPTH_MAX = 16
+"""The maximum depth of nested structs; Parquet's own have six at most."""
 _VARINT_BITS_MAX = 70
 _LONG_LIST = 0x0F
 
@@ -51,15 +51,15 @@ def raw_struct_and_end(data: bytes, position: int) -> tuple[RawStruct, int]:
     while True:
         header = data[position]
         position += 1
-        kind = header & 0x0F
-        if kind == _STOP:
+        type_code = header & 0x0F
+        if type_code == _STOP:
             return fields, position
         if header >> 4:
             number += header >> 4
         else:
             number, position = _zigzag(data, position)
-        end = _end_of_value(data, position, kind, 0)
-        fields[number] = RawValue(kind, data[position:end])
+        end = _end_of_value(data, position, type_code, 0)
+        fields[number] = RawValue(type_code, data[position:end])
         position = end
 
 
@@ -83,10 +83,10 @@ def members(value: RawValue) -> list[bytes]:
     if value.type_code != _LIST:
         raise ValueError(f"type {value.type_code} is not a list")
     data = value.data
-    count, kind, position = _list_header(data, 0)
+    count, type_code, position = _list_header(data, 0)
     bounds = [position]
     for _ in range(count):
-        position = _end_of_value(data, position, _member_kind(kind), 0)
+        position = _end_of_value(data, position, _member_type(type_code), 0)
         bounds.append(position)
     return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
 
@@ -106,7 +106,7 @@ def integer(value: RawValue) -> int:
     """Decode an integer.
 
     Raises:
-        ValueError: the value is of another kind.
+        ValueError: the value is not an integer.
     """
     if value.type_code not in _INTEGERS:
         raise ValueError(f"type {value.type_code} is not an integer")
@@ -161,7 +161,7 @@ def _zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
-    """Return the number of members, their kind, and the position of the first one."""
+    """Return the number of members, their type code, and the position of the first one."""
     header = data[position]
     position += 1
     count = header >> 4
@@ -170,60 +170,60 @@ def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
     return count, header & 0x0F, position
 
 
-def _member_kind(kind: int) -> int:
+def _member_type(type_code: int) -> int:
     # A boolean takes a byte only in a list.
-    return _BYTE if kind in (_TRUE, _FALSE) else kind
+    return _BYTE if type_code in (_TRUE, _FALSE) else type_code
 
 
-def _end_of_value(data: bytes, position: int, kind: int, depth: int) -> int:
+def _end_of_value(data: bytes, position: int, type_code: int, depth: int) -> int:
     """Return the position after a value."""
-    if kind in _INTEGERS:
+    if type_code in _INTEGERS:
         while data[position] > 0x7F:
             position += 1
         end = position + 1
-    elif kind == _BINARY:
+    elif type_code == _BINARY:
         length, position = _varint(data, position)
         end = position + length
-    elif kind == _STRUCT:
+    elif type_code == _STRUCT:
         end = _end_of_struct(data, position, depth + 1)
-    elif kind in (_LIST, _SET):
+    elif type_code in (_LIST, _SET):
         end = _end_of_list(data, position, depth)
-    elif kind in _FIXED_SIZES:
-        end = position + _FIXED_SIZES[kind]
+    elif type_code in _FIXED_SIZES:
+        end = position + _FIXED_SIZES[type_code]
     else:
-        raise ValueError(f"kind {kind} in a struct")
+        raise ValueError(f"a struct has a value of unknown type {type_code}")
     if end > len(data):
-        raise IndexError("a value ends behind its bytes")
+        raise IndexError("a value ends beyond the bytes")
     return end
 
 
 def _end_of_list(data: bytes, position: int, depth: int) -> int:
-    count, member, position = _list_header(data, position)
+    count, member_type, position = _list_header(data, position)
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):
-        position = _end_of_value(data, position, _member_kind(member), depth)
+        position = _end_of_value(data, position, _member_type(member_type), depth)
     return position
 
 
 def _end_of_struct(data: bytes, position: int, depth: int) -> int:
     """Return the position behind a struct."""
-    if depth > _DEEPEST:
-        raise ValueError("structs lie too deep within each other")
+    if depth > _DEPTH_MAX:
+        raise ValueError("structs are nested too deeply")
     while True:
         header = data[position]
         position += 1
-        kind = header & 0x0F
-        if kind == _STOP:
+        type_code = header & 0x0F
+        if type_code == _STOP:
             return position
         if header < 0x10:
             while data[position] > 0x7F:
                 position += 1
             position += 1
-        # Most fields are of this kind, so it is handled without a call.
-        if kind in (I32, I64):
+        # Most fields are integers, so they are skipped without a call.
+        if type_code in (I32, I64):
             while data[position] > 0x7F:
                 position += 1
             position += 1
         else:
-            position = _end_of_value(data, position, kind, depth)
+            position = _end_of_value(data, position, type_code, depth)

@@ -43,11 +43,11 @@ def row_hashes(
     code, _ = loaded_code(_MODULE) if compiled else (None, "")
     if code is None:
         return md5_lanes(*row_texts(rows, columns))
-    plain = [
+    values = [
         (position, plain_values(rows.column(field.name), field.data_type))
         for position, field in columns
     ]
-    hashes: tuple[UInt64s, UInt64s] = code.hashed_columns(plain, rows.num_rows)
+    hashes: tuple[UInt64s, UInt64s] = code.hashed_columns(values, rows.num_rows)
     return hashes
 
 
@@ -68,16 +68,16 @@ def sum_of_changes(
     Args:
         changes: rows with `_VALUE_KIND`.
     """
-    total, befores, afters = NO_ROWS, 0, 0
+    total, update_befores, update_afters = NO_ROWS, 0, 0
     for batch in _pieces(changes):
         high, low = row_hashes(batch, columns)
         kinds = batch.column(VALUE_KIND).to_numpy()
         signs = 1 - 2 * (kinds & 1).astype(np.int64)
         sign_words = signs.view(np.uint64)  # a product modulo 2^64 is that of the signed number
         total += RowSum(int(signs.sum()), int(sign_words @ high), int(sign_words @ low))
-        befores += int(np.count_nonzero(kinds == RowKind.UPDATE_BEFORE))
-        afters += int(np.count_nonzero(kinds == RowKind.UPDATE_AFTER))
-    return ChangeSum(total, afters - befores)
+        update_befores += int(np.count_nonzero(kinds == RowKind.UPDATE_BEFORE))
+        update_afters += int(np.count_nonzero(kinds == RowKind.UPDATE_AFTER))
+    return ChangeSum(total, update_afters - update_befores)
 
 
 def _pieces(rows: pa.RecordBatch | pa.Table) -> list[pa.RecordBatch]:

@@ -53,19 +53,19 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
         columns: the columns of the checksum, in the order of positions.
     """
     pieces: list[pa.Array | pa.Scalar] = []
-    before = ""
+    separator = ""
     for position, field in columns:
         values = rows.column(field.name)
-        begin = f"{position}="
+        prefix = f"{position}="
         value_pieces = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
-            pieces += [_constant(before)] if before else []
-            pieces.append(_join([_constant(begin), *value_pieces, _constant(";")], nulls=True))
-            before = ""
+            pieces += [_constant(separator)] if separator else []
+            pieces.append(_join([_constant(prefix), *value_pieces, _constant(";")], nulls=True))
+            separator = ""
         else:
-            pieces += [_constant(before + begin), *value_pieces]
-            before = ";"
-    pieces.append(_constant(before))
+            pieces += [_constant(separator + prefix), *value_pieces]
+            separator = ";"
+    pieces.append(_constant(separator))
     if not any(isinstance(piece, pa.Array) for piece in pieces):
         return np.empty(0, np.uint8), np.zeros(rows.num_rows + 1, np.int64)
     return own_bytes(_join(pieces))
@@ -88,7 +88,8 @@ def _constant(text: str) -> pa.Scalar:
 def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
     """Return the values of a column [n] as strings, as whole numbers, or as binary texts.
 
-    A string's text has its size in front. That of a number is its digits. Binary values are texts.
+    The text of a string has its size in front, that of a number is its digits. Binary values are
+    texts.
     """
     match data_type.root:
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
@@ -117,9 +118,9 @@ def _array_texts(arrays: pa.Array, element: DataType) -> pa.Array:
     texts = _join(pieces, nulls=True).fill_null(b"null")
     lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy()
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), b",")
-    bracketed = _join([_constant("["), joined, _constant("]")])
-    return bracketed if not arrays.null_count else pc.if_else(arrays.is_valid(), bracketed, None)
+    element_texts = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), b",")
+    texts = _join([_constant("["), element_texts, _constant("]")])
+    return pc.if_else(arrays.is_valid(), texts, None) if arrays.null_count else texts
 
 
 def _digits(numbers: pa.Array) -> pa.Array:

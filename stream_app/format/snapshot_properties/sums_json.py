@@ -47,7 +47,7 @@ def decode_record(text: str) -> SumRecord:
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise CorruptFileError(
             f"cannot read a {_PROPERTY}: {error}",
-            fix="make it anew by stream-app analyze --checksum",
+            fix="compute it again by stream-app analyze --checksum",
         ) from error
 
 

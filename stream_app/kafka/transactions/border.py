@@ -21,7 +21,7 @@ LogPosition = tuple[int, ...]
 """A position in a source's log; that of a change ends with its order in the transaction."""
 BEFORE_ALL: LogPosition = (UNKNOWN,) * (POSITION_NUMBERS + 1)
 LAST_OF_ALL = np.iinfo(np.int64).max
-"""An order behind each change of a transaction."""
+"""An order after every change of a transaction."""
 
 
 class PartitionState(StrEnum):
@@ -30,7 +30,7 @@ class PartitionState(StrEnum):
     Attributes:
         SETTLED: yes: its last change is the newest one that the connector has sent there.
         READING: the last messages are rows of the connector's first read, or nothing is known.
-        BEHIND: an earlier change is to come first. The connector repeats changes, or an epoch has
+        BEHIND: an earlier change has yet to come. The connector repeats changes, or an epoch has
             ended without the change.
     """
 
@@ -81,10 +81,8 @@ class LogProgress:
         """Connector → its newest transaction, as a database snapshot names it."""
         return {source: newest.position for source, newest in self.newest.items()}
 
-    def top_of_new(self, topic: str) -> LogPosition:
-        """Return the position that changes of a new partition lie behind, unless they are
-        repeats.
-        """
+    def new_top(self, topic: str) -> LogPosition:
+        """Return the position after which a new partition's changes lie, except repeats."""
         sources = [source for source in self.newest if topic.startswith(f"{source}.")]
         if not sources:
             return BEFORE_ALL
@@ -93,7 +91,7 @@ class LogProgress:
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
         """Return the progress of a partition. A new partition still awaits its first rows."""
-        return self.partitions.get(partition) or PartitionProgress(self.top_of_new(partition[0]))
+        return self.partitions.get(partition) or PartitionProgress(self.new_top(partition[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +126,14 @@ class Border:
         return self.advances and self.doubt is None
 
 
-def compare_positions(positions: LogPositions, other: Sequence[int]) -> Int64s:
-    """Return whether positions lie before another one (-1), equal it (0), or lie behind it (1).
+def compare_positions(positions: LogPositions, position: Sequence[int]) -> Int64s:
+    """Return whether positions lie before another one (-1), equal it (0), or lie after it (1).
 
     Returns:
         int64 [n].
     """
     result = np.zeros(len(positions), np.int64)
-    for column, number in enumerate(other):
+    for column, number in enumerate(position):
         result[result == 0] = np.sign(positions[result == 0, column] - number)
     return result
 

@@ -29,14 +29,14 @@ class BorderDoubts:
 
     Attributes:
         ends: int64 [p]; the end in each partition.
-        before: the END markers before the ends.
+        end_markers: the END markers before the ends.
         newest: the end of each partition of all topics of the job.
-        progress: that of the ends.
+        progress: the progress at the ends.
     """
 
     facts: PendingTransactions
     ends: Int64s
-    before: FactRows
+    end_markers: FactRows
     newest: PartitionOffsets
     progress: LogProgress
 
@@ -54,18 +54,18 @@ class BorderDoubts:
 
     def _doubts_of_settings(self) -> Iterator[Doubt]:
         messages, partitions = self.facts.messages, list(self.facts.pending.partitions)
-        inside = messages[messages["offset"] < self.ends[messages["partition"]]]
-        is_change = inside["kind"] == MessageKind.CHANGE
-        for unmarked in inside[inside["kind"] == MessageKind.UNMARKED][:1]:
-            topic, _ = partitions[unmarked["partition"]]
+        epoch_rows = messages[messages["offset"] < self.ends[messages["partition"]]]
+        is_change = epoch_rows["kind"] == MessageKind.CHANGE
+        for message in epoch_rows[epoch_rows["kind"] == MessageKind.UNMARKED][:1]:
+            topic, _ = partitions[message["partition"]]
             yield Doubt(f"changes in the topic {topic} name no transaction", _METADATA_FIX)
-        for without in inside[is_change & (inside["position"][:, 0] < 0)][:1]:
-            topic, _ = partitions[without["partition"]]
+        for change in epoch_rows[is_change & (epoch_rows["position"][:, 0] < 0)][:1]:
+            topic, _ = partitions[change["partition"]]
             yield Doubt(
                 f"changes in the topic {topic} have no position in the source's log", _ORDER_FIX
             )
-        with_ends = np.unique(self.before["partition"]).tolist()
-        for topic in sorted({partitions[code][0] for code in with_ends}):
+        marker_partitions = np.unique(self.end_markers["partition"]).tolist()
+        for topic in sorted({partitions[code][0] for code in marker_partitions}):
             count = sum(name == topic for name, _ in self.newest)
             if count > 1:
                 reason = f"the topic {topic} has {count} partitions, so it has no order"
@@ -73,23 +73,24 @@ class BorderDoubts:
 
     def _doubts_of_logs(self) -> Iterator[Doubt]:
         facts = self.facts
-        for without in self.before[self.before["position"][:, 0] < 0][:1]:
+        for marker in self.end_markers[self.end_markers["position"][:, 0] < 0][:1]:
             yield Doubt(
-                f"transaction {without['id']} has no position in the source's log", _ORDER_FIX
+                f"transaction {marker['id']} has no position in the source's log", _ORDER_FIX
             )
         for source, newest in self.progress.newest.items():
-            source_ends = self.before[self.before["source"] == facts.pending.sources.code(source)]
-            for end in source_ends[source_ends["log"] != newest.log][:1]:
+            source_code = facts.pending.sources.code(source)
+            source_ends = self.end_markers[self.end_markers["source"] == source_code]
+            for marker in source_ends[source_ends["log"] != newest.log][:1]:
                 reason = (
-                    f"transaction {end['id']} of {source} is of another server than earlier ones"
+                    f"transaction {marker['id']} of {source} is of another server than earlier ones"
                 )
                 yield Doubt(reason, _LOG_FIX)
         for source, newest in self.progress.newest.items():
-            is_newest = self.before["id"] == newest.position.transaction
-            for end in self.before[is_newest]:
-                code = end["transaction"]
-                if not facts.begun[code] and not facts.is_old[code]:
+            is_newest = self.end_markers["id"] == newest.position.transaction
+            for marker in self.end_markers[is_newest]:
+                code = marker["transaction"]
+                if not facts.has_begun[code] and not facts.is_old[code]:
                     yield Doubt(
-                        f"transaction {end['id']} of {source} began before the messages that this "
-                        "run has read"
+                        f"transaction {marker['id']} of {source} began before the messages that "
+                        "this run has read"
                     )

@@ -36,8 +36,8 @@ from stream_app.kafka.transactions.border import (
 )
 from stream_app.kafka.transactions.border_doubts import BorderDoubts
 from stream_app.kafka.transactions.pending_messages import (
-    BETWEEN,
     NO_CODE,
+    SEPARATOR,
     FactRows,
     PendingMessages,
 )
@@ -58,15 +58,15 @@ class EpochCut:
         border: the facts about the source at the epoch's end.
         open_transactions: some transactions that are not whole up to the offsets that were read,
             in words.
-        is_overtaken: whether a transaction waits behind the ends that is itself whole.
-        untopical: tables with changes, by their names in markers, that none of the topics carries.
+        is_overtaken: whether a whole transaction waits after the ends.
+        tables_without_topic: tables with changes, by their names in markers, that no topic has.
     """
 
     ends: PartitionOffsets
     border: Border
     open_transactions: Sequence[str]
     is_overtaken: bool
-    untopical: frozenset[str]
+    tables_without_topic: frozenset[str]
 
 
 def cut_epoch(
@@ -87,36 +87,36 @@ def cut_epoch(
     """
     facts = PendingTransactions.of(pending, earlier)
     collections = collections_of(pending, {*topics, *(topic for topic, _ in newest)})
-    binding = facts.binding()
-    missing_changes = _missing_changes(facts, binding, collections)
-    complete = facts.ended.copy()
-    complete[[transaction for transaction, _ in missing_changes]] = False
-    complete |= _begun_earlier(facts, binding)
-    is_open, without_end = ~complete, np.zeros(len(complete), np.bool_)
+    messages = facts.bound_messages()
+    missing_changes = _missing_changes(facts, messages, collections)
+    is_complete = facts.has_ended.copy()
+    is_complete[[transaction for transaction, _ in missing_changes]] = False
+    is_complete |= _has_begun_earlier(facts, messages)
+    is_open, lacks_end = ~is_complete, np.zeros(len(is_complete), np.bool_)
     if is_forced:
-        without_end = _without_end(facts, binding) & is_open
-        complete |= facts.ended | without_end
-    spans = spans_of(binding["transaction"], binding["partition"], binding["offset"])
-    ends = whole_ends(spans, complete, facts.read_to)
+        lacks_end = _lacks_end(facts, messages) & is_open
+        is_complete |= facts.has_ended | lacks_end
+    spans = spans_of(messages["transaction"], messages["partition"], messages["offset"])
+    ends = whole_ends(spans, is_complete, facts.read_ends)
     is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
-    before, behind = facts.ends[is_before], facts.ends[~is_before]
-    newest_ones = facts.newest(before)
-    awaited = (
-        _awaited_positions(facts, missing_changes, without_end, collections) if is_forced else {}
+    end_markers, later_markers = facts.ends[is_before], facts.ends[~is_before]
+    newest_transactions = facts.newest_transactions(end_markers)
+    awaited_tops = (
+        _awaited_tops(facts, missing_changes, lacks_end, collections) if is_forced else {}
     )
-    states = progress_at(facts, ends, newest if newest_ones else {}, awaited)
-    progress = LogProgress(newest_ones, states)
-    doubts = BorderDoubts(facts, ends, before, newest, progress)
+    partitions = progress_at(facts, ends, newest if newest_transactions else {}, awaited_tops)
+    progress = LogProgress(newest_transactions, partitions)
+    doubts = BorderDoubts(facts, ends, end_markers, newest, progress)
     return EpochCut(
         ends=dict(zip(pending.partitions, ends.tolist(), strict=True)),
         border=Border(
             progress=progress,
-            advances=newest_ones != earlier.newest,
+            advances=newest_transactions != earlier.newest,
             doubt=next(iter(doubts), None),
         ),
-        open_transactions=_open_transactions(facts, binding, is_open, missing_changes),
-        is_overtaken=bool(complete[behind["transaction"]].any()),
-        untopical=frozenset(
+        open_transactions=_open_transactions(facts, messages, is_open, missing_changes),
+        is_overtaken=bool(is_complete[later_markers["transaction"]].any()),
+        tables_without_topic=frozenset(
             pending.tables.names[code]
             for code in np.unique(facts.counts["table"]).tolist()
             if collections[code] == NO_CODE
@@ -125,106 +125,107 @@ def cut_epoch(
 
 
 def _missing_changes(
-    facts: PendingTransactions, binding: FactRows, collections: Int64s
+    facts: PendingTransactions, messages: FactRows, collections: Int64s
 ) -> dict[tuple[int, int], str]:
     """Return (transaction, table) → its missing changes, in words, for those with both markers.
 
     A transaction without its BEGIN here began in earlier messages, so its counts say nothing.
     """
-    tables = len(facts.pending.tables.names)
-    changes = binding[binding["kind"] == MessageKind.CHANGE]
+    table_count = len(facts.pending.tables.names)
+    changes = messages[messages["kind"] == MessageKind.CHANGE]
     changes = changes[collections[changes["table"]] != NO_CODE]
-    table_codes = changes["transaction"] * tables + collections[changes["table"]]
+    table_codes = changes["transaction"] * table_count + collections[changes["table"]]
     # Partitions that were added may have a change that another one has, too.
-    once = np.unique(np.stack([table_codes, changes["order"]], axis=1), axis=0)[:, 0]
-    arrived, arrivals = np.unique(once, return_counts=True)
-    counted = facts.counts[(facts.begun & ~facts.is_old)[facts.counts["transaction"]]]
-    counted = counted[collections[counted["table"]] == counted["table"]]
-    codes = counted["transaction"] * tables + counted["table"]
-    present = np.append(arrivals, 0)[np.searchsorted(arrived, codes)] * np.isin(codes, arrived)
-    missing = counted["count"] - present
+    change_codes = np.unique(np.stack([table_codes, changes["order"]], axis=1), axis=0)[:, 0]
+    arrived_codes, arrived_counts = np.unique(change_codes, return_counts=True)
+    counts = facts.counts[(facts.has_begun & ~facts.is_old)[facts.counts["transaction"]]]
+    counts = counts[collections[counts["table"]] == counts["table"]]
+    codes = counts["transaction"] * table_count + counts["table"]
+    present_counts = np.append(arrived_counts, 0)[np.searchsorted(arrived_codes, codes)]
+    present_counts *= np.isin(codes, arrived_codes)
+    missing_counts = counts["count"] - present_counts
+    is_missing = missing_counts > 0
     return {  # a loop over the few that are not whole
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "
         f"{facts.pending.tables.names[row['table']]}"
-        for row, count in zip(counted[missing > 0], missing[missing > 0].tolist(), strict=True)
+        for row, count in zip(counts[is_missing], missing_counts[is_missing].tolist(), strict=True)
     }
 
 
-def _begun_earlier(facts: PendingTransactions, binding: FactRows) -> Bools:
-    """Return the transactions whose markers lie before the pending messages: bool [t].
+def _has_begun_earlier(facts: PendingTransactions, messages: FactRows) -> Bools:
+    """Mark the transactions whose markers lie before the pending messages: bool [t].
 
     They have no marker here, and lie before the first transaction that has ended, in some
     partition. Markers have the order of commits, so theirs were read before.
     """
-    ended = binding[facts.ended[binding["transaction"]]][::-1]
-    first = np.full(len(facts.read_to), NO_CODE, np.int64)
-    first[ended["partition"]] = ended["offset"]
-    return _transactions_before(first, binding, ~facts.ended & ~facts.begun)
+    ended_rows = messages[facts.has_ended[messages["transaction"]]][::-1]
+    first_offsets = np.full(len(facts.read_ends), NO_CODE, np.int64)
+    first_offsets[ended_rows["partition"]] = ended_rows["offset"]
+    return _has_message_before(first_offsets, messages, ~facts.has_ended & ~facts.has_begun)
 
 
-def _without_end(facts: PendingTransactions, binding: FactRows) -> Bools:
-    """Return the transactions whose END marker is lost, because a later one has ended: bool [t]."""
-    ended = binding[facts.ended[binding["transaction"]]]
-    last = np.full(len(facts.read_to), NO_CODE, np.int64)
-    last[ended["partition"]] = ended["offset"]
+def _lacks_end(facts: PendingTransactions, messages: FactRows) -> Bools:
+    """Mark the transactions whose END marker is lost, because a later one has ended: bool [t]."""
+    ended_rows = messages[facts.has_ended[messages["transaction"]]]
+    last_offsets = np.full(len(facts.read_ends), NO_CODE, np.int64)
+    last_offsets[ended_rows["partition"]] = ended_rows["offset"]
     if not len(facts.ends):
-        last = facts.read_to  # without any marker transactions cannot be distinguished
-    return _transactions_before(last, binding, ~facts.ended)
+        last_offsets = facts.read_ends  # without any marker transactions cannot be distinguished
+    return _has_message_before(last_offsets, messages, ~facts.has_ended)
 
 
-def _transactions_before(offsets: Int64s, binding: FactRows, candidates: Bools) -> Bools:
-    """Return which transactions have a message before its partition's offset: bool [t]."""
-    is_before = np.zeros(len(candidates), np.bool_)
-    messages = binding[candidates[binding["transaction"]]]
-    is_before[messages["transaction"][messages["offset"] < offsets[messages["partition"]]]] = True
+def _has_message_before(offsets: Int64s, messages: FactRows, is_candidate: Bools) -> Bools:
+    """Mark the transactions with a message before its partition's offset: bool [t]."""
+    is_before = np.zeros(len(is_candidate), np.bool_)
+    candidates = messages[is_candidate[messages["transaction"]]]
+    candidates = candidates[candidates["offset"] < offsets[candidates["partition"]]]
+    is_before[candidates["transaction"]] = True
     return is_before
 
 
-def _awaited_positions(
+def _awaited_tops(
     facts: PendingTransactions,
     missing_changes: Collection[tuple[int, int]],
-    without_end: Bools,
+    lacks_end: Bools,
     collections: Int64s,
 ) -> dict[KafkaPartition, LogPosition]:
-    """Return the positions that partitions must pass before they have what torn transactions
-    lack.
-    """
-    pending, awaited = facts.pending, dict[KafkaPartition, LogPosition]()
-    commits = {int(end["transaction"]): end for end in facts.ends}
-    torn = [
+    """Return the positions that partitions must pass to have what torn transactions lack."""
+    pending, awaited_tops = facts.pending, dict[KafkaPartition, LogPosition]()
+    commits = {int(marker["transaction"]): marker for marker in facts.ends}
+    torn_tables = [
         (transaction, table) for transaction, table in missing_changes if transaction in commits
     ]
-    missing: list[tuple[Any, int | None]] = [
-        (commits[transaction], table) for transaction, table in torn
+    torn_commits: list[tuple[Any, int | None]] = [
+        (commits[transaction], table) for transaction, table in torn_tables
     ]
-    if without_end.any():
-        missing += [(end, None) for end in facts.ends]
-    for end, table in missing:
-        position = (*end["position"].tolist(), LAST_OF_ALL)
-        source = pending.sources.names[end["source"]]
+    if lacks_end.any():
+        torn_commits += [(marker, None) for marker in facts.ends]
+    for marker, table in torn_commits:
+        position = (*marker["position"].tolist(), LAST_OF_ALL)
+        source = pending.sources.names[marker["source"]]
         for partition in pending.partitions:
             topic, _ = partition
-            is_there = (
+            may_lack_change = (
                 topic.startswith(f"{source}.")
                 if table is None
                 else is_topic_of(pending, topic, table, collections)
             )
-            if is_there:
-                awaited[partition] = max(awaited.get(partition, BEFORE_ALL), position)
-    return awaited
+            if may_lack_change:
+                awaited_tops[partition] = max(awaited_tops.get(partition, BEFORE_ALL), position)
+    return awaited_tops
 
 
 def _open_transactions(
     facts: PendingTransactions,
-    binding: FactRows,
+    messages: FactRows,
     is_open: Bools,
     missing_changes: Mapping[tuple[int, int], str],
 ) -> list[str]:
     """Return the first transactions that are not whole, in words."""
     words = {transaction: changes for (transaction, _), changes in missing_changes.items()}
-    present = np.unique(binding["transaction"])
+    transactions = np.unique(messages["transaction"])
     return [
-        f"transaction {facts.pending.transactions.names[code].replace(BETWEEN, ' ')} lacks "
+        f"transaction {facts.pending.transactions.names[code].replace(SEPARATOR, ' ')} lacks "
         f"{words.get(code, 'its END marker')}"
-        for code in present[is_open[present]][:_NAMED_MAX].tolist()
+        for code in transactions[is_open[transactions]][:_NAMED_MAX].tolist()
     ]

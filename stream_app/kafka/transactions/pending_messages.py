@@ -32,7 +32,7 @@ MESSAGE = np.dtype(
     + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]
 )
 """A message: codes of its partition, transaction and table, and a `MessageKind`. A change is new if
-it lies behind all earlier ones of its partition in the source's log. Other changes are repeats."""
+it lies after all earlier ones of its partition in the source's log. Other changes are repeats."""
 END = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "source", "time")]
     + [_POSITION, ("id", np.object_), ("log", np.object_)]
@@ -41,7 +41,7 @@ END = np.dtype(
 COUNT = np.dtype([(name, np.int64) for name in ("transaction", "table", "count")])
 """The number of changes in one table that an END marker promises."""
 NO_CODE = -1
-BETWEEN = "\0"
+SEPARATOR = "\0"
 """Stands between a connector and an id, and between a table and its topic."""
 _FORGOTTEN_MIN = 10_000
 
@@ -61,19 +61,19 @@ class Codes:
         return code
 
     def of(self, names: pa.Array) -> Int64s:
-        """Return the code of each name, int64 [n]; -1 for null. Loops over different names."""
+        """Return the code of each name, int64 [n]; -1 for null. It loops over different names."""
         encoded = names.dictionary_encode()
         codes = np.array([*map(self.code, encoded.dictionary.to_pylist()), NO_CODE], np.int64)
         rows: Int64s = codes[pc.fill_null(encoded.indices, len(codes) - 1).to_numpy()]
         return rows
 
-    def forget_all_but(self, used: Int64s) -> Int64s:
+    def forget_all_but(self, used_codes: Int64s) -> Int64s:
         """Forget the names of other codes; return the new code of each old one."""
-        new = np.full(len(self.names), NO_CODE, np.int64)
-        new[used] = np.arange(len(used))
-        self.names = [self.names[code] for code in used.tolist()]
+        new_codes = np.full(len(self.names), NO_CODE, np.int64)
+        new_codes[used_codes] = np.arange(len(used_codes))
+        self.names = [self.names[code] for code in used_codes.tolist()]
         self._codes = {name: code for code, name in enumerate(self.names)}
-        return new
+        return new_codes
 
 
 class FactBatches:
@@ -83,7 +83,7 @@ class FactBatches:
         self._batches = [np.empty(0, dtype)]
 
     def add(self, batch: FactRows) -> None:
-        """Add a batch behind the others."""
+        """Add a batch after the others."""
         self._batches.append(batch)
 
     def all(self) -> FactRows:
@@ -99,11 +99,11 @@ class FactBatches:
 
 @dataclass(slots=True)
 class PendingMessages:
-    """The messages behind the end of the newest epoch.
+    """The messages after the end of the newest epoch.
 
     Attributes:
-        reached: the offset behind the newest message of each partition whose facts are here.
-        partitions: the code of each one, from 0 on.
+        reached: the offset after the newest message of each partition whose facts are here.
+        partitions: the code of each partition, from 0 on.
         messages, ends, counts: the facts.
     """
 
@@ -127,17 +127,15 @@ class PendingMessages:
         # A marker does not name its connector; its topic does.
         source = source_of_markers(topic)
         sources = pc.fill_null(facts.sources, source)
-        names = pc.binary_join_element_wise(sources, facts.names, BETWEEN)
+        names = pc.binary_join_element_wise(sources, facts.names, SEPARATOR)
         messages = np.zeros(len(offsets), MESSAGE)
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
-        messages["position"], messages["is_new"] = (
-            facts.positions,
-            self._mask_of_new(partition, facts),
-        )
+        messages["position"] = facts.positions
+        messages["is_new"] = self._mask_of_new(partition, facts)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
-            pc.binary_join_element_wise(facts.tables, pa.scalar(topic), BETWEEN)
+            pc.binary_join_element_wise(facts.tables, pa.scalar(topic), SEPARATOR)
         )
         ends = np.zeros(len(facts.ends.message_index), END)
         for name in ("partition", "offset", "transaction"):
@@ -163,14 +161,14 @@ class PendingMessages:
         ]
 
     def reach(self, ranges: Iterable[OffsetRange]) -> None:
-        """Note that ranges have been read, also where no message is."""
+        """Note that ranges have been read, even where they have no messages."""
         self.reached.update({planned.kafka_partition: planned.end for planned in ranges})
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
         """Drop everything before a position; drop all if the facts do not reach the position.
 
         Args:
-            progress: that of the position.
+            progress: the progress at the position.
         """
         if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
             offset and partition not in self.reached for partition, offset in begin.items()
@@ -188,13 +186,11 @@ class PendingMessages:
         for partition, offset in begin.items():
             self.reached.setdefault(partition, offset)
             self._code(partition)
-            self._tops.setdefault(partition, progress.top_of_new(partition[0]))
+            self._tops.setdefault(partition, progress.new_top(partition[0]))
         self._forget_transactions()
 
     def _mask_of_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
-        """Return the mask of changes behind all earlier ones of the partition; other messages are
-        new.
-        """
+        """Mark the changes after all earlier ones of the partition, and messages of other kinds."""
         is_new = np.ones(len(facts.kinds), np.bool_)
         rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
         if not len(rows):
@@ -210,13 +206,13 @@ class PendingMessages:
         return self.partitions.setdefault(partition, len(self.partitions))
 
     def _forget_transactions(self) -> None:
-        used = np.unique(self.messages.all()["transaction"])
-        used = used[used != NO_CODE]
-        if len(self.transactions.names) < 2 * len(used) + _FORGOTTEN_MIN:
+        used_codes = np.unique(self.messages.all()["transaction"])
+        used_codes = used_codes[used_codes != NO_CODE]
+        if len(self.transactions.names) < 2 * len(used_codes) + _FORGOTTEN_MIN:
             return
-        new = np.append(self.transactions.forget_all_but(used), NO_CODE)
+        new_codes = np.append(self.transactions.forget_all_but(used_codes), NO_CODE)
         for facts in (self.messages, self.ends, self.counts):
-            facts.all()["transaction"] = new[facts.all()["transaction"]]
+            facts.all()["transaction"] = new_codes[facts.all()["transaction"]]
 
 
 def source_of_markers(topic: str) -> str:

@@ -31,9 +31,9 @@ class PendingTransactions:
     Attributes:
         earlier: the progress at the end of the epoch before.
         ends: the first END marker of each transaction.
-        begun, ended: bool [t]; transactions with a BEGIN, and with an END.
+        has_begun, has_ended: bool [t]; transactions with a BEGIN, and with an END.
         is_old: bool [t]; transactions that earlier epochs had, by the position of their END.
-        read_to: int64 [p]; the offset behind the last message of each partition.
+        read_ends: int64 [p]; the offset after the last message of each partition.
     """
 
     pending: PendingMessages
@@ -41,19 +41,20 @@ class PendingTransactions:
     messages: FactRows
     ends: FactRows
     counts: FactRows
-    begun: Bools
-    ended: Bools
+    has_begun: Bools
+    has_ended: Bools
     is_old: Bools
-    read_to: Int64s
+    read_ends: Int64s
 
     @classmethod
     def of(cls, pending: PendingMessages, earlier: LogProgress) -> PendingTransactions:
         """Return the transactions of messages that begin where a progress ends."""
         messages, ends = pending.messages.all(), pending.ends.all()
         ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
-        begun, ended, is_old = (np.zeros(len(pending.transactions.names), np.bool_) for _ in "123")
-        begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
-        ended[ends["transaction"]] = True
+        shape = 3, len(pending.transactions.names)
+        has_begun, has_ended, is_old = np.zeros(shape, np.bool_)
+        has_begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
+        has_ended[ends["transaction"]] = True
         for source, newest in earlier.newest.items():
             source_ends = ends[ends["source"] == pending.sources.code(source)]
             has_position = source_ends["position"][:, 0] >= 0
@@ -61,7 +62,7 @@ class PendingTransactions:
                 compare_positions(source_ends["position"], newest.log_position) <= 0
             )
             is_old[source_ends["transaction"][is_known]] = True
-        read_to = np.array(
+        read_ends = np.array(
             [pending.reached[partition] for partition in pending.partitions], np.int64
         )
         return cls(
@@ -70,16 +71,14 @@ class PendingTransactions:
             messages=messages,
             ends=ends,
             counts=pending.counts.all(),
-            begun=begun,
-            ended=ended,
+            has_begun=has_begun,
+            has_ended=has_ended,
             is_old=is_old,
-            read_to=read_to,
+            read_ends=read_ends,
         )
 
-    def binding(self) -> FactRows:
-        """Return the messages that no end may part from their transaction: new changes, first
-        markers.
-        """
+    def bound_messages(self) -> FactRows:
+        """Return the new changes and first markers, which no end may part from a transaction."""
         messages = self.messages
         is_bound = (messages["kind"] == MessageKind.CHANGE) & messages["is_new"]
         is_bound &= ~self.is_past(messages)
@@ -92,23 +91,23 @@ class PendingTransactions:
         return bound
 
     def is_past(self, messages: FactRows) -> Bools:
-        """Return the mask of changes at or before the newest transaction of earlier epochs: bool
-        [n].
-        """
-        newest = [self.earlier.top_of_new(topic)[:-1] for topic, _ in self.pending.partitions]
+        """Mark the changes up to the newest transaction of earlier epochs: bool [n]."""
+        tops = [self.earlier.new_top(topic)[:-1] for topic, _ in self.pending.partitions]
         is_past: Bools = np.zeros(len(messages), np.bool_)
-        for newest_position in set(newest) - {BEFORE_ALL[:-1]}:  # a loop over connectors
-            is_of = np.array([top == newest_position for top in newest])[messages["partition"]]
-            is_past[is_of] = compare_positions(messages["position"][is_of], newest_position) <= 0
+        for newest_position in set(tops) - {BEFORE_ALL[:-1]}:  # a loop over connectors
+            is_of_source = np.array([top == newest_position for top in tops])[messages["partition"]]
+            positions = messages["position"][is_of_source]
+            is_past[is_of_source] = compare_positions(positions, newest_position) <= 0
         is_past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)
         return is_past
 
-    def newest(self, before: FactRows) -> dict[str, NewestTransaction]:
+    def newest_transactions(self, end_markers: FactRows) -> dict[str, NewestTransaction]:
         """Return the newest transaction of each connector, once the epoch has some END markers."""
         newest = dict(self.earlier.newest)
-        fresh = before[~self.is_old[before["transaction"]] & (before["position"][:, 0] >= 0)]
-        for code in np.unique(fresh["source"]).tolist():
-            source_ends = fresh[fresh["source"] == code]
+        is_new = ~self.is_old[end_markers["transaction"]]
+        new_markers = end_markers[is_new & (end_markers["position"][:, 0] >= 0)]
+        for code in np.unique(new_markers["source"]).tolist():
+            source_ends = new_markers[new_markers["source"] == code]
             last = source_ends[np.argmax(ranks_of(source_ends["position"]))]
             source = self.pending.sources.names[code]
             log = newest[source].log if source in newest else source_ends[0]["log"]

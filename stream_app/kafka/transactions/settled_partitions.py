@@ -4,7 +4,7 @@ A connector that starts again repeats what it has sent, and takes a partition ba
 brings rows without an order::
 
     messages of s.a/0    1.1  2.1  1.1  2.1 │ 3.1
-    state behind each     settled  behind settled     the repeat of 2.1 is the newest change again
+    state after each      settled  behind settled     the repeat of 2.1 is the newest change again
 
 `epoch_cut` records a database snapshot only where each partition is settled.
 """
@@ -33,60 +33,61 @@ def progress_at(
     facts: PendingTransactions,
     ends: Int64s,
     newest: PartitionOffsets,
-    awaited: Mapping[KafkaPartition, LogPosition],
+    awaited_tops: Mapping[KafkaPartition, LogPosition],
 ) -> dict[KafkaPartition, PartitionProgress]:
     """Return the progress of each partition at the ends of an epoch.
 
     Args:
         newest: the end of each partition, where idle ones have been read; empty: an idle one may
             have rows of the first read to come.
-        awaited: the positions that partitions must pass before they are settled.
+        awaited_tops: the positions that partitions must pass before they are settled.
     """
     # 1. Choose the messages before the ends, and the changes with a position.
     messages = facts.messages
     is_inside = messages["offset"] < ends[messages["partition"]]
-    inside = messages[is_inside]
-    is_change = inside["kind"] == MessageKind.CHANGE
-    has_position = is_change & (inside["position"][:, 0] >= 0)
+    epoch_rows = messages[is_inside]
+    is_change = epoch_rows["kind"] == MessageKind.CHANGE
+    has_position = is_change & (epoch_rows["position"][:, 0] >= 0)
     # 2. Mark the sure changes: of a transaction that is not counted here, more may come.
-    uncounted = facts.ended & (~facts.begun | facts.is_old)
+    is_uncounted = facts.has_ended & (~facts.has_begun | facts.is_old)
     is_sure = has_position.copy()
     is_sure[is_change] &= ~(
-        inside["is_new"][is_change] & uncounted[inside["transaction"][is_change]]
+        epoch_rows["is_new"][is_change] & is_uncounted[epoch_rows["transaction"][is_change]]
     )
     # 3. Find the last rows of each partition.
-    is_row = is_change | np.isin(inside["kind"], (MessageKind.READ, MessageKind.UNMARKED))
-    last_row, last_change = _last_rows(inside, is_row), _last_rows(inside, has_position)
-    last_new = _last_rows(inside, has_position & inside["is_new"])
-    repeated = _ends_of_repeats(facts, inside[has_position & inside["is_new"]])
-    with_markers = set(inside["partition"][np.isin(inside["kind"], MARKERS)].tolist())
+    is_row = is_change | np.isin(epoch_rows["kind"], (MessageKind.READ, MessageKind.UNMARKED))
+    last_row, last_change = _last_rows(epoch_rows, is_row), _last_rows(epoch_rows, has_position)
+    last_new = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
+    repeat_tops = _repeat_tops(facts, epoch_rows[has_position & epoch_rows["is_new"]])
+    marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
     # 4. Find the partitions with later changes: rows of a first read lie before the first change.
     is_later = ~is_inside & messages["is_new"] & (messages["kind"] == MessageKind.CHANGE)
-    followed = set(messages["partition"][is_later].tolist()) if newest else set()
+    later_partitions = set(messages["partition"][is_later].tolist()) if newest else set()
     # 5. Decide the position and the state of each partition.
     progress = {}
     for partition, code in facts.pending.partitions.items():
-        before = facts.earlier.partition(partition)
-        seen = max(_position_of(inside, last_new.get(code)), before.top)
+        earlier = facts.earlier.partition(partition)
+        seen_top = max(_position_of(epoch_rows, last_new.get(code)), earlier.top)
         top = max(
-            seen, *(positions.get(partition, BEFORE_ALL) for positions in (awaited, repeated))
+            seen_top,
+            *(positions.get(partition, BEFORE_ALL) for positions in (awaited_tops, repeat_tops)),
         )
         if code in last_change:
-            is_behind = _position_of(inside, last_change[code]) < top
+            is_behind = _position_of(epoch_rows, last_change[code]) < top
         else:
-            is_behind = before.state is PartitionState.BEHIND or top > seen
+            is_behind = earlier.state is PartitionState.BEHIND or top > seen_top
         if code in last_row:
             is_read = bool(is_sure[last_row[code]])
         else:
-            is_read = code in with_markers or before.state is PartitionState.SETTLED
-        is_idle = code in followed or ends[code] >= newest.get(partition, LAST_OF_ALL)
+            is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
+        is_idle = code in later_partitions or ends[code] >= newest.get(partition, LAST_OF_ALL)
         state = PartitionState.SETTLED if is_read or is_idle else PartitionState.READING
         state = PartitionState.BEHIND if is_behind else state
         progress[partition] = PartitionProgress(top, state)
     return progress
 
 
-def _ends_of_repeats(
+def _repeat_tops(
     facts: PendingTransactions, changes: FactRows
 ) -> dict[KafkaPartition, LogPosition]:
     """Return the positions that partitions must pass whose repeats seem to be new changes.
@@ -97,25 +98,25 @@ def _ends_of_repeats(
     Args:
         changes: the changes that are new in their partitions.
     """
-    partitions, awaited = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
+    partitions, repeat_tops = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
     old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():
-        awaited[partitions[code]] = facts.earlier.top_of_new(partitions[code][0])
+        repeat_tops[partitions[code]] = facts.earlier.new_top(partitions[code][0])
     pairs = np.stack([changes["transaction"], changes["order"]], axis=1)
-    _, inverse, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    again = changes[["partition", "transaction"]][count[inverse.ravel()] > 1]
+    _, pair_index, pair_counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    repeats = changes[["partition", "transaction"]][pair_counts[pair_index.ravel()] > 1]
     commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
-    for code, transaction in np.unique(again).tolist() if len(again) else ():
+    for code, transaction in np.unique(repeats).tolist() if len(repeats) else ():
         position = (*commits.get(transaction, ()), LAST_OF_ALL)
-        awaited[partitions[code]] = max(position, awaited.get(partitions[code], BEFORE_ALL))
-    return awaited
+        repeat_tops[partitions[code]] = max(position, repeat_tops.get(partitions[code], BEFORE_ALL))
+    return repeat_tops
 
 
 def _last_rows(messages: FactRows, mask: Bools) -> dict[int, int]:
     """Return the row of the last message of each partition, by its code, among those of a mask."""
     rows = np.flatnonzero(mask)[::-1]
-    partitions, first = np.unique(messages["partition"][rows], return_index=True)
-    return dict(zip(partitions.tolist(), rows[first].tolist(), strict=True))
+    partitions, firsts = np.unique(messages["partition"][rows], return_index=True)
+    return dict(zip(partitions.tolist(), rows[firsts].tolist(), strict=True))
 
 
 def _position_of(messages: FactRows, row: int | None) -> LogPosition:

@@ -11,29 +11,28 @@ from collections.abc import Collection
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.kafka.transactions.pending_messages import BETWEEN, NO_CODE, PendingMessages
+from stream_app.kafka.transactions.pending_messages import NO_CODE, SEPARATOR, PendingMessages
 
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
 
 
 def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
-    """Return the code of the name in END markers for each table's code; -1: no topic carries the
-    table.
+    """Return for each table's code the code of its name in END markers; -1 without a topic.
 
-    A loop over tables.
+    It loops over tables.
     """
     names, marker_codes = pending.tables.names, np.unique(pending.counts.all()["table"]).tolist()
     collections = np.full(len(names), NO_CODE, np.int64)
-    in_topic = {code: _in_topic(names[code]) for code in marker_codes}
+    suffixes = {code: _in_topic(names[code]) for code in marker_codes}
     for code in marker_codes:
-        if any(topic.endswith(in_topic[code]) for topic in topics):
+        if any(topic.endswith(suffixes[code]) for topic in topics):
             collections[code] = code
     for code, name in enumerate(names):
-        table, is_change, topic = name.partition(BETWEEN)
+        table, is_change, topic = name.partition(SEPARATOR)
         for collection in marker_codes if is_change else ():
             suffix = f".{names[collection]}"
-            if f".{table}".endswith(suffix) or topic.endswith(in_topic[collection]):
+            if f".{table}".endswith(suffix) or topic.endswith(suffixes[collection]):
                 collections[code] = collections[collection] = collection
     return collections
 
@@ -42,7 +41,7 @@ def is_topic_of(pending: PendingMessages, topic: str, table: int, collections: I
     """Return whether a topic has changes of a table that markers count."""
     names = pending.tables.names
     return topic.endswith(_in_topic(names[table])) or any(
-        names[code].partition(BETWEEN)[2] == topic
+        names[code].partition(SEPARATOR)[2] == topic
         for code in np.flatnonzero(collections == table).tolist()
     )
 

@@ -47,7 +47,7 @@ class TransactionReader:
         stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
-        until = self.clock.steady_seconds() + self.settings.timeout_s
+        deadline_s = self.clock.steady_seconds() + self.settings.timeout_s
         while True:
             try:
                 self._read(pending.unread_ranges(ranges), pending, stopping)
@@ -57,7 +57,7 @@ class TransactionReader:
             except SourceError:
                 if stopping():
                     raise StoppedError("the job is stopping") from None
-                if self.clock.steady_seconds() > until:
+                if self.clock.steady_seconds() > deadline_s:
                     raise
 
     def close(self) -> None:
@@ -74,7 +74,8 @@ class TransactionReader:
     ) -> None:
         if self._reader is None:
             self._reader = RangeReader(
-                replace(self.settings, ahead=_AHEAD, fails_after_s=_FAILS_AFTER_S), self.clock
+                replace(self.settings, ranges_at_once=_AHEAD, fails_after_s=_FAILS_AFTER_S),
+                self.clock,
             )
         with closing(self._reader.read(ranges)) as batches:
             for batch in batches:

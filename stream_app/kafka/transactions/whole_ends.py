@@ -25,46 +25,46 @@ class TransactionSpans:
 
     Attributes:
         transactions, partitions: int64 [k]; numbers from 0 on.
-        first, last: int64 [k]; the offsets of the first and the last of its messages there.
+        first_offsets, last_offsets: int64 [k]; of its first and its last message there.
     """
 
     transactions: Int64s
     partitions: Int64s
-    first: Int64s
-    last: Int64s
+    first_offsets: Int64s
+    last_offsets: Int64s
 
 
 def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> TransactionSpans:
     """Return the spans of n messages; all arguments are int64 [n]."""
     order = np.lexsort((offsets, partitions, transactions))
     transactions, partitions, offsets = transactions[order], partitions[order], offsets[order]
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = np.diff(transactions).astype(bool) | np.diff(partitions).astype(bool)
-    rows = np.flatnonzero(begins)
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = np.diff(transactions).astype(bool) | np.diff(partitions).astype(bool)
+    rows = np.flatnonzero(is_first)
     return TransactionSpans(
         transactions=transactions[rows],
         partitions=partitions[rows],
-        first=offsets[rows],
-        last=offsets[np.append(rows[1:], len(order))[: len(rows)] - 1],
+        first_offsets=offsets[rows],
+        last_offsets=offsets[np.append(rows[1:], len(order))[: len(rows)] - 1],
     )
 
 
-def whole_ends(spans: TransactionSpans, complete: Bools, ends: Int64s) -> Int64s:
+def whole_ends(spans: TransactionSpans, is_complete: Bools, ends: Int64s) -> Int64s:
     """Return the greatest ends, up to the given ones, that no transaction crosses.
 
     The step is repeated until it changes nothing. None moves an end further back than the result
     does. So the result is the greatest.
 
     Args:
-        complete: bool [t]; whether all messages of a transaction lie before the given ends.
-        ends: int64 [p]; the offset behind the last message of each partition.
+        is_complete: bool [t]; whether all messages of a transaction lie before the given ends.
+        ends: int64 [p]; the offset after the last message of each partition.
     """
     while True:
-        is_behind = spans.last >= ends[spans.partitions]
-        is_open = ~complete
+        is_behind = spans.last_offsets >= ends[spans.partitions]
+        is_open = ~is_complete
         is_open[spans.transactions[is_behind]] = True
-        cuts = is_open[spans.transactions] & (spans.first < ends[spans.partitions])
-        if not cuts.any():
+        is_cut = is_open[spans.transactions] & (spans.first_offsets < ends[spans.partitions])
+        if not is_cut.any():
             return ends
         ends = ends.copy()
-        np.minimum.at(ends, spans.partitions[cuts], spans.first[cuts])
+        np.minimum.at(ends, spans.partitions[is_cut], spans.first_offsets[is_cut])

@@ -1,5 +1,8 @@
 """Looks up the earlier rows of the keys in a compaction's window: a port and its implementations.
 
+`table.compact.keyed.keyed_compaction` chooses one by a table's options, and `changelog_rewriter`
+calls it.
+
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`,
 `FullChangelogMergeTreeCompactRewriter.java`, `LookupMergeTreeCompactRewriter.java`,
 `LookupChangelogMergeFunctionWrapper.java`, `FirstRowMergeFunctionWrapper.java`.
@@ -56,30 +59,31 @@ class RowsAbove:
         """
         if self._cursors is None:
             self._cursors = [RunCursor(rows, self.layout) for rows in self._levels()]
-        bound = RunCursor(iter((keys,)), self.layout).last_key
+        last_key = RunCursor(iter((keys,)), self.layout).last_key
         batches: list[pa.RecordBatch] = []
         for cursor in self._cursors:
             while cursor.batch is not None and keys.num_rows:
-                part = cursor.take_up_to(bound)
-                if part is None:
+                candidates = cursor.take_up_to(last_key)
+                if candidates is None:
                     break
-                hits, keys = rows_of_keys(self.layout, part, keys)
+                hits, keys = rows_of_keys(self.layout, candidates, keys)
                 if hits.num_rows:
                     batches.append(self._note_positions(hits))
         return batches, keys
 
     def may_have(self, file: DataFileMeta) -> bool:
         """Return whether a key of this file may exist above, judged by minimum and maximum keys."""
-        least, greatest = self.key_of(file.min_key), self.key_of(file.max_key)
+        min_key, max_key = self.key_of(file.min_key), self.key_of(file.max_key)
         return any(
-            self.key_of(file_above.min_key) <= greatest and least <= self.key_of(file_above.max_key)
+            self.key_of(file_above.min_key) <= max_key
+            and min_key <= self.key_of(file_above.max_key)
             for file_above in self.higher_files
         )
 
     def _note_positions(self, hits: pa.RecordBatch) -> pa.RecordBatch:
-        files = hits.column(_FILE).to_numpy()
-        for number in np.unique(files):
-            positions = hits.column(_POSITION).to_numpy()[files == number]
+        file_numbers = hits.column(_FILE).to_numpy()
+        for number in np.unique(file_numbers):
+            positions = hits.column(_POSITION).to_numpy()[file_numbers == number]
             self.positions_read.setdefault(self.higher_files[number].file_name, []).append(
                 positions
             )
@@ -95,12 +99,12 @@ class RowsAbove:
         for file in files:
             number = pa.scalar(self.higher_files.index(file), pa.int32())
             for batch, positions in self.files.read_with_positions(file):
-                marked = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
-                yield marked.append_column(_POSITION, pa.array(positions))
+                with_file = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
+                yield with_file.append_column(_POSITION, pa.array(positions))
 
 
 class Upgrade(enum.Enum):
-    """How a compaction treats a file that overlaps no other."""
+    """The treatment of a file that overlaps no other, by a compaction."""
 
     MOVE = "it moves by metadata alone"
     RECORD = "it moves, and its rows go to the changelog"
@@ -113,17 +117,17 @@ class WindowBefore:
 
     Attributes:
         window: the rows to merge.
-        before: the earlier rows of keys that may change, as key-value rows, at most one per key. A
-            delete means that the key had no row. None: there are none, and merged rows keep their
-            kind.
+        earlier_rows: the earlier rows of keys that may change, as key-value rows, at most one per
+            key. A delete means that the key had no row. None: no key has one, and merged rows keep
+            their kind.
         may_change: bool [keys]; whether each key of `window`, in order, has new rows.
-        also_alone: whether a key's only row is merged too; see `MergeFunction.merge`.
+        merges_single_rows: whether a key's only row is merged too; see `MergeFunction.merge`.
     """
 
     window: MergeWindow
-    before: pa.RecordBatch | None
+    earlier_rows: pa.RecordBatch | None
     may_change: Bools
-    also_alone: bool = False
+    merges_single_rows: bool = False
 
 
 def has_level_0(sections: Sequence[Section]) -> bool:
@@ -143,7 +147,7 @@ class BeforeRows(Protocol):
         """Return the treatment of a file that overlaps no other and moves to `output_level`."""
         ...
 
-    def before(self, window: LevelWindow) -> WindowBefore:
+    def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return the earlier rows of a window's keys. Callers pass windows in key order."""
         ...
 
@@ -166,13 +170,13 @@ class FullCompactionChangelog(BeforeRows):
         """Write a changelog for a file that reaches the highest level, whose rows are all new."""
         return Upgrade.RECORD if output_level == self.max_level else Upgrade.MOVE
 
-    def before(self, window: LevelWindow) -> WindowBefore:
+    def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return the rows of the highest level whose keys have newer rows."""
-        is_new = window.levels != self.max_level
-        may_change = window.keys_with(is_new)
-        is_older = window.rows_of_keys(may_change) & ~is_new
-        rows = rows_at(window.window.batch, window.order[is_older])
-        return WindowBefore(window.window, rows, may_change)
+        is_newer = level_window.levels != self.max_level
+        may_change = level_window.keys_with(is_newer)
+        is_older = level_window.rows_of_keys(may_change) & ~is_newer
+        rows = rows_at(level_window.window.batch, level_window.order[is_older])
+        return WindowBefore(level_window.window, rows, may_change)
 
 
 _NUMBER = "\0number"
@@ -199,22 +203,21 @@ class FirstRowChangelog(BeforeRows):
         is_new = output_level == self.max_level or not self.rows_above.may_have(file)
         return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
-    def before(self, level_window: LevelWindow) -> WindowBefore:
+    def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return no rows, because the window omits keys that exist above."""
         batch = level_window.window.batch
-        is_known = level_window.keys_with(level_window.levels > 0)
-        is_new = ~is_known
-        firsts = rows_at(batch, level_window.order[level_window.starts[~is_known]])
-        keeps = np.ones(len(is_known), np.bool_)
-        if firsts.num_rows and self.rows_above.higher_files:
+        is_new = ~level_window.keys_with(level_window.levels > 0)
+        new_rows = rows_at(batch, level_window.order[level_window.starts[is_new]])
+        is_kept = np.ones(len(is_new), np.bool_)
+        if new_rows.num_rows and self.rows_above.higher_files:
             layout = self.rows_above.layout
-            keys = firsts.select(list(layout.key_names)).cast(layout.schema)
-            numbers = pa.array(np.flatnonzero(~is_known))
-            _, absent = self.rows_above.rows_of(keys.append_column(_NUMBER, numbers))
-            keeps = is_known
-            keeps[absent.column(_NUMBER).to_numpy()] = True
-        window = level_window.select(level_window.rows_of_keys(keeps))
-        return WindowBefore(window, None, is_new[keeps])
+            keys = new_rows.select(list(layout.key_names)).cast(layout.schema)
+            numbers = pa.array(np.flatnonzero(is_new))
+            _, absent_keys = self.rows_above.rows_of(keys.append_column(_NUMBER, numbers))
+            is_kept = ~is_new
+            is_kept[absent_keys.column(_NUMBER).to_numpy()] = True
+        window = level_window.select(level_window.rows_of_keys(is_kept))
+        return WindowBefore(window, None, is_new[is_kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,7 @@ class LookupChangelog(BeforeRows):
 
     Attributes:
         rows_above: the rows above the compaction's output.
-        keeps_newest: whether the merged row is the newest by order of arrival. So the rows of a
+        keeps_newest: whether the merged row is the newest by order of arrival. If so, the rows of a
             level-0 file without overlaps are already merged.
         deletes_older: whether rows above are marked as deleted, and no level above 0 may have
             deletes.
@@ -250,7 +253,7 @@ class LookupChangelog(BeforeRows):
         is_merged = output_level == self.max_level or self.keeps_newest
         return Upgrade.RECORD if is_merged else Upgrade.REWRITE
 
-    def before(self, level_window: LevelWindow) -> WindowBefore:
+    def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return each key's row of the lowest level above 0, into which all lower rows are merged.
 
         Higher rows were already merged into it, and are omitted.
@@ -260,17 +263,20 @@ class LookupChangelog(BeforeRows):
         may_change = level_window.keys_with(is_new)
         indices = level_window.lowest_above_0()
         has_older = indices >= 0
-        before = [rows_at(batch, order[indices[has_older & may_change]])]
-        is_new[indices[has_older]] = True
-        window = level_window.select(is_new)
+        earlier_rows = [rows_at(batch, order[indices[has_older & may_change]])]
+        is_merged = is_new.copy()
+        is_merged[indices[has_older]] = True
+        window = level_window.select(is_merged)
         if not has_older.all():
-            unknown = rows_at(batch, order[level_window.starts[~has_older]])
+            new_rows = rows_at(batch, order[level_window.starts[~has_older]])
             if self.needs_keys_only:
                 keys = self.rows_above.layout
-                unknown = unknown.select(list(keys.key_names)).cast(keys.schema)
-            older, _ = self.rows_above.rows_of(unknown)
-            if older and not self.needs_keys_only:
-                before += older
-                rows = pa.concat_batches([rows_at(batch, window.order), *older])
+                new_rows = new_rows.select(list(keys.key_names)).cast(keys.schema)
+            rows_above, _ = self.rows_above.rows_of(new_rows)
+            if rows_above and not self.needs_keys_only:
+                earlier_rows += rows_above
+                rows = pa.concat_batches([rows_at(batch, window.order), *rows_above])
                 window = sorted_window(rows, self.layout)
-        return WindowBefore(window, pa.concat_batches(before), may_change, also_alone=True)
+        return WindowBefore(
+            window, pa.concat_batches(earlier_rows), may_change, merges_single_rows=True
+        )

@@ -1,4 +1,6 @@
-"""Merges sections as `CompactRewriter` does, and writes the changes since the earlier rows.
+"""Merges sections as `CompactRewriter` does, and writes each key's change since its earlier row.
+
+`table.compact.keyed.keyed_compaction` makes it, and `compact_task` runs it on an executor.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
 """
@@ -35,35 +37,35 @@ class ChangelogRewriter:
         drops_moved_deletes: whether a file that is rewritten when it moves up loses its deletes.
         records_unchanged: whether to write updates with unchanged values
             (``changelog-producer.row-deduplicate`` = false).
-        ignored: columns whose change alone is no update if `records_unchanged` is false.
+        ignored_columns: columns whose change alone is no update if `records_unchanged` is false.
     """
 
-    merging: CompactRewriter
-    before: BeforeRows
+    rewriter: CompactRewriter
+    before_rows: BeforeRows
     writes_changelog: bool = True
     drops_moved_deletes: bool = False
     records_unchanged: bool = True
-    ignored: frozenset[str] = frozenset()
+    ignored_columns: frozenset[str] = frozenset()
 
     @property
     def files(self) -> KeyValueFileAccess:
         """The bucket's files."""
-        return self.merging.files
+        return self.rewriter.files
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
-        """Merge sections in key order; return data files, and changelog files as `before` decides.
+        """Merge sections in key order; return data files, and changelog files if any.
 
         Raises:
             CorruptFileError: an input file cannot be read; nothing that was written stays.
         """
-        if not self.before.records_changes(sections, output_level):
-            return self.merging.rewrite(
+        if not self.before_rows.records_changes(sections, output_level):
+            return self.rewriter.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
-        data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
-        return self._merge_sections(sections, data, output_level, drop_deletes=drop_deletes)
+        data_writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+        return self._merge_sections(sections, data_writer, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
         """Move a file that overlaps no other, and write a changelog of its new rows.
@@ -72,74 +74,78 @@ class ChangelogRewriter:
             CorruptFileError: as `rewrite`.
         """
         section: Section = (SortedRun((file,)),)
-        match self.before.upgrade(file, output_level):
+        match self.before_rows.upgrade(file, output_level):
             case Upgrade.MOVE:
-                return self.merging.upgrade(file, output_level)
+                return self.rewriter.upgrade(file, output_level)
             case Upgrade.RECORD if not (self.writes_changelog or self.drops_moved_deletes):
-                return self.merging.upgrade(file, output_level)
+                return self.rewriter.upgrade(file, output_level)
             case Upgrade.RECORD:
                 rewritten = self._merge_sections([section], None, output_level, drop_deletes=False)
                 return WrittenFiles(
-                    self.merging.upgrade(file, output_level).data, rewritten.changelog
+                    self.rewriter.upgrade(file, output_level).data, rewritten.changelog
                 )
             case Upgrade.REWRITE:
-                data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+                data_writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
                 return self._merge_sections(
-                    [section], data, output_level, drop_deletes=self.drops_moved_deletes
+                    [section], data_writer, output_level, drop_deletes=self.drops_moved_deletes
                 )
 
     def _merge_sections(
         self,
         sections: Sequence[Section],
-        data: KeyValueFileWriter | None,
+        data_writer: KeyValueFileWriter | None,
         level: int,
         *,
         drop_deletes: bool,
     ) -> WrittenFiles:
         """Merge sections window by window into data files, changelog files, or both."""
-        merging, writes = self.merging, self.writes_changelog
-        changelog = self.files.changelog_writer(level=level) if writes else None
+        rewriter = self.rewriter
+        changelog_writer = (
+            self.files.changelog_writer(level=level) if self.writes_changelog else None
+        )
         with ExitStack() as undo:
-            for writer in filter(None, (data, changelog)):
+            for writer in filter(None, (data_writer, changelog_writer)):
                 undo.callback(writer.abort)
             for window in self._windows(sections):
-                part = self.before.before(window)
-                merged = merging.merge_function.merge(
-                    part.window, merging.layout, also_alone=part.also_alone
+                before = self.before_rows.look_up(window)
+                merged = rewriter.merge_function.merge(
+                    before.window, rewriter.layout, merges_single_rows=before.merges_single_rows
                 )
-                fresh = merging.without_stale(merged)
-                rows = fresh if drop_deletes else merged
-                if data is not None and rows.num_rows:
-                    data.write(rows)
-                if changelog is not None:
-                    changes = self._changes(window, part, merged)
+                rows = rewriter.without_stale(merged) if drop_deletes else merged
+                if data_writer is not None and rows.num_rows:
+                    data_writer.write(rows)
+                if changelog_writer is not None:
+                    changes = self._changes(window, before, merged)
                     if changes.num_rows:
-                        changelog.write(changes)
-            files = [w.close() if w is not None else () for w in (data, changelog)]
+                        changelog_writer.write(changes)
+            files = [w.close() if w is not None else () for w in (data_writer, changelog_writer)]
             written = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
         return written
 
     def _changes(
-        self, window: LevelWindow, part: WindowBefore, merged: pa.RecordBatch
+        self, window: LevelWindow, before: WindowBefore, merged: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the changes by which a window's earlier rows become the merged ones."""
-        layout, may_change = self.merging.layout, part.may_change
+        layout, may_change = self.rewriter.layout, before.may_change
         if not may_change.all():
             if merged.num_rows == len(may_change):
                 merged = rows_at(merged, np.flatnonzero(may_change))
             else:
                 # The merge engine has dropped keys.
-                firsts = window.order[window.starts[may_change]]
-                merged, _ = rows_of_keys(layout, merged, rows_at(window.window.batch, firsts))
-        if part.before is None:
+                first_rows = window.order[window.starts[may_change]]
+                merged, _ = rows_of_keys(layout, merged, rows_at(window.window.batch, first_rows))
+        if before.earlier_rows is None:
             return merged
-        stale = self.merging.without_stale
-        sides = batch_differences(layout, stale(part.before), stale(merged))
+        without_stale = self.rewriter.without_stale
+        differences = batch_differences(
+            layout, without_stale(before.earlier_rows), without_stale(merged)
+        )
         if self.records_unchanged:
-            return sides.changelog()
-        return sides.changelog(~sides.same_values(self.ignored, as_numbers=True))
+            return differences.changelog()
+        is_same = differences.same_values(self.ignored_columns, as_numbers=True)
+        return differences.changelog(~is_same)
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
         for section in sections:
-            yield from level_windows(runs_by_age(section), self.files, self.merging.layout)
+            yield from level_windows(runs_by_age(section), self.files, self.rewriter.layout)

@@ -2,7 +2,7 @@
 
 `table.compact.bucket_coordinator` owns one for each bucket. The picker decides, the executor runs
 the compaction, and the manager applies its result. The manager changes `Levels` only after the
-committer has published the result, so these are always the table's levels.
+committer has published the result, so they always equal the table's levels.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 `append/BucketedAppendCompactManager.java`, `compact/NoopCompactManager.java` (here: `picker=None`).
@@ -30,7 +30,7 @@ class BegunCompaction:
     """A compaction from its beginning until it is applied or forgotten.
 
     Attributes:
-        future: returns the bucket's change when it is done.
+        future: returns the bucket's change when the compaction is done.
     """
 
     unit: CompactUnit
@@ -66,11 +66,11 @@ class CompactManager:
     is_overtaken: bool = field(default=False, init=False)
 
     @property
-    def sorted_runs(self) -> int | None:
+    def sorted_run_count(self) -> int | None:
         """The number of sorted runs; None if files are not sorted runs."""
         return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
 
-    def add_new_file(self, file: DataFileMeta, total_buckets: int | None = None) -> None:
+    def add_new_file(self, file: DataFileMeta, total_buckets: int | None) -> None:
         """Add a committed level-0 file; `total_buckets` is that of its `BucketChange`."""
         self.total_buckets = total_buckets
         self.levels.add_level0_file(file)
@@ -126,7 +126,7 @@ class CompactManager:
                 if self.looks_up
                 else ()
             ),
-            runs=self.sorted_runs or 1,
+            runs=self.sorted_run_count or 1,
         )
 
     def trigger_compaction(
@@ -170,12 +170,12 @@ class CompactManager:
             self.picker.note_failed(self.running.unit)
         self._end_running()
 
-    def restore(self, levels: Levels, total_buckets: int | None = None) -> None:
+    def restore(self, levels: Levels, total_buckets: int | None) -> None:
         """Replace the levels and the bucket count after another writer changed this bucket."""
         self.total_buckets = total_buckets
         if self.picker is not None:
-            unit = None if self.running is None else self.running.unit
-            self.picker.note_restored(self.levels, levels, unit)
+            running_unit = None if self.running is None else self.running.unit
+            self.picker.note_restored(self.levels, levels, running_unit)
         self.levels = levels
         self.is_overtaken = self.running is not None
 
@@ -204,16 +204,15 @@ def files_above(
     runs: Iterable[LevelSortedRun], unit: CompactUnit, key_of: KeyOrder
 ) -> tuple[DataFileMeta, ...]:
     """Return the files above a unit's output that may have keys of its level 0."""
-    spans = [
-        (key_of(newer.min_key), key_of(newer.max_key)) for newer in unit.files if newer.level == 0
-    ]
+    level0_files = [file for file in unit.files if file.level == 0]
+    key_ranges = [(key_of(file.min_key), key_of(file.max_key)) for file in level0_files]
     return tuple(
         file
         for level_run in runs
         if level_run.level > unit.output_level
         for file in level_run.run.files
         if any(
-            key_of(file.min_key) <= greatest and least <= key_of(file.max_key)
-            for least, greatest in spans
+            key_of(file.min_key) <= max_key and min_key <= key_of(file.max_key)
+            for min_key, max_key in key_ranges
         )
     )

@@ -68,7 +68,7 @@ class CompactRewriter:
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop deletes and expired rows, which is safe if they hide no older row."""
-        stale = retract_mask(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
+        is_stale = retract_mask(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
-            stale = stale | self.expire.is_expired(batch)
-        return rows_at(batch, np.flatnonzero(~stale)) if stale.any() else batch
+            is_stale = is_stale | self.expire.is_expired(batch)
+        return rows_at(batch, np.flatnonzero(~is_stale)) if is_stale.any() else batch

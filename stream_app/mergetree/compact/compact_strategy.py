@@ -1,7 +1,7 @@
 """The port that decides which sorted runs of a bucket are merged next.
 
 `picker` calls it, `universal_compaction` implements it, and `strategy_choice` chooses by a table's
-options. It is pure: the caller passes the time as a `PickTime`.
+options. A strategy is pure: the caller passes the time as a `PickTime`.
 
 Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.
 """
@@ -24,7 +24,7 @@ class PickTime:
         full_age_ms: milliseconds since the bucket's last full compaction; None without one.
         idle_flushes: flushes without a pick, including the current one, since level 0 was last
             compacted by force.
-        expects_no_flush: whether no flush is expected, so that waiting runs are due at once.
+        expects_no_flush: whether no flush is expected, so that runs need not wait for others.
     """
 
     hour: int = 12

@@ -1,8 +1,7 @@
-"""Runs a unit section by section: it rewrites files, or upgrades a file by changing only metadata.
+"""Runs a compaction section by section.
 
-A large file that overlaps no other file is upgraded; all others are rewritten.
-
-`table.compact.keyed.keyed_compaction` calls it on an executor.
+It upgrades a large file that overlaps no other file, which changes only metadata. It rewrites all
+other files. `table.compact.keyed.keyed_compaction` calls it on an executor.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """
@@ -93,19 +92,19 @@ class CompactTask:
                 self._upgrade(file)
 
     def _rewrite_pending(self) -> None:
-        pending, self._pending = self._pending, []
-        if len(pending) == 1 and len(pending[0]) == 1:
-            for file in pending[0][0].files:
+        sections, self._pending = self._pending, []
+        if len(sections) == 1 and len(sections[0]) == 1:
+            for file in sections[0][0].files:
                 self._upgrade(file)
-        elif pending:
-            self._rewrite(pending)
+        elif sections:
+            self._rewrite(sections)
 
     def _upgrade(self, file: DataFileMeta) -> None:
         request = self.request
         # The highest level must have no deletes: readers and later compactions rely on that.
-        at_top = request.unit.output_level == request.max_level
-        stale = request.drop_deletes and self.must_rewrite(file)
-        if request.rewrite_all or stale or (at_top and file.may_have_deletes):
+        is_highest = request.unit.output_level == request.max_level
+        has_stale_rows = request.drop_deletes and self.must_rewrite(file)
+        if request.rewrite_all or has_stale_rows or (is_highest and file.may_have_deletes):
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
             written = self.rewriter.upgrade(file, request.unit.output_level)
@@ -118,8 +117,8 @@ class CompactTask:
             output_level=request.unit.output_level,
             drop_deletes=request.drop_deletes,
         )
-        before = tuple(file for section in sections for run in section for file in run.files)
-        self._add_change(before, written.data, written.changelog)
+        removed = tuple(file for section in sections for run in section for file in run.files)
+        self._add_change(removed, written.data, written.changelog)
 
     def _add_change(
         self,

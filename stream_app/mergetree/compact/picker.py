@@ -52,7 +52,9 @@ class Picker(Protocol):
         """Note that a unit failed or was dropped; its files may be picked again."""
         ...
 
-    def note_restored(self, before: Levels, after: Levels, running: CompactUnit | None) -> None:
+    def note_restored(
+        self, old_levels: Levels, new_levels: Levels, running: CompactUnit | None
+    ) -> None:
         """Note that another writer changed the bucket."""
         ...
 
@@ -115,14 +117,14 @@ class MergeTreePicker:
 
     def note_restored(
         self,
-        before: Levels,
-        after: Levels,
+        old_levels: Levels,
+        new_levels: Levels,
         running: CompactUnit | None,  # noqa: ARG002
     ) -> None:
         """See `Picker.note_restored`."""
-        names = {file.file_name for file in before.all_files()}
+        old_names = {file.file_name for file in old_levels.all_files()}
         self._has_flushed |= any(
-            file.level == 0 and file.file_name not in names for file in after.all_files()
+            file.level == 0 and file.file_name not in old_names for file in new_levels.all_files()
         )
 
     def _due_unit(
@@ -138,8 +140,8 @@ class MergeTreePicker:
         unit = self.strategy.pick(levels.num_levels, levels.level_sorted_runs(), time)
         if unit is None or not unit.files:
             return None
-        moves = len(unit.files) > 1 or unit.files[0].level != unit.output_level
-        return unit if moves else None
+        has_effect = len(unit.files) > 1 or unit.files[0].level != unit.output_level
+        return unit if has_effect else None
 
     def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
@@ -155,11 +157,11 @@ class MergeTreePicker:
 
         Files' creation times survive restarts, so the next process continues the count.
         """
-        stamps = [
+        times_ms = [
             run.run.newest_ms
             for run in levels.level_sorted_runs()
             if run.level == levels.max_level and run.run.newest_ms is not None
         ]
         if self._full_begun_ms is not None:
-            stamps.append(self._full_begun_ms)
-        return max(stamps, default=None)
+            times_ms.append(self._full_begun_ms)
+        return max(times_ms, default=None)

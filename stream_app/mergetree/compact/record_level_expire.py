@@ -23,34 +23,34 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 class RecordLevelExpire:
     """The rule for expired rows.
 
-    It applies only if no older row exists above the output. Otherwise dropping a row would restore
-    an older version of its key. Paimon filters before the merge and at each level; if a key's times
-    only grow, the result is the same.
+    A compaction applies it only if no older row exists above its output. Otherwise dropping a row
+    would restore an older version of its key. Paimon filters before the merge and at each level.
+    Both ways give the same result if a key's times only grow.
 
     Attributes:
         column: the name of the time field: INT (seconds), BIGINT (seconds, or milliseconds from
             10^12 on) or TIMESTAMP. A row with null never expires.
-        bound: seconds since 1970; earlier rows expire.
+        time_min_s: seconds since 1970; earlier rows expire.
     """
 
     column: str
-    bound: int
+    time_min_s: int
 
     def is_expired(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Return the mask of expired rows: bool [n]."""
         times = batch.column(self.column)
         seconds = _seconds(times)
-        expired: npt.NDArray[np.bool_] = seconds < self.bound
+        is_early: npt.NDArray[np.bool_] = seconds < self.time_min_s
         if times.null_count:
-            expired &= pc.is_valid(times).to_numpy(zero_copy_only=False)
-        return expired
+            is_early &= pc.is_valid(times).to_numpy(zero_copy_only=False)
+        return is_early
 
 
 def _seconds(times: pa.Array) -> npt.NDArray[np.int64]:
     integers = times.view(pa.int64()) if pa.types.is_timestamp(times.type) else times
-    counted: npt.NDArray[np.int64] = pc.fill_null(integers, 0).to_numpy().astype(np.int64)
+    numbers: npt.NDArray[np.int64] = pc.fill_null(integers, 0).to_numpy().astype(np.int64)
     if pa.types.is_timestamp(times.type):
-        return counted // _PER_SECOND[times.type.unit]
+        return numbers // _PER_SECOND[times.type.unit]
     if times.type == pa.int64():
-        return np.where(counted >= MILLISECONDS_FROM, counted // 1000, counted)
-    return counted
+        return np.where(numbers >= MILLISECONDS_FROM, numbers // 1000, numbers)
+    return numbers

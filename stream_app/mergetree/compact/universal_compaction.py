@@ -9,8 +9,9 @@ The rules, first match wins (runs are ordered newest first):
 1. size amplification: everything but the oldest run is larger than
    `max_size_amplification_percent` of the oldest → merge all into the highest level;
 2. size ratio: take the newest run, and the next one while that is at most `size_ratio` percent
-   larger than all runs taken so far. Off-peak hours add to the percent (`OffPeakHours`);
-3. run count: more runs than the trigger → take at least as many as brings it back to the trigger.
+   larger than all runs taken so far. Off-peak hours add to this percentage (`OffPeakHours`);
+3. run count: more runs than the trigger → take as many as bring their number back to the trigger,
+   or more.
 
 With `fits_levels` one rule replaces 2 and 3: it keeps the runs above level 0 few enough for the
 levels (`count_by_levels`). Only a job's choice of rules sets it, never a table's options.
@@ -61,23 +62,28 @@ class UniversalCompaction:
         max_size_amplification_percent: the size of all newer runs, in percent of the oldest run,
             above which rule 1 merges all.
         size_ratio: the percent by which the next run of rule 2 may be larger.
-        run_count_trigger: the least number of sorted runs at which rules 1 to 3 apply.
+        run_count_trigger: the smallest number of sorted runs at which rules 1 to 3 apply.
         fits_levels: whether the bound on runs by levels replaces rules 2 and 3.
-        early, off_peak: rule 0 and the hours of rule 2; None without.
+        early_full_compaction: the thresholds of rule 0; None without this rule.
+        off_peak_hours: the hours with another percentage in rule 2; None without such hours.
     """
 
     max_size_amplification_percent: int = 200
     size_ratio: int = 1
     run_count_trigger: int = 5
     fits_levels: bool = False
-    early: EarlyFullCompaction | None = None
-    off_peak: OffPeakHours | None = None
+    early_full_compaction: EarlyFullCompaction | None = None
+    off_peak_hours: OffPeakHours | None = None
 
     def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
         """Return the next unit; None if nothing is due."""
-        early = self.early.pick(num_levels, runs, time) if self.early else None
-        if early or len(runs) < self.run_count_trigger:
-            return early
+        early_unit = (
+            self.early_full_compaction.pick(num_levels, runs, time)
+            if self.early_full_compaction
+            else None
+        )
+        if early_unit or len(runs) < self.run_count_trigger:
+            return early_unit
         picked = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
         return None if picked is None else _unit_of(runs, picked)
 
@@ -90,8 +96,8 @@ class UniversalCompaction:
         if len(runs) < self.run_count_trigger or not runs:
             return None
         max_level = num_levels - 1
-        newer, oldest = sum(run.size for run in runs[:-1]), runs[-1].size
-        if newer * 100 > self.max_size_amplification_percent * oldest:
+        newer_size, oldest_size = sum(run.size for run in runs[:-1]), runs[-1].size
+        if newer_size * 100 > self.max_size_amplification_percent * oldest_size:
             return PickedRuns(len(runs), max_level, "size amplification")
         if self.fits_levels:
             runs_max = min(max_level, self.run_count_trigger - 1)
@@ -101,12 +107,13 @@ class UniversalCompaction:
             return picked_runs(runs, max_level, count, "size ratio")
         if len(runs) == self.run_count_trigger:
             return None
-        least = len(runs) - self.run_count_trigger + 1
-        return picked_runs(runs, max_level, extend_by_ratio(runs, least, ratio), "run count")
+        min_count = len(runs) - self.run_count_trigger + 1
+        return picked_runs(runs, max_level, extend_by_ratio(runs, min_count, ratio), "run count")
 
     def ratio_at(self, time: PickTime) -> int:
         """Return the percentage by which the next run may be larger at this hour."""
-        return self.size_ratio + (self.off_peak.ratio_at(time.hour) if self.off_peak else 0)
+        off_peak_hours = self.off_peak_hours
+        return self.size_ratio + (off_peak_hours.ratio_at(time.hour) if off_peak_hours else 0)
 
 
 def sizes_of(runs: Runs) -> list[RunSize]:
@@ -127,21 +134,21 @@ def extend_by_ratio(runs: Sequence[RunSize], count: int, ratio: int) -> int:
 
 
 def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
-    """Return how many runs to take, so that at most `runs_max` remain above level 0, at least cost.
+    """Return how many runs to take, so that at most `runs_max` remain above level 0, at low cost.
 
     All level-0 files together are a flush. If a flush may be written `w` times, `r` runs have space
     for C(r + w, w) flushes. The smallest `w` with space for all flushes gives each run its size:
     C(r + w - 1, w - 1) for the oldest one. The oldest runs that have their size stay.
     """
-    fresh = sum(1 for run in runs if run.level == 0)
-    flush_bytes = sum(run.size for run in runs[:fresh])
+    level0_count = sum(1 for run in runs if run.level == 0)
+    flush_bytes = sum(run.size for run in runs[:level0_count])
     count, size = len(runs), sum(run.size for run in runs)
-    while count > fresh and runs_max > 1:
-        oldest = runs[count - 1].size
+    while count > level0_count and runs_max > 1:
+        oldest_size = runs[count - 1].size
         flushes = _oldest_flushes(size // max(1, flush_bytes), runs_max)
-        if oldest * 100 < flushes * flush_bytes * _FULL_PERCENT:
+        if oldest_size * 100 < flushes * flush_bytes * _FULL_PERCENT:
             break
-        count, size, runs_max = count - 1, size - oldest, runs_max - 1
+        count, size, runs_max = count - 1, size - oldest_size, runs_max - 1
     return max(1, count)
 
 
@@ -186,12 +193,11 @@ def full_compaction_unit(
         return None
     if len(runs) == 1 and runs[0].level == max_level:
         files = runs[0].run.files
-        due = [number for number, file in enumerate(files) if must_rewrite(file)]
-        if not due:
+        indices = [index for index, file in enumerate(files) if must_rewrite(file)]
+        if not indices:
             return None
-        # A unit must have no gap, because a file between joined neighbours would overlap the joined
-        # file.
-        return CompactUnit(max_level, files[due[0] : due[-1] + 1], "rewrite")
+        # A unit must have no gap, because a file in the gap would overlap the merged file.
+        return CompactUnit(max_level, files[indices[0] : indices[-1] + 1], "rewrite")
     return _unit_of_runs(max_level, runs, "full compaction")
 
 
@@ -221,12 +227,12 @@ class EarlyFullCompaction:
         ):
             return _unit_of_runs(max_level, runs, "interval")
         if self.total_size is not None:
-            total = sum(run.run.total_size for run in runs)
-            if total < self.total_size:
+            total_size = sum(run.run.total_size for run in runs)
+            if total_size < self.total_size:
                 return _unit_of_runs(max_level, runs, "small in total")
         if self.incremental_size is not None:
-            increment = sum(run.run.total_size for run in runs if run.level != max_level)
-            if increment > self.incremental_size:
+            incremental_size = sum(run.run.total_size for run in runs if run.level != max_level)
+            if incremental_size > self.incremental_size:
                 return _unit_of_runs(max_level, runs, "increment too large")
         return None
 
@@ -236,7 +242,7 @@ class OffPeakHours:
     """The hours of the day from `start` to before `end`, past midnight if `end` is less.
 
     Attributes:
-        ratio: the percent that are added to ``compaction.size-ratio`` in these hours.
+        ratio: the percentage that is added to ``compaction.size-ratio`` in these hours.
     """
 
     start: int
@@ -288,12 +294,12 @@ class ForceUpLevel0Compaction:
         unit = self.universal.pick(num_levels, runs, time)
         if unit is not None:
             return unit
-        level0 = sum(1 for run in runs if run.level == 0)
-        early = self.max_interval is not None and time.idle_flushes < self.max_interval
-        if not level0 or (early and not time.expects_no_flush):
+        level0_count = sum(1 for run in runs if run.level == 0)
+        is_early = self.max_interval is not None and time.idle_flushes < self.max_interval
+        if not level0_count or (is_early and not time.expects_no_flush):
             return None
         sizes = sizes_of(runs)
-        count = extend_by_ratio(sizes, level0, self.universal.ratio_at(time))
+        count = extend_by_ratio(sizes, level0_count, self.universal.ratio_at(time))
         picked = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
         return replace(_unit_of(runs, picked), is_forced=True)
 

@@ -1,6 +1,7 @@
 """Decides how keys are looked up in a file, and which local copies of files are kept.
 
-It uses only names, sizes and times: no files, no clock. `filestore.lookup` has the copies.
+`filestore.lookup` calls it, and has the copies. It uses only names, sizes and times: no files, no
+clock.
 
 Source: Paimon `mergetree/LookupFile.java`, whose cache has the same two bounds.
 """
@@ -11,16 +12,16 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_FEW_KEYS = 8
-"""Rows of a file for each key, from which on checking the keys first is worthwhile."""
-_BYTES_MIN, _ROWS_MIN = 4 << 20, 100_000
+_ROWS_PER_KEY_MIN = 8
+"""Rows of a file for each key: with fewer, reading all rows is cheaper than searching for keys."""
+_COPY_BYTES_MIN, _COPY_ROWS_MIN = 4 << 20, 100_000
 """A file with less of both is read quickly, and compactions soon merge it into another one."""
 
 
 class LookupSource(enum.Enum):
     """The source of the rows that a lookup reads in a file."""
 
-    WHOLE = "all of it, in the order of keys"
+    WHOLE = "all rows, in the order of keys"
     PARTS = "row groups and pages that may have one of the keys"
     COPY = "the rows of the keys, in a copy on local disk"
 
@@ -45,24 +46,24 @@ def source_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: boo
     Args:
         has_copies: whether the table may have local copies.
     """
-    if keys * _FEW_KEYS > file_rows:
+    if keys * _ROWS_PER_KEY_MIN > file_rows:
         return LookupSource.WHOLE
-    is_large = file_size >= _BYTES_MIN or file_rows >= _ROWS_MIN
+    is_large = file_size >= _COPY_BYTES_MIN or file_rows >= _COPY_ROWS_MIN
     return LookupSource.COPY if has_copies and is_large else LookupSource.PARTS
 
 
 def copies_to_delete(
-    copies: Iterable[KeptCopy], *, now_ms: int, most_bytes: int | None
+    copies: Iterable[KeptCopy], *, now_ms: int, bytes_max: int | None
 ) -> list[KeptCopy]:
     """Return the copies to delete: those unused for the retention, and the least recently used.
 
     Args:
-        most_bytes: the maximum bytes of the remaining copies; None: no limit.
+        bytes_max: the maximum bytes of the remaining copies; None: no limit.
     """
     deleted: list[KeptCopy] = []
-    total = 0
+    total_bytes = 0
     for copy in sorted(copies, key=lambda copy: (-copy.good_until_ms, copy.name)):
-        total += copy.size
-        if copy.good_until_ms <= now_ms or (most_bytes is not None and total > most_bytes):
+        total_bytes += copy.size
+        if copy.good_until_ms <= now_ms or (bytes_max is not None and total_bytes > bytes_max):
             deleted.append(copy)
     return deleted

@@ -1,8 +1,8 @@
 """Looks up the newest rows of keys of a bucket, without reading the whole bucket.
 
-Callers, such as the writer of unchanged values, have new rows and need the older ones. The look-up
-may use all levels or some. It reads the newest files first, and each only for keys that it may have
-and no newer file has.
+Callers, such as the writer of unchanged values, have new rows and need the older ones. A look-up
+uses all levels or some. It reads the newest files first, and searches each file only for keys that
+this file may have and no newer file has.
 
 1. Sort the keys.
 2. Tier by tier (`lookup_plan`), read the row groups of each file that may have a key. Keep the rows
@@ -80,7 +80,7 @@ class RowsOfKeys:
     """The rows of keys.
 
     Attributes:
-        key_indices: int64 [k], ascending; the indices of the keys with a row.
+        key_indices: int64 [k], ascending; the indices of the keys that have a row.
         rows: their rows [k], in the same order.
     """
 
@@ -96,7 +96,8 @@ class KeyLookup:
 
     Attributes:
         layout: the layout of the rows, with the key, both system columns and the sequence fields.
-        key_of, key_at: decode a serialized key, and serialize a row's key.
+        key_of: decodes a serialized key.
+        key_at: serializes a row's key.
         read: reads files.
         ignores_deletes: whether to ignore -U and -D rows (``ignore-delete``).
     """
@@ -128,14 +129,14 @@ class KeyLookup:
             if not len(unmatched):
                 break
             key_indices, rows = self._newest_in_tier(tier, wanted_keys)  # step 2
-            alive = ~retract_mask(rows)  # step 3
-            indices.append(unmatched[key_indices[alive]])
-            parts.append(rows if alive.all() else rows_at(rows, np.flatnonzero(alive)))
-            missing = np.ones(len(unmatched), np.bool_)
-            missing[key_indices] = False
-            unmatched = unmatched[missing]
+            is_live = ~retract_mask(rows)  # step 3
+            indices.append(unmatched[key_indices[is_live]])
+            parts.append(rows if is_live.all() else rows_at(rows, np.flatnonzero(is_live)))
+            is_missing = np.ones(len(unmatched), np.bool_)
+            is_missing[key_indices] = False
+            unmatched = unmatched[is_missing]
             wanted_keys = WantedKeys(
-                rows_at(wanted_keys.batch, np.flatnonzero(missing)), self.key_at, self.key_of
+                rows_at(wanted_keys.batch, np.flatnonzero(is_missing)), self.key_at, self.key_of
             )
         return self._join(indices, parts)
 
@@ -144,29 +145,29 @@ class KeyLookup:
         indices: list[Int64s] = []
         parts: list[pa.RecordBatch] = []
         for file in reversed(tier):  # the newest is last, and wins ties
-            share = keys_in(file, wanted_keys, self.key_of)
-            if not share:
+            file_range = keys_in(file, wanted_keys, self.key_of)
+            if not file_range:
                 continue
-            keys = wanted_keys[share.start : share.stop]
+            keys = wanted_keys[file_range.start : file_range.stop]
             for batch in filter(len, self.read(file, keys)):
                 key_range = keys_between(
                     keys, keys.key_at(batch, 0), keys.key_at(batch, batch.num_rows - 1)
                 )
-                part = keys.batch.slice(key_range.start, len(key_range))
-                key_indices, rows = key_matches(part, batch, self.layout.key_names)
+                batch_keys = keys.batch.slice(key_range.start, len(key_range))
+                key_indices, rows = key_matches(batch_keys, batch, self.layout.key_names)
                 key_indices = key_indices + key_range.start
                 matched = rows_at(batch, rows)
-                if self.ignores_deletes and (retract := retract_mask(matched)).any():
-                    matched = rows_at(matched, np.flatnonzero(~retract))
-                    key_indices = key_indices[~retract]
+                if self.ignores_deletes and (is_retract := retract_mask(matched)).any():
+                    matched = rows_at(matched, np.flatnonzero(~is_retract))
+                    key_indices = key_indices[~is_retract]
                 if len(key_indices):
-                    indices.append(key_indices + share.start)
+                    indices.append(key_indices + file_range.start)
                     parts.append(matched)
         if not parts:
             return np.empty(0, np.int64), self.layout.no_rows
         candidates, key_indices = pa.concat_batches(parts), np.concatenate(indices)
-        order, last = key_order(candidates, self.layout)
-        newest = order[last]
+        order, is_last = key_order(candidates, self.layout)
+        newest = order[is_last]
         return key_indices[newest], rows_at(candidates, newest)
 
     def _join(self, indices: list[Int64s], parts: list[pa.RecordBatch]) -> RowsOfKeys:
@@ -209,15 +210,15 @@ def key_matches(
 
 def _valid_mask(column: pa.Array) -> Bools:
     """Return the mask of rows where a column has a value: bool [n]."""
-    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid
+    is_valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    return is_valid
 
 
 def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Int64s, Int64s]:
     keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, stored))
     indices = np.searchsorted(rows, keys)
-    inside = np.flatnonzero(indices < len(rows))
-    key_indices = inside[rows[indices[inside]] == keys[inside]]
+    in_range = np.flatnonzero(indices < len(rows))
+    key_indices = in_range[rows[indices[in_range]] == keys[in_range]]
     return key_indices, indices[key_indices]
 
 
@@ -254,8 +255,8 @@ def rows_with_keys(
         pairs = prefixes[may_match] * len(values) + row_codes.drop_null().to_numpy()
         distinct, numbers = np.unique(numbers * len(values) + codes, return_inverse=True)
         nearest = np.minimum(np.searchsorted(distinct, pairs), max(len(distinct) - 1, 0))
-        hit = distinct[nearest] == pairs
-        candidates, prefixes = candidates[may_match][hit], nearest[hit]
+        is_match = distinct[nearest] == pairs
+        candidates, prefixes = candidates[may_match][is_match], nearest[is_match]
     key_of_number = np.empty(keys.num_rows, np.int64)
     key_of_number[numbers] = np.arange(keys.num_rows)
     return key_of_number[prefixes], candidates

@@ -2,8 +2,8 @@
 
 `key_lookup` calls it. It uses only metadata: no rows, no files, no clock.
 
-Source: Paimon `mergetree/LookupLevels.java`, `mergetree/LookupUtils.java`, which ask the levels one
-key at a time; here one file is asked for all of its keys at once.
+Source: Paimon `mergetree/LookupLevels.java`, `mergetree/LookupUtils.java`, which look up one key at
+a time; here a look-up searches a file for all of its keys at once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from stream_app.mergetree.levels import newest_parts
+from stream_app.mergetree.levels import parts_by_age
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 Tier = tuple[DataFileMeta, ...]
-"""Files that are read together: only all of them determine the newest row of a key."""
+"""Files that are read together, because a key's newest row may be in any of them."""
 
 
 def lookup_tiers(
@@ -32,18 +32,18 @@ def lookup_tiers(
         is_ordered_by_age: whether the sequence number alone decides which row of a key is newest.
             Otherwise all files are one tier.
     """
-    parts = newest_parts(files)
+    parts = parts_by_age(files)
     if not parts:
         return ()
     if not is_ordered_by_age:
         return (tuple(file for part in parts for file in part),)
     oldest = list(accumulate((min(f.min_sequence_number for f in part) for part in parts), min))
     newest = [max(file.max_sequence_number for file in part) for part in parts]
-    newest_behind = list(accumulate(reversed(newest), max))[::-1]
+    newest_of_rest = list(accumulate(reversed(newest), max))[::-1]
     tiers: list[Tier] = []
     tier: Tier = parts[0]
     for index, part in enumerate(parts[1:], 1):
-        if newest_behind[index] < oldest[index - 1]:
+        if newest_of_rest[index] < oldest[index - 1]:
             tiers.append(tier)
             tier = part
         else:
@@ -60,7 +60,7 @@ def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:
     return keys_between(keys, key_of(file.min_key), key_of(file.max_key))
 
 
-def keys_between(keys: Sequence[Any], least: Any, greatest: Any) -> range:
-    """Return the range of keys from `least` to `greatest`; see `keys_in`."""
-    first = bisect_left(keys, least)
-    return range(first, bisect_right(keys, greatest, lo=first))
+def keys_between(keys: Sequence[Any], min_key: Any, max_key: Any) -> range:
+    """Return the range of keys from `min_key` to `max_key`; see `keys_in`."""
+    start = bisect_left(keys, min_key)
+    return range(start, bisect_right(keys, max_key, lo=start))

@@ -37,8 +37,9 @@ class VersionLookup:
 
     Attributes:
         layout: the layout of the rows, with the key and both system columns.
-        key_of, key_at: decode a serialized key without a version's start, and serialize a row's.
-        file_key_of: decodes the bounds of a file to values comparable with these.
+        key_of: decodes a serialized key, which lacks a version's start.
+        key_at: serializes a row's key, without a version's start.
+        file_key_of: decodes the bounds of a file to values comparable with those of `key_of`.
         read: reads files.
     """
 
@@ -63,16 +64,16 @@ class VersionLookup:
         indices: list[Int64s] = [np.empty(0, np.int64)]
         parts = [self.layout.no_rows]
         for file in files:
-            share = keys_in(file, wanted_keys, self.file_key_of)
-            if not share:
+            file_range = keys_in(file, wanted_keys, self.file_key_of)
+            if not file_range:
                 continue
-            nearby_keys = wanted_keys[share.start : share.stop]
+            nearby_keys = wanted_keys[file_range.start : file_range.stop]
             for batch in filter(len, self.read(file, nearby_keys)):
                 key_indices, rows = rows_with_keys(nearby_keys.batch, batch, names)
-                indices.append(key_indices + share.start)
+                indices.append(key_indices + file_range.start)
                 parts.append(rows_at(batch, rows))
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
-        order, last = key_order(rows, self.layout)
-        newest = order[last]
-        alive = newest[~retract_mask(rows_at(rows, newest))]
-        return RowsOfKeys(key_indices[alive], rows_at(rows, alive))
+        order, is_last = key_order(rows, self.layout)
+        newest = order[is_last]
+        live_rows = newest[~retract_mask(rows_at(rows, newest))]
+        return RowsOfKeys(key_indices[live_rows], rows_at(rows, live_rows))

@@ -28,14 +28,14 @@ class Aggregation:
     merges_in_parts: ClassVar[bool] = False
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Merge a window into one row for each key.
 
         Raises:
             MergeError: a function cannot undo a row.
         """
-        keys = key_segments(window, layout, also_alone=also_alone)
+        keys = key_segments(window, layout, merges_single_rows=merges_single_rows)
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
@@ -45,12 +45,12 @@ class Aggregation:
             is_delete = kinds == RowKind.DELETE
             ops[is_delete] = ChangeOp.SET
         changes = keys.changes(ops)
-        names = self.rules.aggregates.keys() - layout.constant_names
+        aggregated_names = self.rules.aggregates.keys() - layout.constant_names
         return keys.batch_of(
             {
                 name: fold_column(window.batch.column(name), changes, self.rules.aggregates[name])
                 for name in window.batch.schema.names
-                if name in names
+                if name in aggregated_names
             },
             sequence_rows=keys.rows[changes.ends],
             is_delete=is_delete[changes.ends],

@@ -27,22 +27,25 @@ class Deduplicate:
     merges_in_parts: ClassVar[bool] = True
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Keep the last row of each key."""
-        del also_alone
+        del merges_single_rows
         if self.ignore_delete:
             window = without_retracts(window)
-        order, last = window.order, window.last_rows(layout)
-        if last.all():
+        order, is_last = window.order, window.last_rows(layout)
+        if is_last.all():
             return layout.rows_at(window.batch, order)
-        return layout.rows_at(window.batch, np.flatnonzero(last) if order is None else order[last])
+        return layout.rows_at(
+            window.batch, np.flatnonzero(is_last) if order is None else order[is_last]
+        )
 
 
 def without_retracts(window: MergeWindow) -> MergeWindow:
     """Drop the rows of kind -U and -D."""
-    retract: Bools = retract_mask(window.batch)
-    if not retract.any():
+    is_retract: Bools = retract_mask(window.batch)
+    if not is_retract.any():
         return window
-    adds, order = ~retract, window.order
-    return MergeWindow(window.batch, np.flatnonzero(adds) if order is None else order[adds[order]])
+    if window.order is None:
+        return MergeWindow(window.batch, np.flatnonzero(~is_retract))
+    return MergeWindow(window.batch, window.order[~is_retract[window.order]])

@@ -29,20 +29,20 @@ class FirstRow:
     merges_in_parts: ClassVar[bool] = True
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Keep the first row of each key.
 
         Raises:
             MergeError: a key with several rows has a -U or -D row.
         """
-        del also_alone
+        del merges_single_rows
         if self.ignore_delete:
             window = without_retracts(window)
-        order, last = window.order, window.last_rows(layout)
-        if last.all():
+        order, is_last = window.order, window.last_rows(layout)
+        if is_last.all():
             return layout.rows_at(window.batch, order)
         if not self.ignore_delete and retract_mask(window.batch).any():
             raise MergeError(OF_FIRST_ROW.problem, fix=OF_FIRST_ROW.fix)
-        first = window.key_starts(layout)
-        return layout.rows_at(window.batch, first if order is None else order[first])
+        first_rows = window.key_starts(layout)
+        return layout.rows_at(window.batch, first_rows if order is None else order[first_rows])

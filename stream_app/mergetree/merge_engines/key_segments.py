@@ -19,8 +19,8 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -44,7 +44,7 @@ class KeySegments:
         starts: int64 [keys], where each key begins in `rows`.
         newest: int64 [keys], the last row of each key.
         is_merged: bool [keys], whose rows are merged; the other keys keep their row.
-        also_alone: whether a key's only row is merged too.
+        merges_single_rows: whether a key's only row is merged too.
     """
 
     batch: pa.RecordBatch
@@ -52,7 +52,7 @@ class KeySegments:
     starts: Int64s
     newest: Int64s
     is_merged: Bools
-    also_alone: bool = False
+    merges_single_rows: bool = False
 
     @cached_property
     def unmerged_starts(self) -> Int64s:
@@ -62,7 +62,7 @@ class KeySegments:
     @cached_property
     def plain(self) -> SegmentChanges:
         """The changes of columns to which all rows are added."""
-        return SegmentChanges(self.rows, self.starts, merges_alone=self.also_alone)
+        return SegmentChanges(self.rows, self.starts, merges_single_rows=self.merges_single_rows)
 
     def changes(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """Return changes with the operations int8 [m]; rows of unmerged keys set their value."""
@@ -77,13 +77,13 @@ class KeySegments:
 
     def _merged_kinds(self, is_delete: Bools) -> npt.NDArray[np.int8]:
         kinds = is_delete.astype(np.int8) * np.int8(RowKind.DELETE)
-        unmerged = np.flatnonzero(~self.is_merged)
-        kinds[unmerged] = self.batch.column(VALUE_KIND).to_numpy()[self.newest[unmerged]]
+        unmerged_keys = np.flatnonzero(~self.is_merged)
+        kinds[unmerged_keys] = self.batch.column(VALUE_KIND).to_numpy()[self.newest[unmerged_keys]]
         return kinds
 
     def batch_of(
         self,
-        values: Mapping[str, Folded],
+        values: Mapping[str, SegmentValues],
         *,
         sequence_rows: Int64s,
         is_delete: Bools,
@@ -114,38 +114,38 @@ class KeySegments:
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
 
-def set_unmerged(ops: npt.NDArray[np.int8], unmerged: Int64s) -> npt.NDArray[np.int8]:
+def set_unmerged(ops: npt.NDArray[np.int8], unmerged_indices: Int64s) -> npt.NDArray[np.int8]:
     """Let changes of unmerged keys set their value: int8 [changes].
 
     Args:
         ops: the operations, which are changed in place.
-        unmerged: the indices of these changes, each alone in its segment.
+        unmerged_indices: the indices of these changes, each alone in its segment.
     """
-    ops[unmerged[np.flatnonzero(ops[unmerged] != ChangeOp.ADD)]] = ChangeOp.SET
+    ops[unmerged_indices[np.flatnonzero(ops[unmerged_indices] != ChangeOp.ADD)]] = ChangeOp.SET
     return ops
 
 
-def _take(column: pa.Array, merged: Folded) -> pa.Array:
-    if not isinstance(merged, np.ndarray):
-        return merged
-    is_null = merged < 0
-    return column.take(pa.array(merged, mask=is_null if is_null.any() else None))
+def _take(column: pa.Array, values: SegmentValues) -> pa.Array:
+    if not isinstance(values, np.ndarray):
+        return values
+    is_null = values < 0
+    return column.take(pa.array(values, mask=is_null if is_null.any() else None))
 
 
 def key_segments(
-    window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
 ) -> KeySegments | None:
     """Return the segments of a window; None if there is nothing to merge.
 
     Args:
-        also_alone: whether a key's only row is merged too.
+        merges_single_rows: whether a key's only row is merged too.
     """
-    order, last = window.order, window.last_rows(layout)
-    if last.all() and not (also_alone and len(last)):
+    order, is_last = window.order, window.last_rows(layout)
+    if is_last.all() and not (merges_single_rows and len(is_last)):
         return None
-    rows = np.arange(len(last), dtype=np.int64) if order is None else order
-    ends = np.flatnonzero(last)
+    rows = np.arange(len(is_last), dtype=np.int64) if order is None else order
+    ends = np.flatnonzero(is_last)
     lengths = np.diff(ends, prepend=-1)
-    is_merged = np.ones(len(ends), np.bool_) if also_alone else lengths > 1
+    is_merged = np.ones(len(ends), np.bool_) if merges_single_rows else lengths > 1
     starts = ends - lengths + 1
-    return KeySegments(window.batch, rows, starts, rows[ends], is_merged, also_alone)
+    return KeySegments(window.batch, rows, starts, rows[ends], is_merged, merges_single_rows)

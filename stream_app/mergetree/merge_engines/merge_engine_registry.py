@@ -55,13 +55,13 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
     if problems := unknown_rules(schema.options):
         raise UnsupportedTableError(
             f"stream_app cannot merge rows by merge-engine = {engine}: {'; '.join(problems)}",
-            fix="use the table with the engine that set the options, or unset them",
+            fix="use the table with the engine that set these options, or unset them",
         )
     functions = sorted({aggregate.function for aggregate in schema.merge_rules.aggregates.values()})
     for name in functions:
         if (package := missing_package(name)) is not None:
             raise UnsupportedTableError(
-                f"the aggregate function {name} needs the package {package}, which is not here",
+                f"the aggregate function {name} needs the package {package}, which is missing",
                 fix=f"{install_command('sketches')}, on the driver and all executors",
             )
     function = MERGE_FUNCTIONS[engine](schema)

@@ -29,12 +29,12 @@ class MergeFunction(Protocol):
         ...
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Return one row per key, in key order, in the schema of the window's batch.
 
         Args:
-            also_alone: whether a key's only row is merged too, which may change it.
+            merges_single_rows: whether a key's only row is merged too, which may change it.
         """
         ...
 
@@ -55,14 +55,14 @@ class LookupMerge:
         return self.function.merges_in_parts
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """See `MergeFunction.merge`; the engine merges."""
-        return self.function.merge(window, layout, also_alone=also_alone)
+        return self.function.merge(window, layout, merges_single_rows=merges_single_rows)
 
     def merge_levels(self, window: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Merge rows of any levels."""
-        counts = window.levels == 0
+        is_merged = window.levels == 0
         indices = window.lowest_above_0()
-        counts[indices[indices >= 0]] = True
-        return self.function.merge(window.select(counts), layout)
+        is_merged[indices[indices >= 0]] = True
+        return self.function.merge(window.select(is_merged), layout)

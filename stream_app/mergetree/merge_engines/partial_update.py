@@ -1,9 +1,9 @@
 """Merges the rows of a key by keeping each column's newest value that is not null.
 
 The columns of a sequence group accept a row's values, including nulls, unless the row is older than
-the last accepted one. Paimon compares each row with its group's sequence so far. Here a row is in
-sequence if its rank equals the running maximum of its key's ranks. A row with a null sequence does
-not change its group.
+the last accepted one. Paimon compares each row with the group's last accepted sequence. Here a row
+is in sequence if its rank equals the running maximum of its key's ranks. A row with a null sequence
+does not change its group.
 
 Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`updateWithSequenceGroup`,
 `retractWithSequenceGroup`).
@@ -27,8 +27,8 @@ from stream_app.mergetree.merge_engines.aggregates.aggregate_registry import fol
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import sequence_ranks
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.mergetree.merge_engines.key_segments import KeySegments, key_segments, set_unmerged
 from stream_app.mergetree.merge_window import MergeWindow
@@ -45,7 +45,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 _ChangeOps = npt.NDArray[np.int8]
 _OpsOf = Callable[[Bools, Bools, Bools], _ChangeOps]
-"""Makes the changes from three masks, bool [changes]: has a sequence, is late, adds."""
+"""Returns the operations from three masks, bool [changes]: has a sequence, is late, is +I or +U."""
 _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
 
 
@@ -58,38 +58,38 @@ class GroupedChanges:
 
     Attributes:
         plain: the changes, all of which add.
-        adds: bool [changes], which rows are +I or +U.
-        begins: bool [changes], which changes set all columns to their row's values.
+        is_add: bool [changes]; which rows are +I or +U.
+        is_restart: bool [changes]; which changes set all columns to their row's values.
         in_sequence: for each group, which changes are not older than the previous ones: bool
             [changes].
         has_sequence: for each group, which rows have a sequence that is not null.
-        unmerged: the indices of changes that are alone in their segment, and set all columns to
-            their row's values.
+        unmerged_indices: the indices of changes that are alone in their segment, and set all
+            columns to their row's values.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
 
     plain: SegmentChanges
-    adds: Bools
-    begins: Bools
-    unmerged: Int64s
+    is_add: Bools
+    is_restart: Bools
+    unmerged_indices: Int64s
     is_removed: Bools
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
     in_sequence: Mapping[SequenceGroup, Bools] = field(default_factory=dict)
-    _computed: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
+    _cached: dict[tuple[SequenceGroup, _OpsOf], SegmentChanges] = field(
         init=False, default_factory=dict
     )
 
     @cached_property
-    def free(self) -> SegmentChanges:
+    def ungrouped(self) -> SegmentChanges:
         """The changes of columns without a group, on which deletes have no effect."""
-        return self._changes(np.where(self.adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.SKIP)))
+        return self._changes(np.where(self.is_add, np.int8(ChangeOp.ADD), np.int8(ChangeOp.SKIP)))
 
     def value(
         self, column: pa.Array, name: str, group: SequenceGroup, aggregate: ColumnAggregate | None
-    ) -> Folded:
+    ) -> SegmentValues:
         """Return a column of a group, with one value for each segment."""
-        if name in group.sequence or (aggregate is None and self.adds.all()):
+        if name in group.sequence or (aggregate is None and self.is_add.all()):
             return fold_column(
                 column, self._group_changes(group, _ops_on_sequence_columns), _NEWEST_OR_NULL
             )
@@ -103,38 +103,38 @@ class GroupedChanges:
 
     def _group_changes(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
-        if (group, ops_of) not in self._computed:
-            ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.adds)
+        if (group, ops_of) not in self._cached:
+            ops = ops_of(self.has_sequence[group], ~self.in_sequence[group], self.is_add)
             if self.ignores_delete:
-                ops[~self.adds] = ChangeOp.SKIP
-            self._computed[group, ops_of] = self._changes(ops)
-        return self._computed[group, ops_of]
+                ops[~self.is_add] = ChangeOp.SKIP
+            self._cached[group, ops_of] = self._changes(ops)
+        return self._cached[group, ops_of]
 
     def _changes(self, ops: _ChangeOps) -> SegmentChanges:
-        ops[self.begins] = ChangeOp.SET
-        return self.plain.with_ops(set_unmerged(ops, self.unmerged))
+        ops[self.is_restart] = ChangeOp.SET
+        return self.plain.with_ops(set_unmerged(ops, self.unmerged_indices))
 
 
-def _ops_on_sequence_columns(has_value: Bools, late: Bools, adds: Bools) -> _ChangeOps:
+def _ops_on_sequence_columns(has_value: Bools, is_late: Bools, is_add: Bools) -> _ChangeOps:
     """Return the operations on sequence columns, which each row in sequence sets."""
-    del adds
-    return (late | ~has_value) * np.int8(ChangeOp.SKIP)
+    del is_add
+    return (is_late | ~has_value) * np.int8(ChangeOp.SKIP)
 
 
-def _ops_on_plain_columns(has_value: Bools, late: Bools, adds: Bools) -> _ChangeOps:
+def _ops_on_plain_columns(has_value: Bools, is_late: Bools, is_add: Bools) -> _ChangeOps:
     """Return the operations on plain group columns, which a delete in sequence clears."""
     return np.where(
-        has_value & ~late,
-        np.where(adds, np.int8(ChangeOp.ADD), np.int8(ChangeOp.CLEAR)),
+        has_value & ~is_late,
+        np.where(is_add, np.int8(ChangeOp.ADD), np.int8(ChangeOp.CLEAR)),
         np.int8(ChangeOp.SKIP),
     )
 
 
-def _ops_on_aggregated_columns(has_value: Bools, late: Bools, adds: Bools) -> _ChangeOps:
+def _ops_on_aggregated_columns(has_value: Bools, is_late: Bools, is_add: Bools) -> _ChangeOps:
     """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
-    add_ops = np.where(late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
+    add_ops = np.where(is_late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(
-        has_value, np.where(adds, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
+        has_value, np.where(is_add, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
     )
 
 
@@ -150,34 +150,34 @@ def grouped_changes(
         g               [5,    4,  1,  2]
         plain.rows      [0, 0, 1,  2,  3]
         plain.starts    [0,        3]
-        begins          [T, F, F,  F,  F]
-        adds            [F, F, T,  T,  T]
+        is_restart      [T, F, F,  F,  F]
+        is_add          [F, F, T,  T,  T]
         in_sequence     [T, T, F,  T,  T]
 
     Args:
         kinds: int8 [m], the row kinds of `keys.rows`.
     """
-    changes, kinds, begins = _with_first_deletes(keys, kinds)
-    retracts = retract_kind_mask(kinds)
+    changes, kinds, is_restart = _with_first_deletes(keys, kinds)
+    is_retract = retract_kind_mask(kinds)
     ranks = {
         group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[changes.rows]
         for group in rules.groups
         if all(name in keys.batch.schema.names for name in group.sequence)
     }
-    counts = ~retracts | begins if rules.ignores_delete else np.ones(len(kinds), np.bool_)
-    removers = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
-    base = _removals(changes, ranks, removers, (kinds == RowKind.DELETE) & ~begins)
-    parts = _parts(changes, base)
-    begins[base[base >= 0]] = True
+    is_counted = ~is_retract | is_restart if rules.ignores_delete else np.ones(len(kinds), np.bool_)
+    removing_groups = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
+    removals = _removals(changes, ranks, removing_groups, (kinds == RowKind.DELETE) & ~is_restart)
+    parts = _parts(changes, removals)
+    is_restart[removals[removals >= 0]] = True
     return GroupedChanges(
         plain=changes,
-        adds=~retracts,
-        begins=begins,
-        unmerged=changes.starts[np.flatnonzero(~keys.is_merged)],
-        is_removed=base == changes.ends,
+        is_add=~is_retract,
+        is_restart=is_restart,
+        unmerged_indices=changes.starts[np.flatnonzero(~keys.is_merged)],
+        is_removed=removals == changes.ends,
         ignores_delete=rules.ignores_delete,
         has_sequence={group: rank > 0 for group, rank in ranks.items()},
-        in_sequence={group: _in_sequence(rank, parts, counts) for group, rank in ranks.items()},
+        in_sequence={group: _in_sequence(rank, parts, is_counted) for group, rank in ranks.items()},
     )
 
 
@@ -196,20 +196,24 @@ def _with_first_deletes(
     is_doubled = retract_kind_mask(kinds[keys.starts]) & keys.is_merged
     if not is_doubled.any():
         return keys.plain, kinds, np.zeros(len(kinds), np.bool_)
-    times = np.ones(len(kinds), np.int64)
-    times[keys.starts[is_doubled]] = 2
+    repetitions = np.ones(len(kinds), np.int64)
+    repetitions[keys.starts[is_doubled]] = 2
     # Each key begins later by the doubled deletes of the keys before it.
     starts = keys.starts + np.cumsum(is_doubled) - is_doubled
-    begins = np.zeros(int(times.sum()), np.bool_)
-    begins[starts[is_doubled]] = True
-    rows, kinds = np.repeat(keys.rows, times), np.repeat(kinds, times)
-    return SegmentChanges(rows, starts, merges_alone=keys.also_alone), kinds, begins
+    is_restart = np.zeros(int(repetitions.sum()), np.bool_)
+    is_restart[starts[is_doubled]] = True
+    rows, kinds = np.repeat(keys.rows, repetitions), np.repeat(kinds, repetitions)
+    return (
+        SegmentChanges(rows, starts, merges_single_rows=keys.merges_single_rows),
+        kinds,
+        is_restart,
+    )
 
 
 def _removals(
     changes: SegmentChanges,
     ranks: Mapping[SequenceGroup, Int64s],
-    removers: list[SequenceGroup],
+    removing_groups: list[SequenceGroup],
     is_delete: Bools,
 ) -> Int64s:
     """Return the index of each segment's last delete that removes the whole row, else -1.
@@ -217,48 +221,48 @@ def _removals(
     A removal restarts the sequences of all groups, so the search for the next begins after it. One
     group needs no second search: its own sequence is not lower after a removal.
     """
-    base = np.full(len(changes.starts), -1, dtype=np.int64)
-    everywhere = np.ones(len(changes.rows), np.bool_)
-    while removers and is_delete.any():
-        parts = _parts(changes, base)
-        removes = np.zeros(len(changes.rows), np.bool_)
-        for group in removers:
+    removals = np.full(len(changes.starts), -1, dtype=np.int64)
+    is_counted = np.ones(len(changes.rows), np.bool_)
+    while removing_groups and is_delete.any():
+        parts = _parts(changes, removals)
+        is_removal = np.zeros(len(changes.rows), np.bool_)
+        for group in removing_groups:
             rank = ranks[group]
-            removes |= is_delete & (rank > 0) & _in_sequence(rank, parts, everywhere)
-        removes &= changes.indices > np.repeat(base, changes.lengths)
-        if len(removers) == 1:
-            return changes.last(removes)
-        if not removes.any():
+            is_removal |= is_delete & (rank > 0) & _in_sequence(rank, parts, is_counted)
+        is_removal &= changes.indices > np.repeat(removals, changes.lengths)
+        if len(removing_groups) == 1:
+            return changes.last(is_removal)
+        if not is_removal.any():
             break
-        first = changes.first(removes)
-        base = np.where(first < len(changes.rows), first, base)
-    return base
+        first_removals = changes.first(is_removal)
+        removals = np.where(first_removals < len(changes.rows), first_removals, removals)
+    return removals
 
 
-def _parts(changes: SegmentChanges, base: Int64s) -> Int64s:
+def _parts(changes: SegmentChanges, removals: Int64s) -> Int64s:
     """Number the parts of segments; a part begins with the segment and after each removal."""
-    begins = np.zeros(len(changes.rows), np.int64)
-    begins[changes.starts] = 1
-    begins[base[base >= 0]] = 1
-    return np.cumsum(begins)
+    is_start = np.zeros(len(changes.rows), np.int64)
+    is_start[changes.starts] = 1
+    is_start[removals[removals >= 0]] = 1
+    return np.cumsum(is_start)
 
 
-def _in_sequence(ranks: Int64s, parts: Int64s, counts: Bools) -> Bools:
+def _in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
     """Return the mask of ranks that are not below an earlier rank of their part: bool [n].
 
     Args:
         ranks: int64 [n]; 0 without sequence.
         parts: int64 [n], ascending.
-        counts: which ranks count; the others change nothing.
+        is_counted: which ranks count; the others change nothing.
     """
     width = int(ranks.max()) + 1 if len(ranks) else 1
     if int(parts[-1] if len(parts) else 0) * width >= 1 << 62:
         distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
         width, ranks = len(distinct), ranks.reshape(-1)[:-1]
     # The part is in the high bits, so the running maximum restarts with each part.
-    numbers = parts * width + np.where(counts, ranks, 0)
-    in_order: Bools = numbers == np.maximum.accumulate(numbers)
-    return in_order
+    numbers = parts * width + np.where(is_counted, ranks, 0)
+    is_in_sequence: Bools = numbers == np.maximum.accumulate(numbers)
+    return is_in_sequence
 
 
 _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
@@ -266,44 +270,44 @@ _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """The merge of single columns. By option it drops a delete, or removes the row or a group."""
+    """The merge column by column. By option a delete is ignored, or removes the row or a group."""
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False
 
     def merge(
-        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+        self, window: MergeWindow, layout: KeyValueLayout, *, merges_single_rows: bool = False
     ) -> pa.RecordBatch:
         """Merge a window into one row for each key.
 
         Raises:
             MergeError: a row is -U or -D, for which the rules define no effect.
         """
-        keys = key_segments(window, layout, also_alone=also_alone)
+        keys = key_segments(window, layout, merges_single_rows=merges_single_rows)
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        retracts = retract_kind_mask(kinds)
-        retracts[keys.unmerged_starts] = False
-        if retracts.any() and not self.rules.takes_retracts:
+        is_retract = retract_kind_mask(kinds)
+        is_retract[keys.unmerged_starts] = False
+        if is_retract.any() and not self.rules.takes_retracts:
             raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
         sequence_rows = keys.rows[plain.ends]
-        if self.rules.ignores_delete and retracts.any():
-            sequence_rows = plain.row_at(plain.last(~retracts))
+        if self.rules.ignores_delete and is_retract.any():
+            sequence_rows = plain.row_at(plain.last(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))
         return keys.batch_of(
             values,
             sequence_rows=sequence_rows,
-            is_delete=is_removed | ~plain.segments_with(~retracts)
-            if retracts.any()
+            is_delete=is_removed | ~plain.segments_with(~is_retract)
+            if is_retract.any()
             else is_removed,
             layout=layout,
         )
 
     def _values(
         self, keys: KeySegments, kinds: npt.NDArray[np.int8], names: Sequence[str]
-    ) -> tuple[dict[str, Folded], Bools]:
+    ) -> tuple[dict[str, SegmentValues], Bools]:
         """Return the values of columns, and the mask of segments whose last row removes them."""
         column = keys.batch.column
         if not self.rules.groups:
@@ -316,7 +320,7 @@ class PartialUpdate:
                 group, aggregate = self.rules.group_of[name], self.rules.aggregates.get(name)
                 values[name] = grouped.value(column(name), name, group, aggregate)
             else:
-                values[name] = fold_column(column(name), grouped.free, _NEWEST)
+                values[name] = fold_column(column(name), grouped.ungrouped, _NEWEST)
         return values, grouped.is_removed
 
     def _changes(
@@ -327,8 +331,8 @@ class PartialUpdate:
             return keys.plain, np.zeros(len(ends), np.bool_)
         ops = np.where(retract_kind_mask(kinds), np.int8(ChangeOp.SKIP), np.int8(ChangeOp.ADD))
         # Paimon begins a row with the values of its first delete, whatever follows.
-        first = keys.starts[retract_kind_mask(kinds[keys.starts])]
-        ops[first] = ChangeOp.SET
+        first_deletes = keys.starts[retract_kind_mask(kinds[keys.starts])]
+        ops[first_deletes] = ChangeOp.SET
         is_removed = np.zeros(len(ends), np.bool_)
         if self.rules.removes_on_delete:
             ops[kinds == RowKind.DELETE] = ChangeOp.SET
@@ -337,5 +341,5 @@ class PartialUpdate:
 
 
 def _value_names(layout: KeyValueLayout) -> list[str]:
-    same = {SEQUENCE_NUMBER, VALUE_KIND, *layout.key_names, *layout.constant_names}
-    return [name for name in layout.schema.names if name not in same]
+    excluded = {SEQUENCE_NUMBER, VALUE_KIND, *layout.key_names, *layout.constant_names}
+    return [name for name in layout.schema.names if name not in excluded]

@@ -1,14 +1,15 @@
-"""Fills in older values that a change omits (`model.schema.unchanged_values`).
+"""Restores the values that a change omits (`model.schema.unchanged_values`).
 
 The writer calls it with all rows of each key, before it merges them. The older value comes from the
-key's previous row, which is among these rows or in the table. Only keys with omitted values are
-looked up. A row without an older value is refused.
+key's previous row, which is among these rows or in the table. It looks up only keys whose omitted
+values these rows lack. It refuses a row without an older value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,7 @@ REASON = "reason"
 """The column with the reason of a refused row, a STRING behind `MESSAGE`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
 
-FindsRows = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
+RowFinder = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
 """Finds the table's rows of distinct keys, with some columns; see `KeyLookup.rows`."""
 
 
@@ -45,23 +46,24 @@ class RestoredRows:
     Attributes:
         window: the complete rows, in the layout of the table.
         refused: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older value;
-            None if no row omits a value.
+            None or empty without such rows.
     """
 
     window: MergeWindow
     refused: pa.RecordBatch | None = None
 
 
-def widened_layout(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:
-    """Return the layout with the further columns that rows have."""
-    further = [field for field in rows if field.name in (UNCHANGED, MESSAGE)]
-    return replace(layout, schema=pa.schema([*layout.schema, *further]))
+def widened_layout(layout: KeyValueLayout, schema: pa.Schema) -> KeyValueLayout:
+    """Return the layout with the columns of unchanged values that `schema` has."""
+    further_fields = [field for field in schema if field.name in (UNCHANGED, MESSAGE)]
+    return replace(layout, schema=pa.schema([*layout.schema, *further_fields]))
 
 
 def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Append the missing columns of `schema` to a batch, with nulls."""
-    added = [pa.nulls(batch.num_rows, data_type) for data_type in schema.types[batch.num_columns :]]
-    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+    types = schema.types[batch.num_columns :]
+    columns = [*batch.columns, *(pa.nulls(batch.num_rows, data_type) for data_type in types)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def omits_values(batch: pa.RecordBatch) -> bool:
@@ -71,155 +73,169 @@ def omits_values(batch: pa.RecordBatch) -> bool:
 
 
 def restored_windows(
-    window: MergeWindow, layout: KeyValueLayout, find: FindsRows
+    window: MergeWindow, layout: KeyValueLayout, find: RowFinder
 ) -> Iterator[RestoredRows]:
     """Yield the window's rows with their older values, in windows of bounded size.
 
-    An omitted value is usually large, so its completed row takes far more memory. So the window is
-    split into parts of whole keys, sized by the rows before.
+    An omitted value is usually large, so a restored row takes far more memory. So the window is
+    split into parts of whole keys, whose size follows from the bytes of the previous part's rows.
 
     Args:
         window: a window in the result of `widened_layout` for `layout`.
     """
-    rows, last = layout.rows_at(window.batch, window.order), window.last_rows(layout)
+    rows, is_last = layout.rows_at(window.batch, window.order), window.last_rows(layout)
     if not omits_values(rows):
-        yield restored_rows(MergeWindow(rows, None, last), layout, find)
+        yield restored_rows(MergeWindow(rows, None, is_last), layout, find)
         return
-    ends = np.flatnonzero(last) + 1
-    start, size = 0, FIRST_ROWS
+    ends = np.flatnonzero(is_last) + 1
+    start, part_rows = 0, FIRST_ROWS
     while start < rows.num_rows:
-        limit = min(start + size, rows.num_rows)
-        end = int(ends[np.searchsorted(ends, limit)])
-        part = MergeWindow(rows.slice(start, end - start), None, last[start:end])
+        end = int(ends[np.searchsorted(ends, min(start + part_rows, rows.num_rows))])
+        part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
         restored = restored_rows(part, layout, find)
         yield restored
         row_bytes = restored.window.batch.nbytes / max(1, restored.window.batch.num_rows)
-        size = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
+        part_rows = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
 
-def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> RestoredRows:
+def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: RowFinder) -> RestoredRows:
     """Return the window's rows with their older values.
 
     Four rows of two keys; v of row 1 comes from row 0, v of row 3 from the table::
 
         k             [5, 5, 7, 7]
         kind          [+I, +U, -U, +U]
-        v             [a, ., ., .]       a point: left out
+        v             [a, ., ., .]       a point: omitted
         w             [1, 2, ., 4]
 
     Args:
-        window: in the layout that `widened_layout` has made of `layout`.
+        window: a window in the result of `widened_layout` for `layout`.
     """
     rows = layout.rows_at(window.batch, window.order)
-    last = window.last_rows(layout)
-    narrow = rows.select(layout.schema.names)
-    if not omits_values(rows):
-        return RestoredRows(MergeWindow(narrow, None, last), _refused_messages(rows, {}))
-    left_out = _omitted_values(rows.column(UNCHANGED))
-    before = {name: _Before.in_rows(rows, last, mask) for name, mask in left_out.items()}
-    asked_keys = np.unique(np.concatenate([column.asked_keys for column in before.values()]))
-    old_at = np.full(rows.num_rows, -1)
-    old: pa.RecordBatch | None = None
-    if len(asked_keys):
-        keys = rows_at(narrow.select(list(layout.key_names)), asked_keys)
-        names = [name for name, column in before.items() if len(column.asked_keys)]
-        looked_up = find(keys, names)
-        old, key_indices = looked_up.rows, looked_up.key_indices
-        old_at[asked_keys[key_indices]] = np.arange(len(key_indices))
+    is_last = window.last_rows(layout)
+    restored = rows.select(layout.schema.names)
     reasons: dict[int, str] = {}
-    for name, column in before.items():
-        index = narrow.schema.get_field_index(name)
-        values = column.values(narrow.column(index), name, (old, old_at), reasons)
-        narrow = narrow.set_column(index, narrow.schema.field(index), values)
+    if omits_values(rows):
+        columns = [
+            _OmittedColumn.in_rows(name, rows, is_last, is_omitted)
+            for name, is_omitted in _omission_masks(rows.column(UNCHANGED)).items()
+        ]
+        keys = restored.select(list(layout.key_names))
+        stored = _stored_rows(keys, columns, find)
+        for column in columns:
+            index = restored.schema.get_field_index(column.name)
+            values, column_reasons = column.restore(restored.column(index), stored)
+            restored = restored.set_column(index, restored.schema.field(index), values)
+            reasons = column_reasons | reasons
     if not reasons:
-        return RestoredRows(MergeWindow(narrow, None, last), _refused_messages(rows, {}))
-    accepted = np.ones(rows.num_rows, np.bool_)
-    accepted[list(reasons)] = False
-    live = rows_at(narrow, np.flatnonzero(accepted))
-    return RestoredRows(MergeWindow(live), _refused_messages(rows, reasons))
+        return RestoredRows(MergeWindow(restored, None, is_last), _refused_messages(rows, {}))
+    is_accepted = np.ones(rows.num_rows, np.bool_)
+    is_accepted[list(reasons)] = False
+    accepted = rows_at(restored, np.flatnonzero(is_accepted))
+    return RestoredRows(MergeWindow(accepted), _refused_messages(rows, reasons))
 
 
-def _omitted_values(texts: pa.Array) -> dict[str, Bools]:
-    """Return the mask of omitted values of each column: bool [n]."""
+def _omission_masks(texts: pa.Array) -> dict[str, Bools]:
+    """Return column → the mask of rows that omit its value: bool [n]."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    left_out: dict[str, Bools] = {}
+    masks: dict[str, Bools] = {}
     for code, text in enumerate(encoded.dictionary.to_pylist()):  # there are few sets of columns
         for name in text.split(SEPARATOR):
-            left_out[name] = left_out.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
-    return left_out
+            masks[name] = masks.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
+    return masks
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """The rows that omit one column, and their source rows.
+class _StoredRows(NamedTuple):
+    """The table's rows of some keys.
 
     Attributes:
-        lacking: int64 [k]; the rows that omit the column.
-        starts: int64 [k]; where the keys of these rows begin.
-        sources: int64 [k]; the key's newest earlier row that has the value or is a delete; -1
+        rows: the rows; None if no key was looked up.
+        indices: int64 [n]; for each row that begins a key, the index of the key's row in `rows`; -1
             without one.
-        are_deleted: bool [k]; whether the source row is a delete.
     """
 
-    lacking: Int64s
-    starts: Int64s
+    rows: pa.RecordBatch | None
+    indices: Int64s
+
+
+def _stored_rows(
+    keys: pa.RecordBatch, columns: Sequence[_OmittedColumn], find: RowFinder
+) -> _StoredRows:
+    """Look up the keys whose omitted values the rows lack; `keys` has the key of each row."""
+    indices = np.full(keys.num_rows, -1)
+    key_starts = np.unique(np.concatenate([column.unknown_keys for column in columns]))
+    if not len(key_starts):
+        return _StoredRows(None, indices)
+    names = [column.name for column in columns if len(column.unknown_keys)]
+    stored = find(rows_at(keys, key_starts), names)
+    indices[key_starts[stored.key_indices]] = np.arange(len(stored.key_indices))
+    return _StoredRows(stored.rows, indices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OmittedColumn:
+    """The rows that omit one column, and the rows that have its value.
+
+    Attributes:
+        rows: int64 [k]; the rows that omit the column.
+        key_starts: int64 [k]; where the keys of these rows begin.
+        sources: int64 [k]; the key's newest earlier row that has the value or is a delete; -1
+            without one.
+        is_deleted: bool [k]; whether the source is a delete.
+    """
+
+    name: str
+    rows: Int64s
+    key_starts: Int64s
     sources: Int64s
-    are_deleted: Bools
+    is_deleted: Bools
 
     @staticmethod
-    def in_rows(rows: pa.RecordBatch, last: Bools, left_out: Bools) -> _Before:
+    def in_rows(
+        name: str, rows: pa.RecordBatch, is_last: Bools, is_omitted: Bools
+    ) -> _OmittedColumn:
         """Find these rows among rows in order of key and age."""
-        count = rows.num_rows
-        indices = np.arange(count)
-        is_first = np.ones(count, np.bool_)
-        is_first[1:] = last[:-1]
-        starts = np.maximum.accumulate(np.where(is_first, indices, 0))
-        newest = np.maximum.accumulate(np.where(left_out, -1, indices))
-        lacking = np.flatnonzero(left_out)
-        sources = np.where(newest[lacking] >= starts[lacking], newest[lacking], -1)
-        return _Before(
-            lacking=lacking,
-            starts=starts[lacking],
+        indices = np.arange(rows.num_rows)
+        is_first = np.ones(rows.num_rows, np.bool_)
+        is_first[1:] = is_last[:-1]
+        omitting_rows = np.flatnonzero(is_omitted)
+        key_starts = np.maximum.accumulate(np.where(is_first, indices, 0))[omitting_rows]
+        sources = np.maximum.accumulate(np.where(is_omitted, -1, indices))[omitting_rows]
+        sources = np.where(sources >= key_starts, sources, -1)
+        return _OmittedColumn(
+            name=name,
+            rows=omitting_rows,
+            key_starts=key_starts,
             sources=sources,
-            are_deleted=retract_mask(rows)[sources] & (sources >= 0),
+            is_deleted=retract_mask(rows)[sources] & (sources >= 0),
         )
 
     @property
-    def asked_keys(self) -> Int64s:
+    def unknown_keys(self) -> Int64s:
         """The beginnings of the keys that must be looked up in the table."""
-        return np.unique(self.starts[self.sources < 0])
+        return np.unique(self.key_starts[self.sources < 0])
 
-    def values(
-        self,
-        column: pa.Array,
-        name: str,
-        looked_up: tuple[pa.RecordBatch | None, Int64s],
-        reasons: dict[int, str],
-    ) -> pa.Array:
-        """Return the column with older values, and add reasons for rows without one.
-
-        Args:
-            looked_up: the table's rows, and for each beginning of a key its row there, or -1.
-        """
-        old, old_at = looked_up
+    def restore(self, column: pa.Array, stored: _StoredRows) -> tuple[pa.Array, dict[int, str]]:
+        """Return the column with older values, and for each row without one the reason."""
         indices = np.arange(len(column))
-        from_table = old_at[self.starts]
-        is_asked = self.sources < 0
-        has_no_row = is_asked & (from_table < 0)
-        indices[self.lacking] = np.where(is_asked, len(column) + from_table, self.sources)
-        indices[self.lacking[has_no_row | self.are_deleted]] = 0
+        stored_indices = stored.indices[self.key_starts]
+        is_unknown = self.sources < 0
+        has_no_row = is_unknown & (stored_indices < 0)
+        indices[self.rows] = np.where(is_unknown, len(column) + stored_indices, self.sources)
+        indices[self.rows[has_no_row | self.is_deleted]] = 0
         candidates = column
-        if old is not None and name in old.schema.names:
-            candidates = pa.concat_arrays([column, old.column(name)])
+        if stored.rows is not None and self.name in stored.rows.schema.names:
+            candidates = pa.concat_arrays([column, stored.rows.column(self.name)])
         values = candidates.take(pa.array(indices))
         # An omitted value is never null at the source, so a null means that the table lacks it.
-        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
-        for mask, cause in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
-            for row in self.lacking[mask].tolist():  # few rows, because such records are bad
-                reasons.setdefault(row, _reason(name, cause))
-        return values
+        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.rows]
+        reasons: dict[int, str] = {}
+        for mask, cause in ((has_no_row, _NO_ROW), (self.is_deleted, _DELETED), (is_null, _NULL)):
+            for row in self.rows[mask].tolist():  # few rows, because such records are bad
+                reasons.setdefault(row, _reason(self.name, cause))
+        return values, reasons
 
 
 def _reason(name: str, cause: str) -> str:
@@ -228,7 +244,7 @@ def _reason(name: str, cause: str) -> str:
 
 
 def _refused_messages(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
-    positions = pa.array(sorted(reasons), pa.int64())
+    refused = rows.select([MESSAGE, VALUE_KIND]).take(pa.array(sorted(reasons), pa.int64()))
     texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
-    columns = [rows.column(MESSAGE).take(positions), texts, rows.column(VALUE_KIND).take(positions)]
+    columns = [refused.column(MESSAGE), texts, refused.column(VALUE_KIND)]
     return pa.RecordBatch.from_arrays(columns, [MESSAGE, REASON, VALUE_KIND])

@@ -31,19 +31,19 @@ from stream_app.mergetree.file_access import HiddenChanges
 from stream_app.mergetree.key_differences import batch_differences
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
+    batches_of_whole_keys,
     integer_view,
     last_of_key,
-    numbered,
     retract_mask,
     rows_at,
-    slices_of_whole_keys,
+    with_sequence_number,
 )
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.mergetree.write.fill_unchanged import (
-    FindsRows,
     RestoredRows,
+    RowFinder,
     omits_values,
     restored_rows,
     widened_layout,
@@ -55,11 +55,11 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 PART_ROWS = 65_536
 """Changes that are looked up together; a key is never cut."""
-_OF_TABLE, _END_OF_TABLE = -(1 << 60), -(1 << 61)
+_VERSION_NUMBER, _END_NUMBER = -(1 << 60), -(1 << 61)
 """The sequence numbers of the table's versions, and of their ends.
 
-At one moment they come before hidden changes, which are numbered up to -1, and those before new
-changes.
+At one moment they come before hidden changes, which have numbers up to -1, and those come before
+new changes.
 """
 
 
@@ -70,12 +70,12 @@ class HistoryRule:
     Attributes:
         layout: the layout of the table's rows, in which the start of a version is the last key
             column.
-        with_before: whether a changed row comes with its earlier row, as -U or -D.
+        keeps_earlier: whether a changed row comes with its earlier row, as -U or -D.
     """
 
     columns: HistoryColumns
     layout: KeyValueLayout
-    with_before: bool
+    keeps_earlier: bool
 
     @property
     def source_layout(self) -> KeyValueLayout:
@@ -83,39 +83,41 @@ class HistoryRule:
         return replace(self.layout, key_names=self.layout.key_names[:-1])
 
     @property
-    def tracked(self) -> list[str]:
+    def tracked_names(self) -> list[str]:
         """The columns whose change begins a version."""
         others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked}
         return [name for name in self.layout.schema.names if name not in others]
 
 
 def history_windows(
-    drained: Iterator[MergeWindow],
+    windows: Iterator[MergeWindow],
     rule: HistoryRule,
-    find: FindsRows,
-    hidden: HiddenChanges | None,
+    find: RowFinder,
+    hidden_changes: HiddenChanges | None,
 ) -> Iterator[RestoredRows]:
     """Yield the rows that changes add to the table or change in it, in bounded windows.
 
     Args:
-        drained: changes in order of key and age, in the rule's layout or a widened one.
+        windows: changes in order of key and age, in the rule's layout or a widened one.
         find: returns all versions of the given source keys, by key and start.
-        hidden: the bucket's hidden changes; None: late changes are placed without them.
+        hidden_changes: the bucket's hidden changes; None: late changes are placed without them.
     """
-    batches = (rows_at(window.batch, window.order) for window in drained)
+    batches = (rows_at(window.batch, window.order) for window in windows)
     names = rule.source_layout.key_names
-    for changes in slices_of_whole_keys(batches, names):
+    for changes in batches_of_whole_keys(batches, names):
         ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout)) + 1
         start = 0
         while start < changes.num_rows:
-            limit = min(start + PART_ROWS, changes.num_rows)
-            end = int(ends[np.searchsorted(ends, limit)])
-            yield written_versions(changes.slice(start, end - start), rule, find, hidden)
+            end = int(ends[np.searchsorted(ends, min(start + PART_ROWS, changes.num_rows))])
+            yield written_versions(changes.slice(start, end - start), rule, find, hidden_changes)
             start = end
 
 
 def written_versions(
-    changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows, hidden: HiddenChanges | None
+    changes: pa.RecordBatch,
+    rule: HistoryRule,
+    find: RowFinder,
+    hidden_changes: HiddenChanges | None,
 ) -> RestoredRows:
     """Return the rows that the changes of whole keys add to the table or change in it.
 
@@ -127,38 +129,41 @@ def written_versions(
 
     Args:
         changes: changes in order of key and age.
-        find, hidden: see `history_windows`; `hidden` gets the changes that become hidden.
+        find, hidden_changes: see `history_windows`; `hidden_changes` gets those that become hidden.
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
-    stored_rows, remembered = _affected_rows(changes, rule, find, hidden)
-    wide = widened_layout(layout, changes.schema)
-    older = [
-        with_further_columns(part, wide.schema)
-        for part in (stored_rows, _ends_of_versions(stored_rows, rule), remembered)
+    stored_versions, older_hidden = _affected_rows(changes, rule, find, hidden_changes)
+    wide_layout = widened_layout(layout, changes.schema)
+    older_rows = [
+        with_further_columns(part, wide_layout.schema)
+        for part in (stored_versions, _ends_of_versions(stored_versions, rule), older_hidden)
     ]
-    rows = pa.concat_batches([*older, _ends_of_versions(changes, rule), changes])
-    window = sorted_window(rows, wide)
+    rows = pa.concat_batches([*older_rows, _ends_of_versions(changes, rule), changes])
+    window = sorted_window(rows, wide_layout)
     rows = rows_at(window.batch, window.order)
     refused = None
     if omits_values(rows):
         restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
         rows, refused = restored.window.batch, restored.refused
-    versions, to_hide = _timelines(rows.select(layout.schema.names), rule)
-    if hidden is not None and to_hide.num_rows:
-        hidden.add(to_hide)
-    before, after = (numbered(part, newest) for part in (stored_rows, versions))
+    versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
+    if hidden_changes is not None and hidden_rows.num_rows:
+        hidden_changes.add(hidden_rows)
+    before, after = (with_sequence_number(part, newest) for part in (stored_versions, versions))
     differences = batch_differences(layout, before, after)
-    written = (
+    written_rows = (
         differences.changelog(~differences.same_values())
-        if rule.with_before
+        if rule.keeps_earlier
         else differences.rows(keep_deletes=True)
     )
-    return RestoredRows(MergeWindow(written), refused)
+    return RestoredRows(MergeWindow(written_rows), refused)
 
 
 def _affected_rows(
-    changes: pa.RecordBatch, rule: HistoryRule, find: FindsRows, hidden: HiddenChanges | None
+    changes: pa.RecordBatch,
+    rule: HistoryRule,
+    find: RowFinder,
+    hidden_changes: HiddenChanges | None,
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the versions that changes may affect, and the hidden changes from these on.
 
@@ -166,63 +171,74 @@ def _affected_rows(
     """
     names, start = list(rule.source_layout.key_names), rule.columns.valid_from
     ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout))
-    firsts = np.concatenate(([0], ends[:-1] + 1))
-    keys = rows_at(changes.select(names), firsts)
-    first_changes = _integers(changes.column(start))[firsts]
+    first_indices = np.concatenate(([0], ends[:-1] + 1))
+    keys = rows_at(changes.select(names), first_indices)
+    first_changes = _integers(changes.column(start))[first_indices]
     stored_rows = find(keys, rule.layout.schema.names[2:])
     starts = _integers(stored_rows.rows.column(start))
-    precedes = starts < first_changes[stored_rows.key_indices]
-    is_past = np.zeros(len(precedes), np.bool_)
-    is_past[:-1] = precedes[1:] & (stored_rows.key_indices[1:] == stored_rows.key_indices[:-1])
+    is_before_changes = starts < first_changes[stored_rows.key_indices]
+    is_past = np.zeros(len(is_before_changes), np.bool_)
+    is_past[:-1] = is_before_changes[1:] & (
+        stored_rows.key_indices[1:] == stored_rows.key_indices[:-1]
+    )
     rows = rows_at(stored_rows.rows, np.flatnonzero(~is_past))
     kinds = pa.repeat(pa.scalar(int(RowKind.INSERT), pa.int8()), rows.num_rows)
-    rows = _set_column(numbered(rows, _OF_TABLE), VALUE_KIND, kinds)
-    if hidden is None:
+    rows = _set_column(with_sequence_number(rows, _VERSION_NUMBER), VALUE_KIND, kinds)
+    if hidden_changes is None:
         return rows, rows.slice(0, 0)
-    hidden.count_late(changes.column(start))
-    # Without untracked columns an older hidden change can't change a later version.
-    since = None if rule.columns.untracked else int(first_changes.min())
-    changes_of_keys = hidden.find(keys, since)
-    nearest = np.flatnonzero(precedes & ~is_past)
-    begins = np.full(keys.num_rows, np.iinfo(np.int64).min)
-    begins[stored_rows.key_indices[nearest]] = starts[nearest]
-    is_near = _integers(changes_of_keys.rows.column(start)) >= begins[changes_of_keys.key_indices]
-    is_near &= _are_confirmed(changes_of_keys, stored_rows, rule)
+    hidden_changes.count_late(changes.column(start))
+    # Without untracked columns an older hidden change cannot affect a later version.
+    start_min = None if rule.columns.untracked else int(first_changes.min())
+    changes_of_keys = hidden_changes.find(keys, start_min)
+    last_before = np.flatnonzero(is_before_changes & ~is_past)
+    first_starts = np.full(keys.num_rows, np.iinfo(np.int64).min)
+    first_starts[stored_rows.key_indices[last_before]] = starts[last_before]
+    is_near = (
+        _integers(changes_of_keys.rows.column(start)) >= first_starts[changes_of_keys.key_indices]
+    )
+    is_near &= _is_confirmed(changes_of_keys, stored_rows, rule)
     return rows, _number_by_age(rows_at(changes_of_keys.rows, np.flatnonzero(is_near)))
 
 
-def _are_confirmed(hidden: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Bools:
+def _is_confirmed(hidden_changes: RowsOfKeys, stored_rows: RowsOfKeys, rule: HistoryRule) -> Bools:
     """Return which hidden changes the versions of their keys confirm: bool [n].
 
-    A hidden value lies in a version with its tracked values, and a hidden delete in none. Others
-    were replaced by a newer change of their moment, which the bucket no longer keeps::
+    A hidden value lies in a version with its tracked values, and a hidden delete lies in none. The
+    others were replaced by a newer change of their moment, which the bucket does not keep::
 
         versions        [10 to 30, A], [40 to null, B]
         hidden          [20 A, 20 B, 35 deleted, 50 deleted]
-        agrees          [T,    F,    T,          F]
+        is confirmed    [T,    F,    T,          F]
 
     Args:
         stored_rows: all versions of the keys, by key and start.
     """
     columns = rule.columns
-    rows = pa.concat_batches([stored_rows.rows, hidden.rows])
-    count, start = stored_rows.rows.num_rows, _integers(rows.column(columns.valid_from))
-    key_indices = np.concatenate([stored_rows.key_indices, hidden.key_indices])
+    rows = pa.concat_batches([stored_rows.rows, hidden_changes.rows])
+    count, starts = stored_rows.rows.num_rows, _integers(rows.column(columns.valid_from))
+    key_indices = np.concatenate([stored_rows.key_indices, hidden_changes.key_indices])
     is_hidden = np.arange(len(key_indices)) >= count
-    order = np.lexsort((is_hidden, start, key_indices))
-    nearest = np.empty(len(key_indices), np.int64)  # the row of the version that begins last
-    nearest[order] = order[
+    order = np.lexsort((is_hidden, starts, key_indices))
+    # For each row, the row of the version that begins last at or before it.
+    latest_versions = np.empty(len(key_indices), np.int64)
+    latest_versions[order] = order[
         np.maximum.accumulate(np.where(is_hidden[order], 0, np.arange(len(order))))
     ]
-    version, moment = nearest[count:], start[count:]
-    is_covered = (version < count) & (key_indices[version] == key_indices[count:])
+    versions, moments = latest_versions[count:], starts[count:]
+    is_covered = (versions < count) & (key_indices[versions] == key_indices[count:])
     valid_to = rows.column(columns.valid_to)
     ends = _integers(pc.fill_null(integer_view(valid_to), np.iinfo(np.int64).max))
-    is_covered &= moment < ends[version]
-    values = row_codes([value_codes(rows.column(name)) for name in rule.tracked], len(key_indices))
-    is_same = values[version] == values[count:]
-    are_confirmed: Bools = np.where(retract_mask(hidden.rows), ~is_covered, is_covered & is_same)
-    return are_confirmed
+    is_covered &= moments < ends[versions]
+    codes = _tracked_codes(rows, rule)
+    is_same = codes[versions] == codes[count:]
+    is_delete = retract_mask(hidden_changes.rows)
+    is_confirmed: Bools = np.where(is_delete, ~is_covered, is_covered & is_same)
+    return is_confirmed
+
+
+def _tracked_codes(rows: pa.RecordBatch, rule: HistoryRule) -> Int64s:
+    """Return a number for each row, equal for equal tracked values: int64 [n]."""
+    return row_codes([value_codes(rows.column(name)) for name in rule.tracked_names], rows.num_rows)
 
 
 def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -236,10 +252,10 @@ def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _ends_of_versions(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
     """Return the ends of versions, as deletes at that time."""
     columns = rule.columns
-    closed = rows.filter(rows.column(columns.valid_to).is_valid())
-    kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), closed.num_rows)
-    closed = _set_column(numbered(closed, _END_OF_TABLE), VALUE_KIND, kinds)
-    return _set_column(closed, columns.valid_from, closed.column(columns.valid_to))
+    ends = rows.filter(rows.column(columns.valid_to).is_valid())
+    kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), ends.num_rows)
+    ends = _set_column(with_sequence_number(ends, _END_NUMBER), VALUE_KIND, kinds)
+    return _set_column(ends, columns.valid_from, ends.column(columns.valid_to))
 
 
 def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -261,26 +277,26 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     is_newest = last_of_key(rows, None, rule.layout)
     states = rows_at(rows, np.flatnonzero(is_newest))
     is_value = ~retract_mask(states)
-    follows = np.zeros(states.num_rows, np.bool_)
-    follows[1:] = ~last_of_key(states, None, rule.source_layout)[:-1]
-    values = row_codes([value_codes(states.column(name)) for name in rule.tracked], len(is_value))
-    continues = follows & is_value
-    continues[1:] &= is_value[:-1] & (values[1:] == values[:-1])
-    heads = np.flatnonzero(is_value & ~continues)
-    breaks = np.append(np.flatnonzero(~continues), states.num_rows)
+    has_predecessor = np.zeros(states.num_rows, np.bool_)
+    has_predecessor[1:] = ~last_of_key(states, None, rule.source_layout)[:-1]
+    codes = _tracked_codes(states, rule)
+    is_continued = has_predecessor & is_value  # whether the state continues the previous version
+    is_continued[1:] &= is_value[:-1] & (codes[1:] == codes[:-1])
+    heads = np.flatnonzero(is_value & ~is_continued)
+    breaks = np.append(np.flatnonzero(~is_continued), states.num_rows)
     ends = breaks[np.searchsorted(breaks, heads, side="right")]
-    is_ended = np.append(follows, False)[ends]
-    starts = states.column(columns.valid_from)
-    valid_to = starts.take(pa.array(ends, mask=~is_ended))
+    is_ended = np.append(has_predecessor, False)[ends]
+    start_times = states.column(columns.valid_from)
+    valid_to = start_times.take(pa.array(ends, mask=~is_ended))
     versions = rows_at(states, ends - 1)
-    versions = _set_column(versions, columns.valid_from, starts.take(pa.array(heads)))
+    versions = _set_column(versions, columns.valid_from, start_times.take(pa.array(heads)))
     versions = _set_column(versions, columns.valid_to, valid_to)
     versions = _set_column(versions, columns.is_current, pa.array(~is_ended))
     is_shown = np.zeros(len(is_value), np.bool_)
     is_shown[heads] = True
     if columns.untracked:  # a longer version has the untracked values of its newest row
-        is_shown[:-1] &= ~continues[1:]
-    is_shown[1:] |= ~is_value[1:] & follows[1:] & is_value[:-1]
+        is_shown[:-1] &= ~is_continued[1:]
+    is_shown[1:] |= ~is_value[1:] & has_predecessor[1:] & is_value[:-1]
     return versions, rows_at(states, _states_to_hide(rows, is_newest, is_shown))
 
 
@@ -295,11 +311,11 @@ def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> 
         is_shown: bool [m]; the states with which a version begins or ends.
     """
     numbers = _integers(rows.column(SEQUENCE_NUMBER))
-    is_hidden = (numbers < 0) & (numbers > _OF_TABLE)
-    last = np.flatnonzero(is_newest)
-    count = np.concatenate(([0], np.cumsum(is_hidden)[last]))
-    replaces = count[1:] > count[:-1]  # a hidden change is among the rows of the state
-    return np.flatnonzero(np.where(replaces, ~is_hidden[is_newest], ~is_shown))
+    is_hidden = (numbers < 0) & (numbers > _VERSION_NUMBER)
+    last_indices = np.flatnonzero(is_newest)
+    hidden_counts = np.concatenate(([0], np.cumsum(is_hidden)[last_indices]))
+    has_hidden = hidden_counts[1:] > hidden_counts[:-1]  # among the rows of the state
+    return np.flatnonzero(np.where(has_hidden, ~is_hidden[is_newest], ~is_shown))
 
 
 def _set_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

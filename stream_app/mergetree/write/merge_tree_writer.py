@@ -17,7 +17,6 @@ import pyarrow as pa
 from stream_app.mergetree.file_access import (
     HiddenChanges,
     KeyValueFileAccess,
-    KeyValueFileWriter,
     OldRows,
     WrittenFiles,
 )
@@ -25,10 +24,11 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask, r
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.write.fill_unchanged import (
-    FindsRows,
     RestoredRows,
+    RowFinder,
     restored_windows,
     widened_layout,
+    with_further_columns,
 )
 from stream_app.mergetree.write.history_versions import HistoryRule, history_windows
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
@@ -37,7 +37,7 @@ from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge.refused_rows import RefusedRows
-from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
 
@@ -54,7 +54,7 @@ class MergeTreeWriter:
         refusal_rules: the rows that no merge accepts, and which must not be committed.
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
         history: derives the versions of rows; None: a key has only one version.
-        hidden: the bucket's hidden changes; see `history_windows`.
+        hidden_changes: the bucket's hidden changes; see `history_windows`.
         old_rows: looks up omitted values, or the table's versions; None: no row needs them.
     """
 
@@ -68,7 +68,7 @@ class MergeTreeWriter:
     refusal_rules: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
     history: HistoryRule | None = None
-    hidden: HiddenChanges | None = None
+    hidden_changes: HiddenChanges | None = None
     old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
@@ -88,14 +88,11 @@ class MergeTreeWriter:
         check_mergeable(rows, self.refusal_rules, self.layout.key_names)
         if UNCHANGED in rows.schema.names and not self._omits_values:
             self._widen(rows.schema)
-        first = self.next_sequence_number
+        first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
-        sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
-        columns, schema = [sequence, *rows.columns], self.buffer.layout.schema
-        columns += [
-            pa.nulls(rows.num_rows, data_type) for data_type in schema.types[len(columns) :]
-        ]
-        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
+        rows = rows.add_column(0, SEQUENCE_NUMBER, numbers)
+        batch = with_further_columns(rows, self.buffer.layout.schema)
         for piece in self.buffer.cut(batch):
             self.buffer.put(piece)
             if self.buffer.is_full:
@@ -105,26 +102,24 @@ class MergeTreeWriter:
         """Merge the buffered rows into level-0 files, and write the changelog beside them."""
         if self.buffer.is_empty:
             return
-        data = self.files.data_writer(level=0, source=FileSource.APPEND)
-        writers: list[KeyValueFileWriter] = [data]
-        changelog = self.files.changelog_writer() if self.writes_changelog else None
-        if changelog is not None:
-            writers.append(changelog)
+        data_writer = self.files.data_writer(level=0, source=FileSource.APPEND)
+        changelog_writer = self.files.changelog_writer() if self.writes_changelog else None
         try:
             for window in self._windows():
-                if changelog is None:
-                    data.write(self.merge_function.merge(window, self.layout))
+                if changelog_writer is None:
+                    data_writer.write(self.merge_function.merge(window, self.layout))
                     continue
-                # Merged from sorted rows, the data file's copy reads memory in order.
+                # The merge of sorted rows reads memory in order.
                 rows = self.layout.rows_at(window.batch, window.order)
-                changelog.write(rows)
-                sorted_rows = MergeWindow(rows, None, window.last)
-                data.write(self.merge_function.merge(sorted_rows, self.layout))
-            new_files = data.close()
-            changelog_files = () if changelog is None else changelog.close()
+                changelog_writer.write(rows)
+                sorted_rows = MergeWindow(rows, None, window.is_last)
+                data_writer.write(self.merge_function.merge(sorted_rows, self.layout))
+            new_files = data_writer.close()
+            changelog_files = () if changelog_writer is None else changelog_writer.close()
         except BaseException:
-            for writer in writers:
-                writer.abort()
+            data_writer.abort()
+            if changelog_writer is not None:
+                changelog_writer.abort()
             raise
         self._new_files += new_files
         self._changelog_files += changelog_files
@@ -132,15 +127,15 @@ class MergeTreeWriter:
     def prepare_commit(self) -> WrittenFiles:
         """Flush, and return all files since the last call."""
         self.flush()
-        result = WrittenFiles(
+        written = WrittenFiles(
             tuple(self._new_files),
             tuple(self._changelog_files),
             tuple(self._refused_batches),
-            index=() if self.hidden is None else self.hidden.finish(),
-            late_changes=0 if self.hidden is None else self.hidden.late_changes,
+            index=() if self.hidden_changes is None else self.hidden_changes.finish(),
+            late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
-        return result
+        return written
 
     def abort(self) -> None:
         """Drop the buffer, and delete the files that were not returned yet."""
@@ -161,20 +156,20 @@ class MergeTreeWriter:
         self.buffer.widen(widened_layout(self.layout, row_schema))
 
     def _windows(self) -> Iterator[MergeWindow]:
-        """Yield the buffered rows, completed; refuse rows that cannot be completed."""
+        """Yield the buffered rows with older values; refuse rows that lack an older value."""
         if self.history is None and not self._omits_values:
             yield from self.buffer.drain()
             return
-        assert self.old_rows is not None, "rows need older ones, and there is no table to ask"
-        find, newer = self.old_rows.find, self._new_files
-        for restored in self._complete_rows(lambda keys, names: find(keys, names, newer)):
+        assert self.old_rows is not None, "rows need older rows of the table"
+        find, new_files = self.old_rows.find, self._new_files
+        for restored in self._restored_windows(lambda keys, names: find(keys, names, new_files)):
             if restored.refused is not None and restored.refused.num_rows:
                 self._refused_batches.append(restored.refused)
             yield restored.window
 
-    def _complete_rows(self, find: FindsRows) -> Iterator[RestoredRows]:
+    def _restored_windows(self, find: RowFinder) -> Iterator[RestoredRows]:
         if self.history is not None:
-            yield from history_windows(self.buffer.drain(), self.history, find, self.hidden)
+            yield from history_windows(self.buffer.drain(), self.history, find, self.hidden_changes)
             return
         for window in self.buffer.drain():
             yield from restored_windows(window, self.layout, find)
@@ -183,5 +178,5 @@ class MergeTreeWriter:
         if not retract_mask(rows).any():
             return rows
         kinds = rows.column(VALUE_KIND).to_numpy()
-        is_taken = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
-        return rows if is_taken.all() else rows_at(rows, np.flatnonzero(is_taken))
+        is_kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
+        return rows if is_kept.all() else rows_at(rows, np.flatnonzero(is_kept))

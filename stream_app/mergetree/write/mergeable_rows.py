@@ -1,4 +1,7 @@
-"""Refuses new rows that no merge accepts, before they are in a file."""
+"""Refuses new rows that no merge accepts, before the writer puts them into a file.
+
+`merge_tree_writer` calls it for each batch of rows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 
 
 def check_mergeable(
-    rows: pa.RecordBatch, refused: Iterable[RefusedRows], key_names: Sequence[str]
+    rows: pa.RecordBatch, rules: Iterable[RefusedRows], key_names: Sequence[str]
 ) -> None:
     """Check that no later merge fails at a row.
 
@@ -28,26 +31,26 @@ def check_mergeable(
     """
     if not retract_mask(rows).any():
         return
-    for rule in refused:
-        wrong = np.flatnonzero(_refused_mask(rule, rows, key_names))
-        if len(wrong):
-            row = int(wrong[0])
-            key = ", ".join(f"{name} = {rows.column(name)[row]}" for name in key_names)
+    for rule in rules:
+        refused_rows = np.flatnonzero(_refused_mask(rule, rows, key_names))
+        if len(refused_rows):
+            index = int(refused_rows[0])
+            key = ", ".join(f"{name} = {rows.column(name)[index]}" for name in key_names)
             raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 
 
 def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Bools:
     kinds = rows.column(VALUE_KIND).to_numpy()
-    refused: Bools = np.isin(kinds, [int(kind) for kind in rule.kinds])
+    is_refused: Bools = np.isin(kinds, [int(kind) for kind in rule.kinds])
     if rule.sequence:
-        refused &= np.any([valid_of(rows.column(name)) for name in rule.sequence], axis=0)
+        is_refused &= np.any([valid_of(rows.column(name)) for name in rule.sequence], axis=0)
     if rule.updates_alone and rows.num_rows:
         # A -U row whose +U row is beyond the batch is accepted, because that nearly always follows.
         is_paired = np.ones(rows.num_rows, np.bool_)
-        is_paired[:-1] = np.all([_same_as_next(rows.column(name)) for name in key_names], axis=0)
-        refused &= (kinds != RowKind.UPDATE_BEFORE) | ~is_paired
-    return refused
+        is_paired[:-1] = np.all([_equals_next(rows.column(name)) for name in key_names], axis=0)
+        is_refused &= (kinds != RowKind.UPDATE_BEFORE) | ~is_paired
+    return is_refused
 
 
-def _same_as_next(column: pa.Array) -> Bools:
+def _equals_next(column: pa.Array) -> Bools:
     return equal_values(column[:-1], column[1:])

@@ -1,4 +1,4 @@
-"""Reads the kinds of new rows from a column of the table.
+"""Reads the kinds of new rows from a column of the table, for `merge_tree_writer`.
 
 Source: Paimon `table/sink/RowKindGenerator.java`.
 """
@@ -27,9 +27,9 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
     texts = rows.column(name)
     kinds = pc.index_in(pc.utf8_upper(texts.cast(pa.string())), _TEXTS)
     if kinds.null_count:
-        wrong = texts.filter(kinds.is_null())[0].as_py()
+        wrong_text = texts.filter(kinds.is_null())[0].as_py()
         raise MergeError(
-            f"rowkind.field {name!r} of a row is {wrong!r}, which is not a row kind",
+            f"rowkind.field {name!r} of a row is {wrong_text!r}, which is not a row kind",
             fix=f"store one of {', '.join(_TEXTS.to_pylist())} in the column",
         )
     index = rows.schema.get_field_index(VALUE_KIND)

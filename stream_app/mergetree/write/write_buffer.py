@@ -2,13 +2,13 @@
 
 `merge_tree_writer` uses it. The buffer collects batches in a chunk, and sorts a full chunk (a tenth
 of the limit) at once. When the chunks reach seven tenths of the limit, it merges them into a sorted
-run on local disk. Without spilling it is then full, and must be flushed. Draining merges chunks and
-runs piece by piece.
+run on local disk. If it may not spill, it is then full and must be flushed. Draining merges chunks
+and runs piece by piece.
 
-So the buffer takes at most 5/4 of the limit. This assumes that one record, and all versions of one
-key, are small beside the limit. The peak is seven chunks plus the larger of two parts. One is two
-copies of the next chunk with its order. The other is a chunk, and a piece (1/128 of the limit) of
-each run with its merged copy.
+So the buffer takes at most 5/4 of the limit, if one record, and all versions of one key, are small
+beside the limit. The peak is seven chunks plus the larger of two parts. One is two copies of the
+next chunk with its order. The other is a chunk, and a piece (1/128 of the limit) of each run with
+its merged copy.
 
 Source: Paimon `mergetree/SortBufferWriteBuffer.java` (`write-buffer-size`,
 `write-buffer-spillable`, `write-buffer-spill.max-disk-size`).
@@ -41,7 +41,7 @@ class SortBufferWriteBuffer:
     Attributes:
         memory_limit: the maximum bytes of Arrow memory of the buffered rows
             (``write-buffer-size``).
-        merge_early: merges each chunk when it is sorted; None if a changelog needs all rows.
+        chunk_merge: merges each chunk when it is sorted; None if a changelog needs all rows.
         spillable: whether to spill (``write-buffer-spillable``).
         spill_limit: the maximum bytes on local disk; None: no limit.
         spill_parent: the folder for spill files; None: the system's.
@@ -49,41 +49,41 @@ class SortBufferWriteBuffer:
 
     layout: KeyValueLayout
     memory_limit: int
-    merge_early: MergeFunction | None
+    chunk_merge: MergeFunction | None
     spillable: bool = True
     spill_limit: int | None = None
     spill_parent: str | None = None
-    _gathering: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _gathered: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _gathered_bytes: int = field(init=False, default=0)
     _chunks: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _chunk_bytes: int = field(init=False, default=0)
     _spilled: SpilledRuns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._spilled = self._no_runs()
+        self._spilled = self._new_runs()
 
-    def _no_runs(self) -> SpilledRuns:
+    def _new_runs(self) -> SpilledRuns:
         return SpilledRuns(
             layout=self.layout,
             piece_bytes=self._piece_bytes,
             merge=self._merge,
-            limit=self.spill_limit,
+            bytes_max=self.spill_limit,
             parent=self.spill_parent,
         )
 
     def widen(self, layout: KeyValueLayout) -> None:
-        """Accept rows of a layout with further columns at its end from this call on.
+        """Accept rows with the further columns at the end of `layout`.
 
         The buffer must not have spilled.
         """
-        assert not self._spilled.count, "the rows of runs are not widened"
+        assert not self._spilled.count, "rows on local disk cannot be widened"
         self.layout = layout
         schema = layout.schema
-        self._gathering = [with_further_columns(batch, schema) for batch in self._gathering]
+        self._gathered = [with_further_columns(batch, schema) for batch in self._gathered]
         self._chunks = [with_further_columns(batch, schema) for batch in self._chunks]
-        self._gathered_bytes = sum(batch.nbytes for batch in self._gathering)
+        self._gathered_bytes = sum(batch.nbytes for batch in self._gathered)
         self._chunk_bytes = sum(batch.nbytes for batch in self._chunks)
-        self._spilled = self._no_runs()
+        self._spilled = self._new_runs()
 
     def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield pieces of a batch that are small enough for `put`, in order."""
@@ -109,21 +109,21 @@ class SortBufferWriteBuffer:
                 f"one record takes {size} bytes, the write buffer has {self.memory_limit}",
                 fix="raise the table option 'write-buffer-size'",
             )
-        if self._gathering and self._gathered_bytes + size > self._chunk_limit:
+        if self._gathered and self._gathered_bytes + size > self._chunk_limit:
             self._end_chunk()
-        self._gathering.append(piece)
+        self._gathered.append(piece)
         self._gathered_bytes += size
 
     @property
     def is_empty(self) -> bool:
         """Whether the buffer has no rows."""
-        return not (self._gathering or self._chunks or self._spilled.count)
+        return not (self._gathered or self._chunks or self._spilled.count)
 
     @property
     def is_full(self) -> bool:
         """Whether the buffer must be flushed before the next `put`."""
-        held = self._gathered_bytes + self._chunk_bytes
-        return held >= CHUNKS_HELD_MAX * self._chunk_limit and not self._may_spill()
+        buffered_bytes = self._gathered_bytes + self._chunk_bytes
+        return buffered_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and not self._may_spill()
 
     @property
     def spilled_bytes(self) -> int:
@@ -133,10 +133,10 @@ class SortBufferWriteBuffer:
     def drain(self) -> Iterator[MergeWindow]:
         """Yield all rows in windows in key order, and leave the buffer empty."""
         if not self._chunks and not self._spilled.count:
-            if self._gathering:
+            if self._gathered:
                 yield sorted_window(self._take_gathered(), self.layout)
             return
-        if self._gathering:
+        if self._gathered:
             self._keep_chunk(self._sort(self._take_gathered()))
         runs = [*self._spilled.read(), *self._chunk_runs()]
         try:
@@ -146,7 +146,7 @@ class SortBufferWriteBuffer:
 
     def close(self) -> None:
         """Drop all rows and spill files."""
-        self._gathering, self._gathered_bytes = [], 0
+        self._gathered, self._gathered_bytes = [], 0
         self._chunks, self._chunk_bytes = [], 0
         self._spilled.close()
 
@@ -163,17 +163,17 @@ class SortBufferWriteBuffer:
 
     def _end_chunk(self) -> None:
         chunk = self._sort(self._take_gathered())
-        if chunk.nbytes < self._chunk_limit // 2 and self.merge_early is not None:
+        if chunk.nbytes < self._chunk_limit // 2 and self.chunk_merge is not None:
             # If few keys change often, the merged chunks would be many and small.
-            self._gathering, self._gathered_bytes = [chunk], chunk.nbytes
+            self._gathered, self._gathered_bytes = [chunk], chunk.nbytes
             return
         self._keep_chunk(chunk)
         if self._chunk_bytes >= CHUNKS_HELD_MAX * self._chunk_limit and self._may_spill():
             self._spilled.add(self._chunk_runs())
 
     def _take_gathered(self) -> pa.RecordBatch:
-        batches = self._gathering
-        self._gathering, self._gathered_bytes = [], 0
+        batches = self._gathered
+        self._gathered, self._gathered_bytes = [], 0
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def _sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -183,9 +183,9 @@ class SortBufferWriteBuffer:
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
         # An older value must stay until the next rows of its key have used it.
-        if self.merge_early is None or omits_values(window.batch):
+        if self.chunk_merge is None or omits_values(window.batch):
             return self.layout.rows_at(window.batch, window.order)
-        return self.merge_early.merge(window, self.layout)
+        return self.chunk_merge.merge(window, self.layout)
 
     def _keep_chunk(self, chunk: pa.RecordBatch) -> None:
         if chunk.num_rows:
@@ -193,6 +193,6 @@ class SortBufferWriteBuffer:
             self._chunk_bytes += chunk.nbytes
 
     def _chunk_runs(self) -> list[Iterator[pa.RecordBatch]]:
-        """Return the chunks as sorted runs, which from here on only their readers keep."""
+        """Return the chunks as sorted runs, and drop the buffer's references to them."""
         chunks, self._chunks, self._chunk_bytes = self._chunks, [], 0
         return [cut_between_keys(chunk, self.layout, self._piece_bytes) for chunk in chunks]

@@ -158,14 +158,14 @@ def choose_rules(
     def writes(rules: UniversalCompaction) -> float:
         return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
 
-    without_early = replace(table, early=None)
+    without_early = replace(table, early_full_compaction=None)
     rules = _best_rules(without_early, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
     if present is not None and present.stop_trigger == stop_trigger:
-        before = replace(present.rules, early=None)
+        before = replace(present.rules, early_full_compaction=None)
         if writes(before) <= writes(rules) * _NEAR:
             rules = before
     return PolicyChoice(
-        rules=replace(rules, early=table.early),
+        rules=replace(rules, early_full_compaction=table.early_full_compaction),
         stop_trigger=stop_trigger,
         sizes=sizes,
         writes=writes(rules),
@@ -197,7 +197,7 @@ def candidates(
     triggers = {trigger for trigger in lower if trigger < most} | {most}
     sizes = (
         [table]
-        if fixed.size_ratio or table.off_peak
+        if fixed.size_ratio or table.off_peak_hours
         else [
             replace(table, fits_levels=True),
             *(replace(table, size_ratio=r) for r in SIZE_RATIOS),

@@ -141,7 +141,7 @@ class DriverEpochs:
         if self._reader is None:
             settings = self.spark_epochs.settings
             self._reader = RangeReader(
-                replace(settings, ahead=_AHEAD, fails_after_s=_FAILS_AFTER_S)
+                replace(settings, ranges_at_once=_AHEAD, fails_after_s=_FAILS_AFTER_S)
             )
         bytes_read = 0
         with closing(self._reader.read(messages)) as batches:

@@ -31,7 +31,7 @@ import pyarrow as pa
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
-from stream_app.mergetree.key_value_batch import KeyValueLayout, slices_of_whole_keys
+from stream_app.mergetree.key_value_batch import KeyValueLayout, batches_of_whole_keys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merged_section import merged_section, without_deletes
@@ -118,7 +118,7 @@ class ChangelogCheck:
             return rows
         layout, function = self._table.layout(), self._table.merge_function
         return (
-            function.merge(window, layout, also_alone=True)
+            function.merge(window, layout, merges_single_rows=True)
             for window in merge_windows([rows], layout)
         )
 
@@ -211,7 +211,7 @@ class _ChangeFiles:
         batches = self.files.read(file)
         if self.file_numbers is not None:
             batches = _number_in_order(batches, self.file_numbers[file.file_name] * _FILE_ROWS_MAX)
-        return slices_of_whole_keys(batches, self.key_names)
+        return batches_of_whole_keys(batches, self.key_names)
 
 
 def _number_in_order(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
-from stream_app.mergetree.key_value_batch import keys_not_after, retract_mask
+from stream_app.mergetree.key_value_batch import key_order_violations, retract_mask
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.joined_files import holds_blobs
 from stream_app.model.files.manifest_entry import ManifestEntry
@@ -148,7 +148,7 @@ class FileFacts:
             low, high = min(low, self.sequence[0]), max(high, self.sequence[1])
         self.sequence = (low, high)
         joined = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
-        wrong = keys_not_after(joined, layout.key_names, or_same=self.keys_repeat)
+        wrong = key_order_violations(joined, layout.key_names, or_same=self.keys_repeat)
         self.unordered += int(np.count_nonzero(wrong))
         self.last_row = batch.slice(batch.num_rows - 1)
         keys = [batch.column(name) for name in layout.key_names]

@@ -31,7 +31,7 @@ class BackPressure:
         return {
             bucket: runs
             for bucket, manager in self.managers.items()
-            if (runs := manager.sorted_runs) is not None
+            if (runs := manager.sorted_run_count) is not None
         }
 
     def most_sorted_runs(self) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock, SystemClock, local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.packed_buckets import FilesOfBucket, PackedBuckets
+from stream_app.mergetree.compact.idle_buckets import FilesOfBucket, IdleBuckets
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -59,7 +59,7 @@ class BucketCoordinator:
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
-    _packed: PackedBuckets = field(init=False, default_factory=PackedBuckets)
+    _idle_buckets: IdleBuckets = field(init=False, default_factory=IdleBuckets)
     _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _rest_times: RestTimes = field(init=False)
@@ -79,21 +79,21 @@ class BucketCoordinator:
         """
         missing = {bucket for bucket in buckets if bucket not in self._managers}
         live: dict[BucketId, FilesOfBucket] = {}
-        if unknown := missing - self._packed.buckets:
+        if unknown := missing - self._idle_buckets.buckets:
             live = files_by_bucket(self.table, snapshot, unknown | self._neighbours(missing))
         for bucket in missing:
-            files = live.pop(bucket) if bucket in live else self._packed.take(bucket)
+            files = live.pop(bucket) if bucket in live else self._idle_buckets.take(bucket)
             self._managers[bucket] = self.manager_of(self.table, bucket, files)
-        self._packed.keep(live)
+        self._idle_buckets.keep(live)
 
     def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
         partitions = {partition for partition, _ in buckets}
         count = self.table.options.bucket
-        if len(partitions) * count > self._packed.buckets_max:
+        if len(partitions) * count > self._idle_buckets.buckets_max:
             return set()
         others = {(partition, number) for partition in partitions for number in range(count)}
-        return others - self._managers.keys() - self._packed.buckets
+        return others - self._managers.keys() - self._idle_buckets.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact only these partitions."""
@@ -271,7 +271,7 @@ class BucketCoordinator:
         self._read_levels([compaction.bucket for compaction in finished], snapshot)
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        self._packed.clear()
+        self._idle_buckets.clear()
         for bucket, files in files_by_bucket(self.table, snapshot, buckets).items():
             fresh = self.manager_of(self.table, bucket, files)
             self._managers[bucket].restore(fresh.levels, fresh.total_buckets)

@@ -24,8 +24,8 @@ def expiry_of_rows(table: FileStoreTable) -> RecordLevelExpire | None:
     expire_ms = table.options[RECORD_LEVEL_EXPIRE_TIME]
     if expire_ms is None:
         return None
-    bound = table.clock.now_ms() // 1000 - expire_ms // 1000
-    return RecordLevelExpire(table.options[RECORD_LEVEL_TIME_FIELD], bound)
+    time_min_s = table.clock.now_ms() // 1000 - expire_ms // 1000
+    return RecordLevelExpire(table.options[RECORD_LEVEL_TIME_FIELD], time_min_s)
 
 
 def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
@@ -36,7 +36,7 @@ def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
     def check(file: DataFileMeta) -> bool:
         expire = expiry_of_rows(table)
         oldest = _oldest_seconds(table, file)
-        return expire is not None and oldest is not None and oldest < expire.bound
+        return expire is not None and oldest is not None and oldest < expire.time_min_s
 
     return check
 

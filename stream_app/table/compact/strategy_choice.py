@@ -34,12 +34,12 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
         max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
         size_ratio=options[COMPACTION_SIZE_RATIO],
         run_count_trigger=options.compaction_trigger,
-        early=EarlyFullCompaction(
+        early_full_compaction=EarlyFullCompaction(
             interval_ms=options[COMPACTION_OPTIMIZATION_INTERVAL],
             total_size=options[COMPACTION_TOTAL_SIZE_THRESHOLD],
             incremental_size=options[COMPACTION_INCREMENTAL_SIZE_THRESHOLD],
         ),
-        off_peak=_off_peak_hours(options),
+        off_peak_hours=_off_peak_hours(options),
     )
     if options.producer.by_full_compaction:
         return FullAtRestCompaction(universal)

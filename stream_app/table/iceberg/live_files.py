@@ -30,7 +30,7 @@ def iceberg_files(
                 f"a file above level 0 has {entry.file.delete_row_count} rows that delete others, "
                 "which Iceberg's readers would take for rows",
                 where=path,
-                fix="compact the table whole (stream-app compact --full)",
+                fix="compact the table fully (stream-app compact --full)",
             )
         if not path.endswith(_PARQUET):
             raise UnsupportedTableError(

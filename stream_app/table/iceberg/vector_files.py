@@ -48,7 +48,7 @@ class VectorFiles:
                     "a deletion vector of an older writer lacks its number of rows, which "
                     "Iceberg's readers compare",
                     where=paths.index_file(entry.partition, entry.bucket, entry.index_file),
-                    fix="compact the table whole (stream-app compact --full)",
+                    fix="compact the table fully (stream-app compact --full)",
                 )
             data_file = f"{folder}/{meta.data_file_name}"
             offset = meta.offset + SHIFT

@@ -162,7 +162,7 @@ class _EarlierRows:
     files: Sequence[DataFileMeta]
 
     def find(
-        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+        self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
         """See `OldRows.find`."""
-        return self.rows.find(keys, columns, [*self.files, *newer])
+        return self.rows.find(keys, columns, [*self.files, *new_files])

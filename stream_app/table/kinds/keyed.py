@@ -62,7 +62,7 @@ def _bucket_writer(
             memory_limit=options[WRITE_BUFFER_SIZE],
             # A changelog records every change, so the writer must not merge rows of a key in
             # advance.
-            merge_early=merge_function
+            chunk_merge=merge_function
             if merge_function.merges_in_parts and not options.flushes_changelog
             else None,
             spillable=options[WRITE_BUFFER_SPILLABLE],
@@ -78,8 +78,8 @@ def _bucket_writer(
         kind_column=options[ROWKIND_FIELD],
         history=None
         if history is None
-        else HistoryRule(history, layout, with_before=options.flushes_changelog),
-        hidden=HiddenChangesOfBucket.of_table(table, partition, bucket),
+        else HistoryRule(history, layout, keeps_earlier=options.flushes_changelog),
+        hidden_changes=HiddenChangesOfBucket.of_table(table, partition, bucket),
         old_rows=old_rows or OldRowsOfBucket(table, partition, bucket),
     )
 

@@ -21,7 +21,12 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
-from stream_app.mergetree.key_value_batch import integer_view, key_order, numbered, rows_at
+from stream_app.mergetree.key_value_batch import (
+    integer_view,
+    key_order,
+    rows_at,
+    with_sequence_number,
+)
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.files.index_file_meta import (
@@ -100,7 +105,7 @@ class HiddenChangesOfBucket:
             is_late = pc.less(integer_view(starts), oldest_start)
             self.late_changes += int(pc.sum(is_late).as_py() or 0)
 
-    def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
+    def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`.
 
         Raises:
@@ -109,7 +114,9 @@ class HiddenChangesOfBucket:
         indices: list[Int64s] = [np.empty(0, np.int64)]
         parts = [self.table.layout().no_rows]
         files = [self._file(entry) for entry in self._bucket_entries()]
-        file_rows = (file.rows for file in files if since is None or file.newest_start >= since)
+        file_rows = (
+            file.rows for file in files if start_min is None or file.newest_start >= start_min
+        )
         for rows in (*file_rows, *self._numbered_rows()):
             key_indices, row_indices = rows_with_keys(keys, rows, keys.schema.names)
             indices.append(key_indices)
@@ -161,7 +168,9 @@ class HiddenChangesOfBucket:
     def _numbered_rows(self) -> list[pa.RecordBatch]:
         """Return the added rows with sequence numbers greater than those in the files."""
         number = self._next_number
-        return [numbered(rows, number + index) for index, rows in enumerate(self._added)]
+        return [
+            with_sequence_number(rows, number + index) for index, rows in enumerate(self._added)
+        ]
 
     def _bucket_entries(self) -> Sequence[IndexManifestEntry]:
         """Return the bucket's index files in the newest snapshot, which has all earlier epochs."""

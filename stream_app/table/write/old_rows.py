@@ -48,7 +48,7 @@ class OldRowsOfBucket:
         self._vectors: BucketVectors = {}
 
     def find(
-        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+        self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
         """See `OldRows.find`.
 
@@ -62,7 +62,7 @@ class OldRowsOfBucket:
         while True:
             assert self._files is not None, "the manifests have been read"
             try:
-                return self._lookup(columns).rows(keys, [*self._files, *newer])
+                return self._lookup(columns).rows(keys, [*self._files, *new_files])
             except CorruptFileError:
                 # The snapshot may have expired meanwhile.
                 latest = self.table.snapshots.latest()

@@ -1,7 +1,7 @@
 """Step 1: lists the values of a document in order of their first bytes.
 
 Each value is a node, a row in several buffers. A container's node precedes the nodes inside it.
-Every byte is read once. The caller puts a quote and a comma behind each text, so that every loop
+Every byte is read once. The caller puts a quote and a comma after each text, so that every loop
 ends there at the latest.
 """
 
@@ -45,11 +45,11 @@ class NodeBuffers(NamedTuple):
     """The addresses of int64 buffers with a row for each node, and of memory for names.
 
     Attributes:
-        kinds: of the nodes.
-        begins: where a scalar's text begins, behind its quote.
+        kinds: the kinds of the nodes.
+        begins: where a scalar's text begins, after its quote.
         sizes: bytes of an unescaped text or of a number; the number of a container's members.
         nexts: the next node that is not inside this one.
-        parents: the container; -1: none.
+        parents: the node's container, or -1.
         depths: containers around the node.
         name_begins, name_sizes: the name of a member; `NO_NAME` for an element and for the root.
         starts: where the node's bytes begin in the output, set by `value_bytes`.
@@ -126,11 +126,11 @@ def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
         put_number(nodes.nexts, node, 0)
         return position
     if byte == QUOTE:
-        stop, escaped = string_end(position + 1)
-        put_number(nodes.kinds, node, ESCAPED_TEXTS if escaped else TEXTS)
+        end_quote, saved_bytes = string_end(position + 1)
+        put_number(nodes.kinds, node, ESCAPED_TEXTS if saved_bytes else TEXTS)
         put_number(nodes.begins, node, position + 1)
-        put_number(nodes.sizes, node, stop - position - 1 - escaped)
-        return stop + 1 if stop > 0 else DECLINED
+        put_number(nodes.sizes, node, end_quote - position - 1 - saved_bytes)
+        return end_quote + 1 if end_quote > 0 else DECLINED
     return _put_word_or_number(position, byte, node, nodes)
 
 
@@ -138,11 +138,11 @@ def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
 def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeBuffers) -> int:
     """Return the position after a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
-        stop = number_end(position)
+        number_stop = number_end(position)
         put_number(nodes.kinds, node, NUMBERS)
         put_number(nodes.begins, node, position)
-        put_number(nodes.sizes, node, stop - position)
-        return stop
+        put_number(nodes.sizes, node, number_stop - position)
+        return number_stop
     kind = NULLS if byte == NULL_BEGIN else TRUES if byte == TRUE_BEGIN else FALSES
     put_number(nodes.kinds, node, kind)
     return word_end(position)
@@ -180,18 +180,18 @@ def _put_name(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
     if position >= end or byte_at(position) != QUOTE:
         return DECLINED
     begin = position + 1
-    stop, escaped = string_end(begin)
-    if stop < 0 or stop >= end:
+    end_quote, saved_bytes = string_end(begin)
+    if end_quote < 0 or end_quote >= end:
         return DECLINED
-    size = stop - begin - escaped
-    if escaped:
+    size = end_quote - begin - saved_bytes
+    if saved_bytes:
         target = number_at(nodes.scratch_end)
         copy_unescaped(begin, target, size)
         begin = target
         put_number(nodes.scratch_end, 0, target + size)
     put_number(nodes.name_begins, node, begin)
     put_number(nodes.name_sizes, node, size)
-    position = blank_end(stop + 1, end)
+    position = blank_end(end_quote + 1, end)
     return position + 1 if byte_at(position) == COLON else DECLINED
 
 

@@ -17,10 +17,10 @@ from stream_app.variants.compiled.value_bytes import put_metadata, put_value
 from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
 
 EncodedPart = tuple[pa.Array, pa.Array, Bools]
-"""Values and dictionaries, binary [m]; bool [m], which texts are not documents."""
+"""Values and dictionaries, binary [m]; and the mask of texts that are not documents, bool [m]."""
 _PART_BYTES = 1 << 20
-_END = np.frombuffer(b'",' + bytes(30), np.uint8)
-"""Ends every text that has no end."""
+_TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
+"""Bytes that end a text without an end of its own."""
 _GROWTH, _HEAD = 4, 16
 """Bytes of output for each byte of a text, and for each text, at most. The worst is an array of
 empty arrays: ``[],`` becomes three bytes and an offset of four."""
@@ -43,7 +43,7 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
 def _encode_part(column: pa.Array) -> EncodedPart:
     # A comma follows each text, because a text may be a number, which has no closing sign.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
-    texts = np.concatenate([data, _END])
+    texts = np.concatenate([data, _TEXT_END])
     positions = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
@@ -56,8 +56,8 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
     addresses = [int(array.ctypes.data) for array in memory]
-    last_counts, scratch_end, doubles_count = (
-        int(state[index:].ctypes.data) for index in (1, 0, 4)
+    scratch_end, last_counts, doubles_count = (
+        int(state[index:].ctypes.data) for index in (0, 1, 4)
     )
     begins = _encode_texts(
         positions,
@@ -89,7 +89,7 @@ def _encode_texts(
     """Encode texts from the last to the first; return where both outputs begin.
 
     Args:
-        positions: int64 [n + 1]; where each text begins, one byte behind the previous text's end.
+        positions: int64 [n + 1]; where each text begins, one byte after the previous text's end.
     """
     cursor, names = ends
     for row in range(len(positions) - 2, -1, -1):
@@ -114,8 +114,8 @@ def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> No
         start = begin - int(texts.ctypes.data)
         value = np.float64(texts[start : start + size].tobytes())
         failed[row] |= bool(np.isinf(value))
-        into = position - int(out.ctypes.data)
-        out[into : into + 8] = np.frombuffer(value.tobytes(), np.uint8)
+        target = position - int(out.ctypes.data)
+        out[target : target + 8] = np.frombuffer(value.tobytes(), np.uint8)
 
 
 def _binary_column(data: Bytes, sizes: Int64s) -> pa.Array:

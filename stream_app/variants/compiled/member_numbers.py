@@ -22,23 +22,23 @@ class MemberBuffers(NamedTuple):
     """The addresses of int64 buffers with a row for each member, or for each node where noted.
 
     Attributes:
-        members: their nodes, in the order of nodes.
-        order, other: their nodes, in the order of names; memory for sorting.
-        slots: their nodes, object by object, in the order of names.
-        firsts: for a node; the first slot of an object.
-        filled: for a node; slots that an object has filled.
-        leaders: for a node; the first member of the same name.
-        numbers: for a node; that of its name.
+        members: the members' nodes, in the order of nodes.
+        order, sort_memory: the members' nodes, in the order of names; memory for sorting.
+        slots: the members' nodes, object by object, in the order of names.
+        firsts: the first slot of an object, by its node.
+        slot_counts: the number of slots that an object has filled, by its node.
+        leaders: the first member of the same name, by the member's node.
+        numbers: the number of a member's name, by its node.
         last_parents, last_begins, last_sizes: parents and names of the last document's members.
         last_counts: a buffer of three numbers of the last document.
     """
 
     members: int
     order: int
-    other: int
+    sort_memory: int
     slots: int
     firsts: int
-    filled: int
+    slot_counts: int
     leaders: int
     numbers: int
     last_parents: int
@@ -50,17 +50,20 @@ class MemberBuffers(NamedTuple):
 @compiled
 def number_members(count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Number the members; return their count, or `DECLINED` if an object repeats a name."""
-    members, same = 0, 1
+    members, is_unchanged = 0, True
     last_count = number_at(buffers.last_counts)
     for node in range(count):
         if number_at(nodes.name_sizes + 8 * node) == NO_NAME:
             continue
-        if same and (members >= last_count or not _is_as_before(members, node, nodes, buffers)):
-            same = 0
-        if not same:
+        is_unchanged = (
+            is_unchanged
+            and members < last_count
+            and _equals_last_member(members, node, nodes, buffers)
+        )
+        if not is_unchanged:
             put_number(buffers.members, members, node)
         members += 1
-    if same and members == last_count:
+    if is_unchanged and members == last_count:
         return members
     put_number(buffers.last_counts, COUNT, -1)
     _sort_members(members, nodes, buffers)
@@ -74,7 +77,7 @@ def number_members(count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> in
 
 
 @compiled
-def _is_as_before(member: int, node: int, nodes: NodeBuffers, buffers: MemberBuffers) -> bool:
+def _equals_last_member(member: int, node: int, nodes: NodeBuffers, buffers: MemberBuffers) -> bool:
     """Return whether the previous document had this member with this number."""
     entry = 8 * member
     size = number_at(nodes.name_sizes + 8 * node)
@@ -135,7 +138,7 @@ def _utf16_rank(byte: int) -> int:
 @compiled
 def _sort_members(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Merge runs of 1, 2, 4 … members; equal names keep their order."""
-    source, target = buffers.order, buffers.other
+    source, target = buffers.order, buffers.sort_memory
     for member in range(members):
         put_number(source, member, number_at(buffers.members + 8 * member))
     run = 1
@@ -177,9 +180,9 @@ def _find_leaders(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> N
     for index in range(members):
         node, leader = number_at(buffers.order + 8 * index), -1
         if index:
-            before = number_at(buffers.order + 8 * (index - 1))
-            if _compare_names(before, node, nodes) == 0:
-                leader = number_at(buffers.leaders + 8 * before)
+            previous = number_at(buffers.order + 8 * (index - 1))
+            if _compare_names(previous, node, nodes) == 0:
+                leader = number_at(buffers.leaders + 8 * previous)
         put_number(buffers.leaders, node, node if leader < 0 else leader)
 
 
@@ -207,17 +210,17 @@ def _fill_slots(members: int, count: int, nodes: NodeBuffers, buffers: MemberBuf
     for node in range(count):
         if number_at(nodes.kinds + 8 * node) == OBJECTS:
             put_number(buffers.firsts, node, slot)
-            put_number(buffers.filled, node, 0)
+            put_number(buffers.slot_counts, node, 0)
             slot += number_at(nodes.sizes + 8 * node)
     for index in range(members):
         node = number_at(buffers.order + 8 * index)
         parent = number_at(nodes.parents + 8 * node)
-        filled = number_at(buffers.filled + 8 * parent)
-        slot = number_at(buffers.firsts + 8 * parent) + filled
-        if filled:
-            before = number_at(buffers.slots + 8 * (slot - 1))
-            if number_at(buffers.leaders + 8 * before) == number_at(buffers.leaders + 8 * node):
+        slot_count = number_at(buffers.slot_counts + 8 * parent)
+        slot = number_at(buffers.firsts + 8 * parent) + slot_count
+        if slot_count:
+            previous = number_at(buffers.slots + 8 * (slot - 1))
+            if number_at(buffers.leaders + 8 * previous) == number_at(buffers.leaders + 8 * node):
                 return False
         put_number(buffers.slots, slot, node)
-        put_number(buffers.filled, parent, filled + 1)
+        put_number(buffers.slot_counts, parent, slot_count + 1)
     return True

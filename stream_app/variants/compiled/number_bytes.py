@@ -28,14 +28,14 @@ class DoubleBuffers(NamedTuple):
     """The addresses of int64 buffers: where each double goes, and where its text is.
 
     Attributes:
-        filled: a buffer with one row: the number of doubles.
+        double_count: a buffer with one row: the number of doubles.
     """
 
     positions: int
     begins: int
     sizes: int
     rows: int
-    filled: int
+    double_count: int
 
 
 @compiled
@@ -54,12 +54,12 @@ def put_number_text(position: int, size: int, cursor: int, row: int, doubles: Do
         put_number(cursor - 16, 0, low)
         put_number(cursor - 16, 1, high)
         return _put_head(DECIMAL16, max(scale, 0), cursor - 16)
-    count = number_at(doubles.filled)
+    count = number_at(doubles.double_count)
     put_number(doubles.positions, count, cursor - 8)
     put_number(doubles.begins, count, position)
     put_number(doubles.sizes, count, size)
     put_number(doubles.rows, count, row)
-    put_number(doubles.filled, 0, count + 1)
+    put_number(doubles.double_count, 0, count + 1)
     put_byte(cursor - 9, 0, DOUBLE << 2)
     return cursor - 9
 

@@ -48,8 +48,8 @@ def put_value(
     for node in range(count - 1, -1, -1):
         kind = number_at(nodes.kinds + 8 * node)
         if kind <= ARRAYS:
-            behind = number_at(nodes.nexts + 8 * node)
-            stop = number_at(nodes.starts + 8 * behind) if behind < count else end
+            next_node = number_at(nodes.nexts + 8 * node)
+            stop = number_at(nodes.starts + 8 * next_node) if next_node < count else end
             cursor = _put_container(node, cursor, stop, nodes, buffers)
         elif kind in (TEXTS, ESCAPED_TEXTS):
             cursor = _put_text(node, kind, cursor, nodes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.fileio.s3.s3_errors import s3_trouble
+from stream_app.fileio.s3.s3_errors import explain_s3_error
 from stream_app.version import install_command
 from tests.support.suite.datadriven import Case, files, run_file
 
@@ -17,10 +17,10 @@ HERE = Path(__file__).parent
 def test_fileio(path: Path) -> None:
     def handle(case: Case) -> str:
         assert case.command == "said"
-        trouble = s3_trouble(case.input)
-        kinds = {"keys": trouble.is_about_keys, "over": trouble.keys_are_over}
-        lines = [trouble.problem, *(name for name, holds in kinds.items() if holds)]
-        fix = trouble.fix.replace(install_command("aws"), "INSTALL aws")
+        explanation = explain_s3_error(case.input)
+        kinds = {"keys": explanation.is_about_keys, "over": explanation.may_be_expired}
+        lines = [explanation.problem, *(name for name, holds in kinds.items() if holds)]
+        fix = explanation.fix.replace(install_command("aws"), "INSTALL aws")
         return "\n".join([*lines, f"to fix: {fix}"] if fix else lines)
 
     run_file(path, handle)

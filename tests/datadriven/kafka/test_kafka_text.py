@@ -14,7 +14,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
 from stream_app.errors import WrongSourceError
-from stream_app.kafka.client_options import READING_OPTIONS, client_options
+from stream_app.kafka.client_options import DEFAULT_OPTIONS, client_options
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions
 from stream_app.kafka.offset_ranges import (
     JobOffsets,
@@ -24,7 +24,7 @@ from stream_app.kafka.offset_ranges import (
     ranges_between,
     share_out,
 )
-from stream_app.kafka.security_options import JaasError, read_jaas
+from stream_app.kafka.security_options import JaasError, parse_jaas
 from stream_app.kafka.transactions.border import (
     LogProgress,
     NewestTransaction,
@@ -42,7 +42,7 @@ def options(case: Case) -> str:
     """Each line KEY=VALUE; argument features=A,B: of the library."""
     java = dict(line.partition("=")[::2] for line in case.input_lines)
     client = client_options("broker:9092", java, case.args.get("features", "").split(","))
-    defaults = {**READING_OPTIONS, "bootstrap.servers": "broker:9092"}
+    defaults = {**DEFAULT_OPTIONS, "bootstrap.servers": "broker:9092"}
     lines = [
         f"{key} = {value}"
         for key, value in sorted(client.options.items())
@@ -56,7 +56,7 @@ def options(case: Case) -> str:
 def jaas(case: Case) -> str:
     """The text as in ``sasl.jaas.config``."""
     try:
-        module = read_jaas(case.input)
+        module = parse_jaas(case.input)
     except JaasError as error:
         return str(error)
     pairs = [f"{key} = {value!r}" for key, value in module.options.items()]
@@ -88,7 +88,7 @@ def behind(case: Case) -> str:
         }
         for offsets in by_kind.values()
     )
-    lag = JobOffsets(begun=begun, committed=committed).behind(newest)
+    lag = JobOffsets(begun=begun, committed=committed).lag(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(lag.items()))
 
 
@@ -145,7 +145,7 @@ def cut(case: Case) -> str:
     lines += ["no newer transaction"] * (not border.advances)
     lines += [f"open: {place}" for place in decided.open_transactions]
     lines += ["a whole one waits behind"] * decided.is_overtaken
-    lines += [f"no topic of {table}" for table in sorted(decided.untopical)]
+    lines += [f"no topic of {table}" for table in sorted(decided.tables_without_topic)]
     if border.doubt is not None:
         lines.append(f"doubt: {border.doubt.reason}{border.doubt.fix and '; '}{border.doubt.fix}")
     return "\n".join(lines)
@@ -157,7 +157,7 @@ def top(case: Case) -> str:
         name: NewestTransaction(SourcePosition(commit, 0), (int(commit), 0, 0))
         for name, commit in map(str.split, case.input_lines)
     }
-    return str(LogProgress(newest).top_of_new(case.args["topic"])[0])
+    return str(LogProgress(newest).new_top(case.args["topic"])[0])
 
 
 def _place_of(line: list[str]) -> tuple[str, str, list[str]]:

@@ -83,12 +83,12 @@ def policy_of(case: Case) -> CompactStrategy:
         size_ratio=int(case.args.get("ratio", 1)),
         run_count_trigger=int(case.args.get("trigger", 5)),
         fits_levels="fits" in case.args,
-        early=EarlyFullCompaction(
+        early_full_compaction=EarlyFullCompaction(
             interval_ms=_optional(case, "interval"),
             total_size=_optional(case, "total"),
             incremental_size=_optional(case, "increment"),
         ),
-        off_peak=_off_peak(case),
+        off_peak_hours=_off_peak(case),
     )
     if "whole" in case.args:
         return FullAtRestCompaction(universal)
@@ -280,7 +280,7 @@ class Bucket:
 
     def flush(self, case: Case) -> None:
         for file in self.files(case):
-            self.manager.add_new_file(file)
+            self.manager.add_new_file(file, None)
 
     def update(self, case: Case) -> None:
         """Lines of ``-`` go, lines of ``+`` come."""
@@ -345,7 +345,7 @@ class Bucket:
 
     def restore(self, case: Case) -> None:
         self.manager.restore(
-            Levels(self.files(case), num_levels=int(case.args["count"]), key_of=int_key_of)
+            Levels(self.files(case), num_levels=int(case.args["count"]), key_of=int_key_of), None
         )
 
 

@@ -83,9 +83,9 @@ def merge(case: Case) -> str:
     assert engine.merge(MergeWindow(in_order), layout).equals(merged)
     again = sorted_window(in_order, layout)
     assert again.order is not None
-    assert again.last is not None
+    assert again.is_last is not None
     assert np.array_equal(again.order, np.arange(batch.num_rows))
-    assert np.array_equal(again.last, MergeWindow(in_order).last_rows(layout))
+    assert np.array_equal(again.is_last, MergeWindow(in_order).last_rows(layout))
     return "\n".join(show_row(row) for row in merged.to_pylist())
 
 
@@ -149,7 +149,7 @@ def telling(
             return merging
     ignored = frozenset(case.args.get("ignored", "").split(","))
     return ChangelogRewriter(
-        merging, before, records_unchanged="changed-only" not in case.args, ignored=ignored
+        merging, before, records_unchanged="changed-only" not in case.args, ignored_columns=ignored
     )
 
 

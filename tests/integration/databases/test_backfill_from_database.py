@@ -145,7 +145,7 @@ def test_rows_that_differ_are_written_and_changing_ones_left_to_the_job(
 
 @pytest.mark.parametrize(
     ("is_deleted", "loss"),
-    [(False, "ends at 0, and was read up to 7"), (True, "is gone, which was read up to offset 7")],
+    [(False, "ends at 0, and was read up to 7"), (True, "was read up to offset 7 and is gone")],
 )
 def test_a_topic_that_was_deleted_or_recreated_is_refused(
     tmp_path: Path,

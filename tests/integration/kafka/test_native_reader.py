@@ -84,7 +84,7 @@ def test_no_error_of_librdkafka_shows_the_password(secure_kafka: SecureKafka) ->
 
 def test_no_broker_is_an_error_when_the_time_is_over() -> None:
     settings = settings_for(f"127.0.0.1:{a_free_port()}", timeout_s=1.5)
-    with pytest.raises(SourceError, match=r"gave nothing .*refused") as caught:
+    with pytest.raises(SourceError, match=r"delivered nothing .*refused") as caught:
         list(reader_of_process(settings).read(whole("t")))
     assert not isinstance(caught.value, WrongSourceError)
 

@@ -96,9 +96,9 @@ def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> N
     before, between, after = *positions, committer.reached_offsets
     assert before is None
     assert between is not None
-    assert between.behind({"a": {"0": 25}}) == {("a", "0"): 5, ("b", "0"): 0}
+    assert between.lag({"a": {"0": 25}}) == {("a", "0"): 5, ("b", "0"): 0}
     assert after is not None
-    assert after.behind({}) == {("a", "0"): 1, ("b", "0"): 1}
+    assert after.lag({}) == {("a", "0"): 1, ("b", "0"): 1}
 
 
 def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: Path) -> None:

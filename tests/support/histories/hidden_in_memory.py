@@ -24,13 +24,13 @@ class HiddenInMemory:
     def count_late(self, starts: pa.Array) -> None:
         """Count none."""
 
-    def find(self, keys: pa.RecordBatch, since: int | None) -> RowsOfKeys:
+    def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`; what may be absent is."""
         indices = [np.empty(0, np.int64)]
         parts = [pa.RecordBatch.from_pylist([], schema=self._schema)]
         for batch in self.batches:
             starts = integer_view(batch.column(self._start)).to_numpy(zero_copy_only=False)
-            if not len(starts) or (since is not None and starts.max() < since):
+            if not len(starts) or (start_min is not None and starts.max() < start_min):
                 continue
             key_indices, rows = rows_with_keys(keys, batch, keys.schema.names)
             indices.append(key_indices)

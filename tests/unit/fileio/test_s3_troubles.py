@@ -55,13 +55,13 @@ def error_of(location: str, options: dict[str, str]) -> StorageError:
         (403, "InvalidAccessKeyId", "check that the keys .* are right"),
         (403, "SignatureDoesNotMatch", r"s3\.secret-key belongs to s3\.access-key"),
         (400, "ExpiredToken", r"give valid keys.*\$\{file:PATH\}"),
-        (403, "AccessDenied", "rights s3:ListBucket, s3:GetObject, s3:PutObject"),
+        (403, "AccessDenied", "permissions s3:ListBucket, s3:GetObject, s3:PutObject"),
         (301, "PermanentRedirect", r"set s3\.region"),
         (400, "AuthorizationHeaderMalformed", r"set s3\.region"),
         (404, "NoSuchBucket", "create the bucket, or correct its name"),
         (403, "RequestTimeTooSkewed", "clock"),
         (503, "SlowDown", "start again later"),
-        (418, "Teapot", "see that the store can be reached"),
+        (418, "Teapot", "check that the store can be reached"),
     ],
 )
 def test_an_answer_of_the_store(s3: S3Server, status: int, code: str, fix: str) -> None:

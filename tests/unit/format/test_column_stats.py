@@ -148,7 +148,9 @@ def test_a_text_too_long_for_the_footer_leaves_all_bounds_unknown() -> None:
 
 
 def test_skipped_columns_have_no_bounds() -> None:
-    assert of_one_column("DOUBLE", [1.0, float("nan")], skip={"c"}) == {"c": (None, None, 0)}
+    assert of_one_column("DOUBLE", [1.0, float("nan")], without_bounds={"c"}) == {
+        "c": (None, None, 0)
+    }
 
 
 def test_zeros_of_both_signs_are_within_the_bounds() -> None:

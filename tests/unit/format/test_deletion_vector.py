@@ -196,11 +196,11 @@ DAMAGED: dict[str, tuple[str, Any]] = {
         lambda data, meta: (data, replace(meta, offset=9_999)),
     ),
     "another length": (
-        "bytes, the index manifest says",
+        "bytes, and the index manifest says",
         lambda data, meta: (data, replace(meta, length=meta.length + 1)),
     ),
     "another number of rows": (
-        "it deletes 3 rows, the index manifest says 4",
+        "it deletes 3 rows, and the index manifest says 4",
         lambda data, meta: (data, replace(meta, cardinality=4)),
     ),
 }

@@ -14,5 +14,7 @@ def test_hashes_have_the_bytes_of_java() -> None:
     data = bytes.fromhex("00000102 ffffffff 7fffffff 80000000")
     assert decode_hashes(data, 4).tolist() == [-(2**31), -1, 258, 2**31 - 1]
     assert encode_hashes(np.array([258, -1], np.int32)) == data[:8]
-    with pytest.raises(CorruptFileError, match="has 16 bytes, its index manifest says 5 hashes"):
+    with pytest.raises(
+        CorruptFileError, match="has 16 bytes, and its index manifest says 5 hashes"
+    ):
         decode_hashes(data, 5)

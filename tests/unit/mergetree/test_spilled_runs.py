@@ -19,7 +19,7 @@ def runs_in(folder: Path, limit: int | None = None) -> SpilledRuns:
         layout=LAYOUT,
         piece_bytes=100,
         merge=lambda window: rows_at(window.batch, window.order),
-        limit=limit,
+        bytes_max=limit,
         parent=str(folder),
     )
 
@@ -65,14 +65,14 @@ def test_room_counts_what_a_merge_writes_anew(tmp_path: Path) -> None:
     for number in range(RUNS_MAX - 2):
         spilled.add([iter([a_run(number)])])
     size = spilled.size
-    spilled.limit = size + 1_000
+    spilled.bytes_max = size + 1_000
     assert spilled.has_room(1_000)
     assert not spilled.has_room(1_001)
     spilled.add([iter([a_run(0)])])
     # The next run makes one of all: for a while both are on disk.
-    spilled.limit = 2 * spilled.size + 2_000
+    spilled.bytes_max = 2 * spilled.size + 2_000
     assert spilled.has_room(1_000)
     assert not spilled.has_room(1_001)
-    spilled.limit = None
+    spilled.bytes_max = None
     assert spilled.has_room(10**15)
     spilled.close()

@@ -17,7 +17,12 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig, missing_metadata
 from stream_app.cdc.computed.column_functions import function_of
 from stream_app.cdc.computed.definition import DefinitionError, parse_definition
-from stream_app.cdc.computed.made_columns import MetadataError, argument_problem, key_problems
+from stream_app.cdc.computed.made_columns import (
+    MetadataError,
+    argument_problem,
+    key_problems,
+    referenced_column,
+)
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -196,7 +201,7 @@ def _applicable_rules(
     texts = {parse_definition(text).name: text for text in configured.computed_columns}
     computed = []
     for definition in made_columns.computed:
-        argument = made_columns.reference(definition)
+        argument = referenced_column(definition)
         is_wanted = existing is None or definition.name in existing
         has_column = argument is None or argument in names
         if is_wanted and (has_column or (existing is None and rule.computed_column is not None)):

@@ -117,7 +117,7 @@ class SourceMetrics:
         lag = None if progress is None else progress.lag
         if self._seen is not None:
             newest: Offsets = {} if progress is None else progress.newest
-            behind = self._seen.behind(newest)
+            behind = self._seen.lag(newest)
             lag = sum(behind.values()) if newest else sum(behind.values()) or None
         if lag is not None:
             self._lags.labels(label).set(lag)

@@ -103,7 +103,7 @@ class CompiledAvro:
     def read(self, values: pa.Array) -> AvroRead | None:
         """Read n messages, or return None if none of them can be read."""
         read = self.layout.read(values, HEAD.size)
-        if read is None or not read.parsed.any():
+        if read is None or not read.is_parsed.any():
             return None
         wires = [self._column(reading, read) for reading in self.readings]
         has_before, has_after = read.before_at >= 0, read.after_at >= 0
@@ -124,19 +124,21 @@ class CompiledAvro:
         )
         is_whole = bools_of(pc.is_in(_texts(read, _CONNECTOR), pa.array(WHOLE_IMAGES)))
         return AvroRead(
-            read.parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires]
+            read.is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires]
         )
 
     def _column(self, reading: ColumnReading, read: AvroMessages) -> WireColumn:
         if reading.name not in read.columns:
             kind = reading.usual_kind()
-            none = pa.nulls(read.images, reading.wire_type(kind))
-            return WireColumn(reading, kind, none, np.zeros(read.images, np.bool_))
+            none = pa.nulls(read.image_count, reading.wire_type(kind))
+            return WireColumn(reading, kind, none, np.zeros(read.image_count, np.bool_))
         leaf = read.columns[reading.name]
         if reading.name in self.decimals:
             as_number = reading.with_encoding(Encoding.NUMBER)
             decimals = leaf.decimals(reading.arrow_type)
-            return WireColumn(as_number, JsonKind.NUMBER, decimals, np.zeros(read.images, np.bool_))
+            return WireColumn(
+                as_number, JsonKind.NUMBER, decimals, np.zeros(read.image_count, np.bool_)
+            )
         return leaf_column(reading, leaf, leaf.present)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s, gathered_array, valid_of, values_at
 from stream_app.cdc.columns.base64_columns import reverse_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.columns.decimal_columns import decimal_texts, decimals_from_bytes, parsed_as
+from stream_app.cdc.columns.decimal_columns import decimal_texts, decimals_from_bytes, parse_type
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor
@@ -184,7 +184,7 @@ def _conversion(reading: ColumnReading, avro: str) -> _AvroConversion | None:
 def _of_text(reading: ColumnReading, avro: str) -> _AvroConversion | None:
     as_wire = _texts if avro == "string" else _symbols
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
-        wide = parsed_as(reading.arrow_type)
+        wide = parse_type(reading.arrow_type)
 
         def decimals(leaf: AvroLeaf) -> pa.Array:
             return cast_isolating(as_wire(leaf), wide)
@@ -212,7 +212,7 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
     scale = reading.scale
     if reading.family is Family.DECIMAL:
         target = reading.arrow_type
-        wide = parsed_as(target)
+        wide = parse_type(target)
 
         def decimals(leaf: AvroLeaf) -> pa.Array:
             return decimals_from_bytes(leaf.binary(), scale, target)[0].cast(wide)

@@ -27,11 +27,11 @@ from stream_app.machine_code.compiler import compiled, put_number
 PlacedValues = tuple[int, pa.Array]
 """A column's position in the table, and its values."""
 
-_PIECE = 1 << 18
-"""Bytes of texts at once."""
+_PIECE_BYTES = 1 << 18
+"""The bytes of the texts that are hashed together."""
 _STRING_KINDS = {pa.string(): TEXTS, pa.binary(): DIGITS}
-_OVERRUN = 2 * BLOCK
-"""Padding of a text, and what whole words write behind it."""
+_OVERRUN_BYTES = 2 * BLOCK
+"""The padding of a text, and the bytes that whole words write after it."""
 
 
 def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s, UInt64s]:
@@ -47,8 +47,8 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     ]
     numbers = np.array([_numbers_of(*column) for column in wide], np.int64).reshape(-1, 8)
     numbers = np.ascontiguousarray(numbers.T)
-    texts = np.empty(_PIECE + _text_bytes_max(wide, count) + _OVERRUN, np.uint8)
-    begins = np.empty(_PIECE // BLOCK + 2, np.int64)
+    texts = np.empty(_PIECE_BYTES + _text_bytes_max(wide, count) + _OVERRUN_BYTES, np.uint8)
+    begins = np.empty(_PIECE_BYTES // BLOCK + 2, np.int64)
     lanes = np.empty((3, LANES), np.int64)
     state = np.empty((len(BEGIN), LANES), np.uint32)
     digests = np.empty(2 * count, ">u8")
@@ -99,7 +99,7 @@ def _hash(
     while row < count:
         first, cursor = row, texts
         put_number(begins, 0, cursor)
-        while row < count and cursor < texts + _PIECE:
+        while row < count and cursor < texts + _PIECE_BYTES:
             cursor = put_text(cursor, row, columns)
             row += 1
             put_number(begins, row - first, cursor)

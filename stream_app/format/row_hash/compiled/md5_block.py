@@ -1,7 +1,7 @@
 """Adds a block of 64 bytes of each of 16 strings to their MD5.
 
-`digests` uses it. The code is written for vectors of 16 words, one for each string. LLVM makes of
-them the vectors that the processor has: one of AVX-512, two of AVX2, four of SSE2.
+`digests` uses it. The code has vectors of 16 words, one for each string. LLVM compiles each to the
+vectors of the processor: one of AVX-512, two of AVX2, or four of SSE2.
 
 Source: RFC 1321.
 """
@@ -22,7 +22,7 @@ LENGTH_BYTES = 8
 BEGIN = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 """A text's state before its first block."""
 LANES = 16
-"""Strings at once. A block has as many words, so a square of words is turned over its diagonal."""
+"""The number of strings at once. A block has as many words, so the words are a square matrix."""
 _WORD, _ADDRESS = ir.IntType(32), ir.IntType(64)
 _WORDS = ir.VectorType(_WORD, LANES)
 _SINES = [int(abs(math.sin(step + 1)) * 2**32) for step in range(64)]
@@ -73,7 +73,7 @@ def _element(builder: Any, table: Any, index: int, kind: Any) -> Any:
 
 
 def _transpose(builder: Any, rows: list[Any]) -> list[Any]:
-    """Turn 16 vectors of a string's words into 16 vectors of a word of each string.
+    """Transpose 16 vectors of a string's words into 16 vectors of a word of each string.
 
     Each of four rounds interleaves the vectors of both halves, as a perfect shuffle of cards does.
     """

@@ -92,14 +92,14 @@ def put_text(begin: int, row: int, columns: TextColumns) -> int:
 @compiled
 def _pad(begin: int, end: int) -> int:
     size = end - begin
-    behind = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
+    padded_end = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
     put_byte(end, 0, _PADDING)
     end += 1
-    while end < behind - LENGTH_BYTES:
+    while end < padded_end - LENGTH_BYTES:
         put_number(end, 0, 0)
         end += 8
-    put_number(behind - LENGTH_BYTES, 0, 8 * size)
-    return behind
+    put_number(padded_end - LENGTH_BYTES, 0, 8 * size)
+    return padded_end
 
 
 @compiled
@@ -120,21 +120,21 @@ def _put_bytes(cursor: int, source: int, size: int, last: int) -> int:
 @compiled
 def _put_integer(cursor: int, number: int) -> int:
     """Write a signed number in decimal digits, and return the address after them."""
-    size = np.uint64(number)
+    magnitude = np.uint64(number)
     if number < 0:
         put_byte(cursor, 0, _MINUS)
         cursor += 1
-        size = np.uint64(0) - size
-    if size < _EIGHT_DIGITS:
-        return _put_leading_digits(cursor, size)
-    high = size // _EIGHT_DIGITS
+        magnitude = np.uint64(0) - magnitude
+    if magnitude < _EIGHT_DIGITS:
+        return _put_leading_digits(cursor, magnitude)
+    high = magnitude // _EIGHT_DIGITS
     if high < _EIGHT_DIGITS:
         cursor = _put_leading_digits(cursor, high)
     else:
         cursor = _put_leading_digits(cursor, high // _EIGHT_DIGITS)
         put_number(cursor, 0, int(_digits_of(high % _EIGHT_DIGITS) | _ZEROS))
         cursor += 8
-    put_number(cursor, 0, int(_digits_of(size % _EIGHT_DIGITS) | _ZEROS))
+    put_number(cursor, 0, int(_digits_of(magnitude % _EIGHT_DIGITS) | _ZEROS))
     return cursor + 8
 
 
@@ -142,9 +142,9 @@ def _put_integer(cursor: int, number: int) -> int:
 def _put_leading_digits(cursor: int, number: np.uint64) -> int:
     """Write a number of up to eight digits without leading zeros; return the address after it."""
     digits = _digits_of(number)
-    skipped = low_zero_bytes(digits) if number else 7
-    put_number(cursor, 0, int((digits | _ZEROS) >> np.uint64(8 * skipped)))
-    return cursor + 8 - skipped
+    leading_zeros = low_zero_bytes(digits) if number else 7
+    put_number(cursor, 0, int((digits | _ZEROS) >> np.uint64(8 * leading_zeros)))
+    return cursor + 8 - leading_zeros
 
 
 @compiled

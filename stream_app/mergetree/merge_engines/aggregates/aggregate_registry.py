@@ -32,14 +32,14 @@ from stream_app.mergetree.merge_engines.aggregates.limited_elements import merge
 from stream_app.mergetree.merge_engines.aggregates.listagg import join_texts
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ANY_COLUMN,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.unions import union_of
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
-Aggregate = Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]
+Aggregate = Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]
 """The column of the window's batch, the changes of all segments, the column's options → one value a
 segment."""
 
@@ -70,7 +70,9 @@ AGGREGATES: Mapping[str, Aggregate] = {
 """The value of ``fields.<column>.aggregate-function`` → the function."""
 
 
-def fold_column(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def fold_column(
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
+) -> SegmentValues:
     """Fold a column into one value for each segment.
 
     Raises:

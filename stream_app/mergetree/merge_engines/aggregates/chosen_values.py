@@ -1,6 +1,6 @@
-"""Chooses one of a segment's values: the first, the last, the largest, the smallest.
+"""Chooses one of a segment's values: the first, the last, the largest or the smallest.
 
-The functions return the row with this value, and copy no values.
+Most functions return the row with this value, and copy no values.
 
 Source: Paimon `mergetree/compact/aggregate/Field{First,Last}*Agg.java`, `FieldMaxAgg.java`,
 `FieldMinAgg.java`, `FieldBool*Agg.java`, `FieldPrimaryKeyAgg.java`.
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
-    filled,
+    fill_nulls,
     from_ordered_integers,
     is_plain_number,
     ordered_integers,
@@ -25,8 +25,8 @@ from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SHALLOW,
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
@@ -48,21 +48,23 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     if changes.ops is None:
         return nearest_valid(column, changes, changes.newest, -1)
     valid = changes.valid(column)
-    counts = (changes.is_any(ChangeOp.ADD, ChangeOp.TAKE_BACK) & valid) | changes.is_any(
+    is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.TAKE_BACK) & valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
     )
-    last = changes.last(counts)
-    is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[last] & (last >= 0)
-    indices = np.where(is_value, last, -1)
+    last_indices = changes.last(is_counted)
+    is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[last_indices] & (
+        last_indices >= 0
+    )
+    indices = np.where(is_value, last_indices, -1)
     if changes.has(ChangeOp.ADD_OLDER):
         # A late value fills a null.
-        late = (
+        is_late = (
             changes.is_any(ChangeOp.ADD_OLDER)
             & valid
-            & (changes.indices > np.repeat(last, changes.lengths))
+            & (changes.indices > np.repeat(last_indices, changes.lengths))
         )
-        first = changes.first(late)
-        indices = np.where(~is_value & (first < len(changes.rows)), first, indices)
+        first_late = changes.first(is_late)
+        indices = np.where(~is_value & (first_late < len(changes.rows)), first_late, indices)
     return changes.row_at(indices)
 
 
@@ -72,8 +74,8 @@ def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     changes.refuse_take_back("first_value")
     if changes.ops is None:
         return changes.oldest
-    calls = changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER)
-    return _first(changes, calls, calls)
+    is_add = changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER)
+    return _first(changes, is_add, is_add)
 
 
 def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
@@ -87,20 +89,29 @@ def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAgg
     return _first(changes, changes.is_any(ChangeOp.ADD) & valid, valid)
 
 
-def _first(changes: SegmentChanges, calls: Bools, valid: Bools) -> Int64s:
-    """Return the last change that sets the value: a SET, the first call, or a later late one."""
-    first = changes.first(calls)
-    opens = np.zeros(len(changes.rows), np.bool_)
-    opens[first[first < len(opens)]] = True
-    late = changes.is_any(ChangeOp.ADD_OLDER) & (
-        changes.indices > np.repeat(first, changes.lengths)
+def _first(changes: SegmentChanges, is_add: Bools, valid: Bools) -> Int64s:
+    """Return the row of the last change that sets the value.
+
+    That is a SET, the first chosen change, or a late one after it.
+
+    Args:
+        is_add: bool [changes]; the chosen changes, which add a value.
+        valid: bool [changes]; whether the change has a value.
+    """
+    first_indices = changes.first(is_add)
+    is_first = np.zeros(len(changes.rows), np.bool_)
+    is_first[first_indices[first_indices < len(is_first)]] = True
+    is_late = changes.is_any(ChangeOp.ADD_OLDER) & (
+        changes.indices > np.repeat(first_indices, changes.lengths)
     )
-    sets = (
-        (opens & changes.is_any(ChangeOp.ADD)) | late | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
+    is_set = (
+        (is_first & changes.is_any(ChangeOp.ADD))
+        | is_late
+        | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
     )
-    last = changes.last(sets)
-    is_value = (last >= 0) & valid_or_set(changes, valid)[last]
-    return changes.row_at(np.where(is_value, last, -1))
+    last_indices = changes.last(is_set)
+    is_value = (last_indices >= 0) & valid_or_set(changes, valid)[last_indices]
+    return changes.row_at(np.where(is_value, last_indices, -1))
 
 
 def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step: int) -> Int64s:
@@ -116,28 +127,29 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     if not column.null_count:
         return ends
     valid = valid_of(column)
-    open_ones = np.flatnonzero(~valid[ends])
+    open_segments = np.flatnonzero(~valid[ends])
     edges = changes.ends if step < 0 else changes.starts
     nearest = ends.copy()
     for number in range(1, min(changes.depth, SHALLOW)):
         # Selecting by indices is three times faster than by an irregular mask.
-        open_ones = open_ones[np.flatnonzero(changes.lengths[open_ones] > number)]
-        rows = changes.rows[edges[open_ones] + step * number]
+        open_segments = open_segments[np.flatnonzero(changes.lengths[open_segments] > number)]
+        rows = changes.rows[edges[open_segments] + step * number]
         is_valid = valid[rows]
-        hits = np.flatnonzero(is_valid)
-        nearest[open_ones[hits]] = rows[hits]
-        open_ones = open_ones[np.flatnonzero(~is_valid)]
-    open_ones = open_ones[changes.lengths[open_ones] > SHALLOW]
-    if len(open_ones):
+        hit_indices = np.flatnonzero(is_valid)
+        nearest[open_segments[hit_indices]] = rows[hit_indices]
+        open_segments = open_segments[np.flatnonzero(~is_valid)]
+    open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
+    if len(open_segments):
         all_valid = valid[changes.rows]
-        valid_index = (changes.last(all_valid) if step < 0 else changes.first(all_valid))[open_ones]
-        has_value = (valid_index >= 0) & (valid_index < len(changes.rows))
-        nearest[open_ones[has_value]] = changes.rows[valid_index[has_value]]
+        valid_indices = changes.last(all_valid) if step < 0 else changes.first(all_valid)
+        valid_indices = valid_indices[open_segments]
+        has_value = (valid_indices >= 0) & (valid_indices < len(changes.rows))
+        nearest[open_segments[has_value]] = changes.rows[valid_indices[has_value]]
     return nearest
 
 
 def valid_or_set(changes: SegmentChanges, valid: Bools) -> Bools:
-    """Return the mask of changes with a value, or that set the value even to null."""
+    """Return the mask of changes that have a value, or set the value even to null."""
     return ~changes.is_any(ChangeOp.CLEAR) & (valid | changes.is_any(ChangeOp.SET))
 
 
@@ -146,44 +158,46 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Bools) -> Int64s:
     # one.
     is_taken = np.zeros(len(changes.starts), np.bool_)
     newest = np.full(len(changes.starts), -1, dtype=np.int64)
-    add, older = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
+    is_add, is_late = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
     for segments, indices in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
-        value = np.where(valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1)
-        before, was_taken = newest[segments], is_taken[segments]
-        takes = add[indices] & ~was_taken & (value >= 0)
-        keeps = older[indices] & ~was_taken & (before >= 0)
-        is_taken[segments] = was_taken | takes | keeps
-        stays = (add[indices] & ~takes) | keeps
-        newest[segments] = np.where(stays, before, value)
+        value_indices = np.where(
+            valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1
+        )
+        old_indices, was_taken = newest[segments], is_taken[segments]
+        sets_value = is_add[indices] & ~was_taken & (value_indices >= 0)
+        keeps_value = is_late[indices] & ~was_taken & (old_indices >= 0)
+        is_taken[segments] = was_taken | sets_value | keeps_value
+        is_unchanged = (is_add[indices] & ~sets_value) | keeps_value
+        newest[segments] = np.where(is_unchanged, old_indices, value_indices)
     return changes.row_at(newest)
 
 
-def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
+def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
     """Choose the largest value, for ``max`` and ``bool_or``."""
     return lambda column, changes, _: _extreme_values(column, changes, function, np.maximum)
 
 
-def smallest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
+def smallest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
     """Choose the smallest value, for ``min`` and ``bool_and``."""
     return lambda column, changes, _: _extreme_values(column, changes, function, np.minimum)
 
 
 def _extreme_values(
     column: pa.Array, changes: SegmentChanges, function: str, reduce: np.ufunc
-) -> Folded:
+) -> SegmentValues:
     changes.refuse_take_back(function)
     if changes.ops is None and is_plain_number(column.type):
         return _extreme_number(column, changes, reduce)
     if changes.ops is None and changes.depth <= SHALLOW:
         return _extreme_in_rounds(column, changes, is_largest=reduce is np.maximum)
     values = ordered_integers(column)[changes.rows]
-    counts = counted_changes(column, changes)
+    is_counted = counted_changes(column, changes)
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = reduce.reduceat(np.where(counts, values, neutral), changes.starts)
-    is_extreme = counts & (values == np.repeat(extreme, changes.lengths))
-    last = changes.last(is_extreme)
-    return changes.row_at(last)
+    extreme = reduce.reduceat(np.where(is_counted, values, neutral), changes.starts)
+    is_extreme = is_counted & (values == np.repeat(extreme, changes.lengths))
+    last_indices = changes.last(is_extreme)
+    return changes.row_at(last_indices)
 
 
 def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc) -> pa.Array:
@@ -193,7 +207,7 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     valid = valid_of(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = changes.reduce(filled(values, valid, neutral), reduce)
+    extreme = changes.reduce(fill_nulls(values, valid, neutral), reduce)
     has_value = extreme != neutral
     if (valid & (values == neutral)).any():
         has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
@@ -204,16 +218,17 @@ def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest:
     """Return the extreme of short segments: each round compares the next value with the best."""
     best = changes.oldest.copy()
     valid = valid_of(column) if column.null_count else None
-    wins_by = pc.greater_equal if is_largest else pc.less_equal
+    compare = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_rows:
         segments, rows = all_segments, all_rows
         if valid is not None:
             # A null loses to any value.
-            rivals, is_value = valid[best[segments]], valid[rows]
-            gains, both = np.flatnonzero(is_value > rivals), np.flatnonzero(is_value & rivals)
-            best[segments[gains]] = rows[gains]
-            segments, rows = segments[both], rows[both]
-        values, others = column.take(pa.array(rows)), column.take(pa.array(best[segments]))
-        wins = np.flatnonzero(wins_by(values, others).to_numpy(zero_copy_only=False))
-        best[segments[wins]] = rows[wins]
+            best_is_valid, row_is_valid = valid[best[segments]], valid[rows]
+            replaced = np.flatnonzero(row_is_valid > best_is_valid)
+            comparable = np.flatnonzero(row_is_valid & best_is_valid)
+            best[segments[replaced]] = rows[replaced]
+            segments, rows = segments[comparable], rows[comparable]
+        values, best_values = column.take(pa.array(rows)), column.take(pa.array(best[segments]))
+        improved = np.flatnonzero(compare(values, best_values).to_numpy(zero_copy_only=False))
+        best[segments[improved]] = rows[improved]
     return best

@@ -21,14 +21,15 @@ from stream_app.mergetree.merge_engines.aggregates.elements import (
     build_elements,
     first_of_each,
     fold_elements,
+    last_of_each,
     pair_numbers,
     standing_elements,
 )
 from stream_app.mergetree.merge_engines.aggregates.limited_elements import limited_update
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.options.merge_options import NO_LIMIT
@@ -37,7 +38,7 @@ from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 def collect_elements(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
-) -> Folded:
+) -> SegmentValues:
     """Collect all elements in the order of changes; with ``distinct`` each once.
 
     Undoing an array removes one equal element for each of its own, the oldest first.
@@ -45,23 +46,23 @@ def collect_elements(
     if not aggregate.distinct:
         return fold_elements(column, changes, _all_elements)
     # Each merged row, even one with null, makes the elements distinct.
-    calls = changes.segments_with(
+    has_add = changes.segments_with(
         changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER) & changes.since_restart()
     )
-    is_merged = calls & (changes.merges_alone | (changes.lengths > 1))
+    is_merged = has_add & (changes.merges_single_rows | (changes.lengths > 1))
     return fold_elements(column, changes, _distinct_elements, is_merged)
 
 
 def _all_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-    if elements.undoes.any():
-        elements = elements.where(_elements_not_undone(_pairs(nested, elements), elements.undoes))
+    if elements.is_undo.any():
+        elements = elements.where(_elements_not_undone(_pairs(nested, elements), elements.is_undo))
     return build_elements(nested, elements, count)
 
 
 def _distinct_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     pairs = _pairs(nested, elements)
-    stands = np.flatnonzero(standing_elements(elements, pairs))
-    distinct = elements.where(stands).where(first_of_each(pairs[stands]))
+    standing = np.flatnonzero(standing_elements(elements, pairs))
+    distinct = elements.where(standing).where(first_of_each(pairs[standing]))
     return build_elements(nested, distinct, count)
 
 
@@ -70,34 +71,34 @@ def _pairs(nested: NestedColumn, elements: Elements) -> Int64s:
     return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.indices))))
 
 
-def _elements_not_undone(pairs: Int64s, undoes: Bools) -> Int64s:
+def _elements_not_undone(pairs: Int64s, is_undo: Bools) -> Int64s:
     """Return the indices of elements that no later change undoes, ascending.
 
     Equal elements of one segment, of which the second is undone::
 
-        pairs     [0, 0, 0, 0]
-        undoes    [F, T, T, F]
-        [3]
+        pairs      [0, 0, 0, 0]
+        is_undo    [F, T, T, F]
+                   [3]
     """
     order = np.argsort(pairs, kind="stable")
-    group, is_add = pairs[order], ~undoes[order]
-    change = np.where(is_add, 1, -1)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    ends = np.append(starts[1:], len(group)) - 1
-    sums = np.cumsum(change)
-    level = sums - np.repeat(sums[starts] - change[starts], ends - starts + 1)
-    # Missing elements cannot be undone, so the level never falls below 0. A bound that falls from
-    # group to group lets one running minimum serve all groups.
-    falls = group * (2 * len(group) + 2)
-    lowest = np.minimum.accumulate(level - falls) + falls
-    remaining = level[ends] - np.minimum(lowest[ends], 0)
-    adds = np.cumsum(is_add)
-    behind = np.repeat(adds[ends], ends - starts + 1) - adds
-    is_left = is_add & (behind < np.repeat(remaining, ends - starts + 1))
+    ordered_pairs, is_add = pairs[order], ~is_undo[order]
+    steps = np.where(is_add, 1, -1)
+    starts = np.flatnonzero(np.diff(ordered_pairs, prepend=-1))
+    ends = np.append(starts[1:], len(ordered_pairs)) - 1
+    sums = np.cumsum(steps)
+    levels = sums - np.repeat(sums[starts] - steps[starts], ends - starts + 1)
+    # Missing elements cannot be undone, so the level never falls below 0. An offset that falls from
+    # pair to pair lets one running minimum serve all pairs.
+    offsets = ordered_pairs * (2 * len(ordered_pairs) + 2)
+    minima = np.minimum.accumulate(levels - offsets) + offsets
+    remaining = levels[ends] - np.minimum(minima[ends], 0)
+    add_counts = np.cumsum(is_add)
+    later_adds = np.repeat(add_counts[ends], ends - starts + 1) - add_counts
+    is_left = is_add & (later_adds < np.repeat(remaining, ends - starts + 1))
     return np.sort(order[np.flatnonzero(is_left)])
 
 
-def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
+def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> SegmentValues:
     """Merge maps: the newest value of each key; undoing a map removes its keys."""
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
@@ -109,7 +110,9 @@ def merge_maps(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     return fold_elements(column, changes, choose)
 
 
-def update_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def update_rows(
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
+) -> SegmentValues:
     """Collect the rows that are not null; with ``nested-key`` the newest of each key.
 
     Undoing an array removes the rows with its keys, or without ``nested-key`` the equal rows.
@@ -123,9 +126,11 @@ def update_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggr
             remaining = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
-        elif elements.undoes.any():
-            stands = standing_elements(elements, pair_numbers(elements.segments, value_codes(rows)))
-            remaining = elements.where(stands).in_order()
+        elif elements.is_undo.any():
+            is_standing = standing_elements(
+                elements, pair_numbers(elements.segments, value_codes(rows))
+            )
+            remaining = elements.where(is_standing).in_order()
         else:
             remaining = elements.in_order()
         return build_elements(nested, remaining, count)
@@ -135,7 +140,7 @@ def update_rows(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggr
 
 def update_rows_partially(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
-) -> Folded:
+) -> SegmentValues:
     """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
     changes.refuse_take_back("nested_partial_update")
 
@@ -144,11 +149,11 @@ def update_rows_partially(
         elements = elements.in_order()
         rows = nested.children[0].take(pa.array(elements.indices))
         pairs = pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
-        firsts = first_of_each(pairs)
-        first_pairs = pairs[firsts]
+        first_indices = first_of_each(pairs)
+        first_pairs = pairs[first_indices]
         fields = [_newest_values(values, pairs, first_pairs) for values in rows.flatten()]
         merged = pa.StructArray.from_arrays(fields, fields=list(rows.type))
-        return nested.with_children((merged,), elements.segments[firsts], count)
+        return nested.with_children((merged,), elements.segments[first_indices], count)
 
     return fold_elements(column, changes, choose)
 
@@ -168,19 +173,16 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
 
 def _newest_elements(elements: Elements, pairs: Int64s) -> Elements:
     """Return each remaining pair's newest element, at the place of the oldest."""
-    stands = np.flatnonzero(standing_elements(elements, pairs))
-    elements, pairs = elements.where(stands), pairs[stands]
-    order = np.lexsort((elements.rank, elements.segments))
-    ordered, pairs = elements.where(order), pairs[order]
-    firsts = first_of_each(pairs)
-    last = np.zeros(int(pairs.max(initial=-1)) + 1, np.int64)
-    last[pairs] = np.arange(len(pairs))  # the last of several values of one pair wins
-    return ordered.where(last[pairs[firsts]])
+    standing = np.flatnonzero(standing_elements(elements, pairs))
+    elements, pairs = elements.where(standing), pairs[standing]
+    order = np.lexsort((elements.ranks, elements.segments))
+    elements, pairs = elements.where(order), pairs[order]
+    return elements.where(last_of_each(pairs))
 
 
 def _newest_values(values: pa.Array, pairs: Int64s, first_pairs: Int64s) -> pa.Array:
-    last = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
+    last_indices = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
     valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    last[pairs[valid]] = valid
-    indices = last[first_pairs]
+    last_indices[pairs[valid]] = valid
+    indices = last_indices[first_pairs]
     return values.take(pa.array(indices, mask=indices < 0))

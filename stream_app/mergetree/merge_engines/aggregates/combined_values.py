@@ -13,8 +13,8 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 
 Combine = Callable[[pa.Array, Int64s], pa.Array]
@@ -33,27 +33,29 @@ def counted_changes(column: pa.Array, changes: SegmentChanges) -> Bools:
     )
 
 
-def combined(column: pa.Array, changes: SegmentChanges, counts: Bools, combine: Combine) -> Folded:
+def combine_segments(
+    column: pa.Array, changes: SegmentChanges, is_counted: Bools, combine: Combine
+) -> SegmentValues:
     """Combine each segment into one value. A single value stays unchanged, and no value gives null.
 
     Three segments of four changes, whose values are added up::
 
-        column     [1, 2, 4, null]
-        starts     [0,    2, 3]
-        counts     [T, T, T, F]
-        sizes      [2,    1, 0]
-        results    [3]                of the segment with several values
-        rows       [4, 2, -1]         4 is the index of the first result, behind the column
-                   [3, 4, null]
+        column       [1, 2, 4, null]
+        starts       [0,    2, 3]
+        is_counted   [T, T, T, F]
+        sizes        [2,    1, 0]
+        results      [3]                of the segment with several values
+        rows         [4, 2, -1]         4 is the index of the first result, behind the column
+                     [3, 4, null]
 
     Args:
-        counts: bool [changes], the changes whose values are combined.
+        is_counted: bool [changes]; the changes whose values are combined.
     """
-    indices, sizes = changes.in_order(counts), changes.sums(counts.astype(np.int64))
+    indices, sizes = changes.in_order(is_counted), changes.sums(is_counted.astype(np.int64))
     ends = np.cumsum(sizes)
     rows = np.full(len(sizes), -1, dtype=np.int64)
-    filled = np.flatnonzero(sizes)
-    rows[filled] = changes.rows[indices[ends[filled] - 1]]
+    nonempty = np.flatnonzero(sizes)
+    rows[nonempty] = changes.rows[indices[ends[nonempty] - 1]]
     several = np.flatnonzero(sizes > 1)
     if not len(several):
         return rows

@@ -18,8 +18,8 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 
 
@@ -61,10 +61,10 @@ class NestedColumn:
             owners: int64 [m], ascending; the array or map of each element.
         """
         bounds = np.searchsorted(owners, np.arange(count + 1))
-        kind, offsets = self.column.type, pa.array(bounds, pa.int32())
-        if pa.types.is_map(kind):
-            return pa.MapArray.from_arrays(offsets, *children, type=kind)
-        return pa.ListArray.from_arrays(offsets, *children, type=kind)
+        arrow_type, offsets = self.column.type, pa.array(bounds, pa.int32())
+        if pa.types.is_map(arrow_type):
+            return pa.MapArray.from_arrays(offsets, *children, type=arrow_type)
+        return pa.ListArray.from_arrays(offsets, *children, type=arrow_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +75,29 @@ class Elements:
         indices: int64 [m], the indices in the column's children.
         segments: int64 [m], from 0 on, ascending.
         changes: int64 [m], the change of each; a change's elements are together.
-        undoes: bool [m], whether each undoes an element.
-        rank: int64 [m], the order of values, in which a late change precedes the others.
+        is_undo: bool [m], whether each undoes an element.
+        ranks: int64 [m], the order of values, in which a late change precedes the others.
     """
 
     indices: Int64s
     segments: Int64s
     changes: Int64s
-    undoes: Bools
-    rank: Int64s
+    is_undo: Bools
+    ranks: Int64s
 
     def where(self, selection: Bools | Int64s) -> Elements:
-        """Return the elements where the mask is true."""
+        """Return the elements at a mask or at indices."""
         return Elements(
             self.indices[selection],
             self.segments[selection],
             self.changes[selection],
-            self.undoes[selection],
-            self.rank[selection],
+            self.is_undo[selection],
+            self.ranks[selection],
         )
 
     def in_order(self) -> Elements:
         """Return the elements in the order of values."""
-        return self.where(np.lexsort((self.rank, self.segments)))
+        return self.where(np.lexsort((self.ranks, self.segments)))
 
 
 Choose = Callable[[NestedColumn, Elements, int], pa.Array]
@@ -105,40 +105,40 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 
 
 def fold_elements(
-    column: pa.Array, changes: SegmentChanges, choose: Choose, even_alone: Bools | None = None
-) -> Folded:
+    column: pa.Array, changes: SegmentChanges, choose: Choose, rebuilds_single: Bools | None = None
+) -> SegmentValues:
     """Fold each segment into one value. A single value stays unchanged, and no value gives null.
 
     Args:
-        even_alone: bool [segments], whether even a single value is rebuilt from its elements.
+        rebuilds_single: bool [segments]; whether even a single value is rebuilt from its elements.
     """
-    counts = counted_changes(column, changes)
-    undoes = counts & changes.is_any(ChangeOp.TAKE_BACK)
-    adds = counts & ~undoes
-    first, last = changes.first(adds), changes.last(adds)
+    is_counted = counted_changes(column, changes)
+    is_undo = is_counted & changes.is_any(ChangeOp.TAKE_BACK)
+    is_add = is_counted & ~is_undo
+    first_adds, last_adds = changes.first(is_add), changes.last(is_add)
     # Before the first value there is nothing to undo.
-    undoes &= changes.indices > np.repeat(first, changes.lengths)
-    counts = adds | undoes
-    sizes = changes.sums(counts.astype(np.int64))
-    rows = changes.row_at(last)
-    is_made = sizes > 1
-    if even_alone is not None:
-        is_made |= even_alone & (last >= 0)
-    several = np.flatnonzero(is_made)
-    if not len(several):
+    is_undo &= changes.indices > np.repeat(first_adds, changes.lengths)
+    is_counted = is_add | is_undo
+    sizes = changes.sums(is_counted.astype(np.int64))
+    rows = changes.row_at(last_adds)
+    is_rebuilt = sizes > 1
+    if rebuilds_single is not None:
+        is_rebuilt |= rebuilds_single & (last_adds >= 0)
+    rebuilt = np.flatnonzero(is_rebuilt)
+    if not len(rebuilt):
         return rows
-    positions = np.flatnonzero(counts & np.repeat(is_made, changes.lengths))
+    positions = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
     nested = NestedColumn.of_column(column)
     indices, owners = nested.elements(changes.rows[positions])
-    number = np.cumsum(is_made) - 1
-    segments = np.repeat(number, changes.lengths)[positions]
-    late = changes.is_any(ChangeOp.ADD_OLDER)[positions]
-    rank = np.where(late, -positions - 1, positions)
+    numbers = np.cumsum(is_rebuilt) - 1
+    segments = np.repeat(numbers, changes.lengths)[positions]
+    is_late = changes.is_any(ChangeOp.ADD_OLDER)[positions]
+    ranks = np.where(is_late, -positions - 1, positions)
     elements = Elements(
-        indices, segments[owners], positions[owners], undoes[positions][owners], rank[owners]
+        indices, segments[owners], positions[owners], is_undo[positions][owners], ranks[owners]
     )
-    folded = choose(nested, elements, len(several))
-    rows[several] = len(column) + np.arange(len(several))
+    folded = choose(nested, elements, len(rebuilt))
+    rows[rebuilt] = len(column) + np.arange(len(rebuilt))
     return pa.concat_arrays([column, folded]).take(pa.array(rows, mask=rows < 0))
 
 
@@ -151,19 +151,26 @@ def build_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.A
 
 def pair_numbers(segments: Int64s, codes: Int64s) -> Int64s:
     """Return a number from 0 on for each pair of segment and code: int64 [m]."""
-    both = segments * (int(codes.max(initial=0)) + 1) + codes
-    numbered: Int64s = np.unique(both, return_inverse=True)[1].reshape(-1)
-    return numbered
+    pair_codes = segments * (int(codes.max(initial=0)) + 1) + codes
+    numbers: Int64s = np.unique(pair_codes, return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
 def standing_elements(elements: Elements, pairs: Int64s) -> Bools:
-    """Return the mask of elements after the last undoing one of their pair: bool [m]."""
-    if not elements.undoes.any():
+    """Return the mask of elements that no later element of their pair undoes: bool [m]."""
+    if not elements.is_undo.any():
         return np.ones(len(pairs), np.bool_)
-    undone = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
-    np.maximum.at(undone, pairs[elements.undoes], elements.changes[elements.undoes])
-    mask: Bools = ~elements.undoes & (elements.changes > undone[pairs])
-    return mask
+    last_undo = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
+    np.maximum.at(last_undo, pairs[elements.is_undo], elements.changes[elements.is_undo])
+    is_standing: Bools = ~elements.is_undo & (elements.changes > last_undo[pairs])
+    return is_standing
+
+
+def last_of_each(pairs: Int64s) -> Int64s:
+    """Return the index of each pair's last element, in order of its first: int64 [pairs]."""
+    last_indices = np.zeros(int(pairs.max(initial=-1)) + 1, np.int64)
+    last_indices[pairs] = np.arange(len(pairs))  # of several values at one index the last stays
+    return last_indices[pairs[first_of_each(pairs)]]
 
 
 def first_of_each(pairs: Int64s) -> Int64s:

@@ -1,7 +1,7 @@
 """Computes, step by step, functions whose result depends on the value so far.
 
-``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one change of
-each segment, for all segments at once (`SegmentChanges.rounds`).
+These are ``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one
+change of each segment, for all segments at once (`SegmentChanges.rounds`).
 
 Source: Paimon `mergetree/compact/aggregate/FieldNestedUpdateAgg.java`,
 `FieldMergeMapWithKeyTimeAgg.java`.
@@ -20,20 +20,20 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.elements import (
     NestedColumn,
-    first_of_each,
+    last_of_each,
     pair_numbers,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     ChangeOp,
-    Folded,
     SegmentChanges,
+    SegmentValues,
 )
 from stream_app.mergetree.value_codes import row_codes, value_codes
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
 @dataclass(frozen=True, slots=True)
-class HeldElements:
+class SegmentElements:
     """The elements of each segment.
 
     Attributes:
@@ -45,19 +45,19 @@ class HeldElements:
     segments: Int64s
 
     @classmethod
-    def join(cls, parts: Sequence[HeldElements]) -> HeldElements:
+    def join(cls, parts: Sequence[SegmentElements]) -> SegmentElements:
         """Join all parts; in a shared segment, elements of earlier parts come first."""
         segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
         return cls(np.concatenate([part.indices for part in parts])[order], segments[order])
 
-    def where(self, selection: Bools | Int64s) -> HeldElements:
+    def where(self, selection: Bools | Int64s) -> SegmentElements:
         """Return the elements where the mask is true."""
-        return HeldElements(self.indices[selection], self.segments[selection])
+        return SegmentElements(self.indices[selection], self.segments[selection])
 
-    def merge_with(self, other: HeldElements) -> HeldElements:
+    def merge_with(self, other: SegmentElements) -> SegmentElements:
         """Return the elements of both; in a shared segment, those of `self` come first."""
-        return HeldElements.join((self, other))
+        return SegmentElements.join((self, other))
 
     def sizes(self, count: int) -> Int64s:
         """Return the number of elements of each segment: int64 [count]."""
@@ -70,11 +70,13 @@ class HeldElements:
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
 
 
-CombineElements = Callable[[HeldElements, HeldElements], HeldElements]
-"""Combines present and new elements of segments that have both."""
+CombineElements = Callable[[SegmentElements, SegmentElements], SegmentElements]
+"""Combines the present elements with those of a change, in segments that have both."""
 
 
-def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def limited_update(
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
+) -> SegmentValues:
     """Compute ``nested_update`` with ``count-limit``, which drops rows beyond the limit."""
     nested, changes = _values_of(column, changes)
     (rows,) = nested.children
@@ -82,13 +84,12 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
     codes = row_codes([value_codes(key) for key in keys], len(rows))
 
-    def add(held: HeldElements, new: HeldElements) -> HeldElements:
-        count = len(changes.starts)
-        sizes = held.sizes(count)
+    def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
+        sizes = present.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
-        new = new.where(valid[new.indices] & ~is_full[new.segments])
-        new = new.where(new.positions() < (aggregate.count_limit - sizes)[new.segments])
-        merged = held.where(is_full[held.segments] | valid[held.indices]).merge_with(new)
+        added = added.where(valid[added.indices] & ~is_full[added.segments])
+        added = added.where(added.positions() < (aggregate.count_limit - sizes)[added.segments])
+        merged = present.where(is_full[present.segments] | valid[present.indices]).merge_with(added)
         if not aggregate.nested_key:
             return merged
         # A full segment keeps its elements, even if it has a key twice.
@@ -96,32 +97,21 @@ def limited_update(column: pa.Array, changes: SegmentChanges, aggregate: ColumnA
             is_full[merged.segments], -np.arange(len(merged.indices)) - 1, codes[merged.indices]
         )
         pairs = pair_numbers(merged.segments, keys - keys.min(initial=0))
-        firsts = first_of_each(pairs)
-        last = np.zeros(len(firsts), np.int64)
-        last[pairs] = np.arange(len(pairs))
-        return merged.where(last[pairs[firsts]])
+        return merged.where(last_of_each(pairs))
 
-    def take_back(held: HeldElements, undone: HeldElements) -> HeldElements:
-        held, undone = held.where(valid[held.indices]), undone.where(valid[undone.indices])
-        merged = pair_numbers(
-            np.concatenate((held.segments, undone.segments)),
-            np.concatenate((codes[held.indices], codes[undone.indices])),
-        )
-        held = held.where(~np.isin(merged[: len(held.indices)], merged[len(held.indices) :]))
-        if not aggregate.nested_key:
-            return held
-        pairs = pair_numbers(held.segments, codes[held.indices])
-        firsts = first_of_each(pairs)
-        last = np.zeros(len(firsts), np.int64)
-        last[pairs] = np.arange(len(pairs))
-        return held.where(last[pairs[firsts]])
+    def take_back(present: SegmentElements, undone: SegmentElements) -> SegmentElements:
+        present, undone = present.where(valid[present.indices]), undone.where(valid[undone.indices])
+        pairs, undone_pairs = _pairs_of_both(codes, present, undone)
+        is_left = ~np.isin(pairs, undone_pairs)
+        present = present.where(is_left)
+        return present.where(last_of_each(pairs[is_left])) if aggregate.nested_key else present
 
     return _in_rounds(nested, changes, add, take_back)
 
 
 def merge_maps_by_time(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
-) -> Folded:
+) -> SegmentValues:
     """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
     changes.refuse_take_back("merge_map_with_keytime")
     nested, changes = _values_of(column, changes)
@@ -133,28 +123,32 @@ def merge_maps_by_time(
     ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
 
-    def add(held: HeldElements, new: HeldElements) -> HeldElements:
-        merged = pair_numbers(
-            np.concatenate((held.segments, new.segments)),
-            np.concatenate((codes[held.indices], codes[new.indices])),
-        )
-        held_pairs, new_pairs = merged[: len(held.indices)], merged[len(held.indices) :]
-        index_of_pair = np.full(int(merged.max(initial=-1)) + 1, -1, dtype=np.int64)
-        index_of_pair[held_pairs] = np.arange(len(held_pairs))
-        old = index_of_pair[new_pairs]
-        old_rank = np.where(old >= 0, ranks[held.indices][old] if len(held_pairs) else 0, 0)
-        wins = has_row[new.indices] & (ranks[new.indices] > old_rank)
-        indices = held.indices.copy()
-        indices[old[wins & (old >= 0)]] = new.indices[wins & (old >= 0)]
-        is_gone = np.zeros(len(indices), np.bool_)
-        is_gone[old[~has_row[new.indices] & (old >= 0)]] = True
-        return (
-            HeldElements(indices, held.segments)
-            .where(~is_gone)
-            .merge_with(new.where(wins & (old < 0)))
-        )
+    def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
+        pairs, added_pairs = _pairs_of_both(codes, present, added)
+        index_of_pair = np.full(len(pairs) + len(added_pairs), -1, dtype=np.int64)
+        index_of_pair[pairs] = np.arange(len(pairs))
+        old_indices = index_of_pair[added_pairs]
+        has_old = old_indices >= 0
+        old_ranks = np.zeros(len(old_indices), np.int64)
+        old_ranks[has_old] = ranks[present.indices[old_indices[has_old]]]
+        is_newer = has_row[added.indices] & (ranks[added.indices] > old_ranks)
+        indices = present.indices.copy()
+        indices[old_indices[is_newer & has_old]] = added.indices[is_newer & has_old]
+        is_removed = np.zeros(len(indices), np.bool_)
+        is_removed[old_indices[~has_row[added.indices] & has_old]] = True
+        replaced = SegmentElements(indices, present.segments)
+        return replaced.where(~is_removed).merge_with(added.where(is_newer & ~has_old))
 
-    return _in_rounds(nested, changes, add, lambda held, _: held)
+    return _in_rounds(nested, changes, add, lambda present, _: present)
+
+
+def _pairs_of_both(
+    codes: Int64s, left: SegmentElements, right: SegmentElements
+) -> tuple[Int64s, Int64s]:
+    """Return a number for each element's segment and code, equal in both for equal pairs."""
+    segments = np.concatenate((left.segments, right.segments))
+    pairs = pair_numbers(segments, codes[np.concatenate((left.indices, right.indices))])
+    return pairs[: len(left.indices)], pairs[len(left.indices) :]
 
 
 def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn, SegmentChanges]:
@@ -165,36 +159,38 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 
 def _in_rounds(
     nested: NestedColumn, changes: SegmentChanges, add: CombineElements, take_back: CombineElements
-) -> Folded:
+) -> SegmentValues:
     """Fold the changes of all segments, one change of each segment a round."""
-    counts, count = counted_changes(nested.column, changes), len(changes.starts)
+    is_counted, count = counted_changes(nested.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
-    held = HeldElements(np.empty(0, np.int64), np.empty(0, np.int64))
+    present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))
     finished = []
     has_value = np.zeros(count, np.bool_)
-    for number, (segments, indices) in enumerate(changes.rounds(counts)):
-        is_over = (changes.lengths <= number)[held.segments]
-        finished.append(held.where(is_over))
-        held = held.where(~is_over)
+    for number, (segments, indices) in enumerate(changes.rounds(is_counted)):
+        is_over = (changes.lengths <= number)[present.segments]
+        finished.append(present.where(is_over))
+        present = present.where(~is_over)
         element_indices, owners = nested.elements(changes.rows[indices])
-        new = HeldElements(element_indices, segments[owners])
+        added = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[indices]
-        undoes, older = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
-        takes = (op != ChangeOp.SKIP) & ~undoes
-        begins, adds = takes & ~has_value, takes & has_value & ~older
-        older &= has_value
-        undoes &= has_value
+        is_undo, is_late = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
+        has_new = (op != ChangeOp.SKIP) & ~is_undo
+        is_first, is_add = has_new & ~has_value, has_new & has_value & ~is_late
+        is_late &= has_value
+        is_undo &= has_value
         parts = (
-            held.where((~(adds | older | undoes))[held.segments]),
-            new.where(begins[new.segments]),
-            add(held.where(adds[held.segments]), new.where(adds[new.segments])),
-            add(new.where(older[new.segments]), held.where(older[held.segments])),
-            take_back(held.where(undoes[held.segments]), new.where(undoes[new.segments])),
+            present.where((~(is_add | is_late | is_undo))[present.segments]),
+            added.where(is_first[added.segments]),
+            add(present.where(is_add[present.segments]), added.where(is_add[added.segments])),
+            add(added.where(is_late[added.segments]), present.where(is_late[present.segments])),
+            take_back(
+                present.where(is_undo[present.segments]), added.where(is_undo[added.segments])
+            ),
         )
-        held = HeldElements.join(parts)
-        has_value |= takes
-    held = HeldElements.join((*finished, held))
-    children = tuple(child.take(pa.array(held.indices)) for child in nested.children)
-    values = nested.with_children(children, held.segments, count)
+        present = SegmentElements.join(parts)
+        has_value |= has_new
+    present = SegmentElements.join((*finished, present))
+    children = tuple(child.take(pa.array(present.indices)) for child in nested.children)
+    values = nested.with_children(children, present.segments, count)
     return values.take(pa.array(np.arange(count), mask=~has_value))

@@ -13,20 +13,24 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import text_lengths
-from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    SegmentChanges,
+    SegmentValues,
+)
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
-def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate) -> Folded:
+def join_texts(
+    column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
+) -> SegmentValues:
     """Join the texts that are not empty, in order; a late text precedes the others."""
     changes.refuse_take_back("listagg")
-
-    valid = full = counted_changes(column, changes)
+    is_counted = has_text = counted_changes(column, changes)
     is_empty = valid_of(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):
-        full = valid & ~is_empty[changes.rows]
-    bounds = np.concatenate(([0], np.cumsum(full)[changes.ends]))
-    rows = changes.rows[changes.in_order(full)]
+        has_text = is_counted & ~is_empty[changes.rows]
+    bounds = np.concatenate(([0], np.cumsum(has_text)[changes.ends]))
+    rows = changes.rows[changes.in_order(has_text)]
     if aggregate.distinct:
         texts = column.take(pa.array(rows))
         segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))
@@ -39,12 +43,12 @@ def join_texts(column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggre
         rows,
         bounds,
         aggregate.delimiter,
-        changes.segments_with(valid) if has_empty else None,
+        changes.segments_with(is_counted) if has_empty else None,
     )
 
 
 def _join(
-    texts: pa.Array, rows: Int64s, bounds: Int64s, delimiter: str, is_text: Bools | None
+    texts: pa.Array, rows: Int64s, bounds: Int64s, delimiter: str, has_result: Bools | None
 ) -> pa.Array:
     """Join the texts of each segment.
 
@@ -54,19 +58,19 @@ def _join(
     Args:
         rows: int64 [m], the row of each text.
         bounds: int64 [segments + 1], where each segment begins, and the end.
-        is_text: bool [segments], which results are not null; None: those with a text.
+        has_result: bool [segments]; which results are not null; None: those with a text.
     """
     has_value = bounds[1:] > bounds[:-1]
-    is_behind = np.ones(len(rows) + 1, np.bool_)
-    is_behind[bounds[:-1]] = False
-    text_indices = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
+    is_later = np.ones(len(rows) + 1, np.bool_)
+    is_later[bounds[:-1]] = False
+    text_indices = np.arange(len(rows)) + np.cumsum(is_later[:-1])
     ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has_value)))
     pieces = np.full(ends[-1], len(texts))
     pieces[text_indices] = rows
     texts_and_delimiter = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
     _, offsets, data = texts_and_delimiter.take(pa.array(pieces)).buffers()
     segment_offsets = np.frombuffer(offsets, np.int32)[ends]
-    validity = pa.array(has_value if is_text is None else is_text).buffers()[1]
+    validity = pa.array(has_value if has_result is None else has_result).buffers()[1]
     return pa.Array.from_buffers(
         texts.type, len(has_value), [validity, pa.py_buffer(segment_offsets), data]
     )
@@ -79,7 +83,7 @@ def _distinct_parts(texts: pa.Array, segments: Int64s, delimiter: str) -> tuple[
 
         texts       ["a,b", "b,c", "a", "a,d"]     segments   [0, 0, 1, 1]
         parts       ["a", "b", "b", "c", "a", "a", "d"]
-        adds        [F,   F,   F,   T,   F,   F,   T]
+        is_added    [F,   F,   F,   T,   F,   F,   T]
                     ["a,b", "c", "a", "d"]         segments   [0, 0, 1, 1]
 
     Args:
@@ -91,12 +95,14 @@ def _distinct_parts(texts: pa.Array, segments: Int64s, delimiter: str) -> tuple[
     parts, parents = split.flatten(), pc.list_parent_indices(split).to_numpy()
     codes = parts.dictionary_encode()
     owners = segments[parents]
-    numbered = owners * max(1, len(codes.dictionary)) + codes.indices.to_numpy()
+    segment_codes = owners * max(1, len(codes.dictionary)) + codes.indices.to_numpy()
     is_new = np.zeros(len(parts), np.bool_)
-    is_new[np.unique(numbered, return_index=True)[1]] = True
-    is_full = pc.greater(pc.binary_length(parts), 0).to_numpy(zero_copy_only=False)
-    adds = is_new & is_full & ~is_first[parents]
-    distinct = pa.concat_arrays([texts.filter(pa.array(is_first)), parts.filter(pa.array(adds))])
-    all_owners = np.concatenate((segments[is_first], owners[adds]))
+    is_new[np.unique(segment_codes, return_index=True)[1]] = True
+    has_text = pc.greater(pc.binary_length(parts), 0).to_numpy(zero_copy_only=False)
+    is_added = is_new & has_text & ~is_first[parents]
+    distinct = pa.concat_arrays(
+        [texts.filter(pa.array(is_first)), parts.filter(pa.array(is_added))]
+    )
+    all_owners = np.concatenate((segments[is_first], owners[is_added]))
     order = np.argsort(all_owners, kind="stable")
     return distinct.take(pa.array(order)), all_owners[order]

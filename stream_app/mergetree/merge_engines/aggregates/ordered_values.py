@@ -33,14 +33,16 @@ def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
     return np.diff(offsets[column.offset : column.offset + len(column) + 1])
 
 
-def filled(values: npt.NDArray[Any], valid: Bools, neutral: float) -> npt.NDArray[Any]:
+def fill_nulls(values: npt.NDArray[Any], valid: Bools, neutral: float) -> npt.NDArray[Any]:
     """Return a copy with `neutral` for nulls: [n]."""
     copy = values.copy()
     copy[np.flatnonzero(~valid)] = neutral
     return copy
 
 
-def numbers(values: npt.NDArray[Any], has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
+def number_column(
+    values: npt.NDArray[Any], has_value: Bools | None, data_type: pa.DataType
+) -> pa.Array:
     """Return numbers as a column, null where not `has_value`; `data_type` has the same width."""
     validity = None if has_value is None else pa.array(has_value).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
@@ -76,14 +78,14 @@ def from_ordered_integers(
     """Convert `ordered_integers`, int64 [n], back to values; null where not `has_value`."""
     if pa.types.is_boolean(data_type):
         return pa.array(values != 0, mask=None if has_value is None else ~has_value)
-    narrow = values.astype(f"i{data_type.bit_width // 8}", copy=False)
+    bits = values.astype(f"i{data_type.bit_width // 8}", copy=False)
     if pa.types.is_floating(data_type):
-        narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
-    return numbers(narrow, has_value, data_type)
+        bits = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+    return number_column(bits, has_value, data_type)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Int64s:
-    """Return each row's rank by columns, the most significant first; nulls are least.
+    """Return each row's rank by columns, the most significant first; nulls come first.
 
     Two columns of four rows::
 

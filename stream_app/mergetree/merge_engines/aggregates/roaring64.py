@@ -24,7 +24,7 @@ Bitmaps = Mapping[int, BitMap]
 """The high 32 bits of numbers → a bitmap of their low 32 bits, which is not empty."""
 _LEAF = 4
 _NODES = ((4, 4), (16, 16), (48, 256), (256, 32))
-"""The type of an inner node → its most children, and the bytes of its body."""
+"""The type of an inner node → the maximum number of its children, and the bytes of its body."""
 _NO_CHILD = 0xFF
 _KEY_BYTES, _INDEX_BYTES = 6, 8
 _RUN, _BITMAP, _ARRAY = 0, 1, 2
@@ -122,23 +122,23 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
 def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, bytes]]:
     """Read the form, cardinality and body of each container, by index."""
-    by_key = {}
+    by_index = {}
     (arrays,) = struct.unpack_from("<i", data, position)
     position += 4
     for array in range(arrays):
         _, count = struct.unpack_from("<Bi", data, position)
         position += 5
         for slot in range(count):
-            is_there = data[position]
+            is_present = data[position]
             position += 1
-            if not is_there:
+            if not is_present:
                 continue
             form, cardinality = struct.unpack_from("<Bi", data, position)
             position += 5
             size = _body_bytes(form, cardinality, data, position)
-            by_key[array << 32 | slot] = form, cardinality, data[position : position + size]
+            by_index[array << 32 | slot] = form, cardinality, data[position : position + size]
             position += size
-    return by_key
+    return by_index
 
 
 def _body_bytes(form: int, cardinality: int, data: bytes, position: int) -> int:
@@ -212,7 +212,9 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
     children: dict[int, list[int]] = {}
     for index in span:
         children.setdefault(keys[index][fork], []).append(index)
-    form = next(n for n, (most, _) in enumerate(_NODES) if len(children) <= most)
+    form = next(
+        number for number, (children_max, _) in enumerate(_NODES) if len(children) <= children_max
+    )
     prefix = first[depth:fork]
     yield struct.pack("<BHB", form, len(children), len(prefix)) + prefix
     yield _node_body(form, list(children))
@@ -222,10 +224,10 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
 
 def _node_body(form: int, bytes_of_children: Sequence[int]) -> bytes:
     """Encode a node's body, which maps bytes to children, in big-endian words."""
-    most, size = _NODES[form]
-    if most == 256:
+    children_max, size = _NODES[form]
+    if children_max == 256:
         return sum(1 << byte for byte in bytes_of_children).to_bytes(size, "little")
-    if most == 48:
+    if children_max == 48:
         body = bytearray([_NO_CHILD]) * size
         for index, byte in enumerate(bytes_of_children):
             body[byte] = index

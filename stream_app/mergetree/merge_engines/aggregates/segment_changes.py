@@ -1,4 +1,4 @@
-"""The changes of one column, for all keys of a window.
+"""Defines the changes of one column, for all keys of a window.
 
 A change is a row of the window and its effect on the key's value so far. Each function of this
 package folds the changes of each segment into one value, in whole columns.
@@ -24,12 +24,12 @@ from stream_app.errors import MergeError
 from stream_app.model.schema.merge.refused_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
-"""Stands in for the column in texts of errors, which a function does not know."""
+"""Stands for the column's name in errors of a function, which does not know the column."""
 SHALLOW = 16
-"""Changes of a segment up to which it is cheaper to go through the changes one by one."""
-Folded = Int64s | pa.Array
-"""A value for each segment: the batch's row that has it (int64 [segments], -1 for null), or the
-values themselves."""
+"""Changes of a segment up to which rounds are cheaper than operations on all changes."""
+SegmentValues = Int64s | pa.Array
+"""A value for each segment: the batch's row that has the value (int64 [segments], -1 for null), or
+the values themselves."""
 
 
 class ChangeOp(enum.IntEnum):
@@ -98,13 +98,13 @@ class Segments:
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
             if number > 1:
-                # Numbers choose three times faster than a mask without a pattern.
+                # Selecting by indices is three times faster than by an irregular mask.
                 active = active[np.flatnonzero(self.lengths[active] > number)]
             rounds.append((active, self.rows[self.starts[active] + number]))
         return rounds
 
 
-_OF_SEGMENTS = {
+_CACHED_FACTS = {
     name for name, member in vars(Segments).items() if isinstance(member, cached_property)
 }
 
@@ -121,29 +121,29 @@ class SegmentChanges(Segments):
 
     Attributes:
         ops: int8 [changes]; None: all are `ChangeOp.ADD`.
-        merges_alone: whether a segment's only change is merged too; else it stays unchanged.
+        merges_single_rows: whether a segment's only change is merged too; else it stays unchanged.
     """
 
     ops: npt.NDArray[np.int8] | None = None
-    merges_alone: bool = False
+    merges_single_rows: bool = False
 
     def with_ops(self, ops: npt.NDArray[np.int8]) -> SegmentChanges:
         """Return the same rows with other operations: int8 [changes]."""
         changes = SegmentChanges(
-            self.rows, self.starts, ops if ops.any() else None, self.merges_alone
+            self.rows, self.starts, ops if ops.any() else None, self.merges_single_rows
         )
         # The cached facts about the segments stay valid.
-        vars(changes).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
+        vars(changes).update({name: vars(self)[name] for name in _CACHED_FACTS & vars(self).keys()})
         return changes
 
     def is_any(self, *ops: ChangeOp) -> Bools:
         """Return the mask of changes with one of these operations: bool [changes]."""
         if self.ops is None:
             return np.full(len(self.rows), ChangeOp.ADD in ops)
-        has_op = np.zeros(len(self.rows), np.bool_)
+        is_chosen = np.zeros(len(self.rows), np.bool_)
         for op in ops:
-            has_op |= self.ops == op
-        return has_op
+            is_chosen |= self.ops == op
+        return is_chosen
 
     def has(self, *ops: ChangeOp) -> bool:
         """Return whether any change has one of these operations."""
@@ -151,32 +151,32 @@ class SegmentChanges(Segments):
             return ChangeOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
-    def last(self, mask: Bools) -> Int64s:
+    def last(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's last chosen change, else -1: int64 [segments]."""
-        # A running maximum costs a third of a `reduceat`. Its result may be before the segment.
-        so_far = np.maximum.accumulate(np.where(mask, self.indices, -1))[self.ends]
+        # A running maximum takes a third of a `reduceat`'s time. It may be before the segment.
+        so_far = np.maximum.accumulate(np.where(is_chosen, self.indices, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
-    def first(self, mask: Bools) -> Int64s:
+    def first(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's first chosen change, else the number of changes."""
-        none = len(self.rows)
-        behind = np.minimum.accumulate(np.where(mask, self.indices, none)[::-1])[::-1]
-        first = behind[self.starts]
-        return np.where(first > self.ends, none, first)
+        count = len(self.rows)
+        chosen_indices = np.where(is_chosen, self.indices, count)
+        first_indices = np.minimum.accumulate(chosen_indices[::-1])[::-1][self.starts]
+        return np.where(first_indices > self.ends, count, first_indices)
 
-    def segments_with(self, mask: Bools) -> Bools:
+    def segments_with(self, is_chosen: Bools) -> Bools:
         """Return the mask of segments with a chosen change: bool [segments]."""
-        has: Bools = self.sums(mask.astype(np.int64)) > 0
-        return has
+        has_change: Bools = self.sums(is_chosen.astype(np.int64)) > 0
+        return has_change
 
     def sums(self, values: Int64s) -> Int64s:
         """Return the sum of each segment, which overflows silently: int64 [segments]."""
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
-    def in_order(self, mask: Bools) -> Int64s:
+    def in_order(self, is_chosen: Bools) -> Int64s:
         """Return the indices of chosen changes by segment, the oldest value first."""
-        indices = np.flatnonzero(mask)
+        indices = np.flatnonzero(is_chosen)
         if not self.has(ChangeOp.ADD_OLDER):
             return indices
         is_late = self.is_any(ChangeOp.ADD_OLDER)[indices]
@@ -200,16 +200,16 @@ class SegmentChanges(Segments):
         """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
             return self.newest
-        last = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
-        is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last] & (last >= 0)
-        return self.row_at(np.where(is_value, last, -1))
+        last_indices = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
+        is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last_indices] & (last_indices >= 0)
+        return self.row_at(np.where(is_value, last_indices, -1))
 
     def since_restart(self) -> Bools:
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
-        begun = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
-        return self.indices >= np.repeat(begun, self.lengths)
+        restarts = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
+        return self.indices >= np.repeat(restarts, self.lengths)
 
     def without_take_back(self) -> SegmentChanges:
         """Return the changes without those that undo a value (``ignore-retract``)."""
@@ -229,10 +229,10 @@ class SegmentChanges(Segments):
         if self.has(ChangeOp.TAKE_BACK):
             raise MergeError(
                 cannot_undo(function),
-                fix=f"fields.{ANY_COLUMN}.ignore-retract = true leaves the column as it is. "
-                "ignore-update-before = true leaves out the -U rows that updates bring, and "
-                "ignore-delete = true all -U and -D rows, before they are written. Set one by "
-                "stream-app alter TABLE --set OPTION=true",
+                fix="set one of these options by stream-app alter TABLE --set OPTION=true: "
+                f"fields.{ANY_COLUMN}.ignore-retract leaves the column as it is; "
+                "ignore-update-before drops the -U rows of updates, and ignore-delete all -U and "
+                "-D rows, before they are written",
             )
 
     def reduce(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
@@ -246,18 +246,17 @@ class SegmentChanges(Segments):
         """
         if self.depth > SHALLOW and not np.issubdtype(values.dtype, np.floating):
             return np.asarray(reduce.reduceat(values[self.rows], self.starts), values.dtype)
-        # Floating-point numbers must be added one after another, which `reduceat` does not
-        # guarantee.
+        # Floating-point numbers must be added one after another, which `reduceat` does not promise.
         result = values[self.oldest]
         for segments, rows in self.later_rows:
             result[segments] = reduce(result[segments], values[rows])
         return result
 
-    def rounds(self, mask: Bools | None) -> Iterator[tuple[Int64s, Int64s]]:
+    def rounds(self, is_chosen: Bools | None) -> Iterator[tuple[Int64s, Int64s]]:
         """Yield the chosen changes (None: all) in rounds, one change of each segment at a time.
 
-        It serves functions in which each change needs the previous result. A round handles all
-        segments at once; there are as many rounds as the longest segment has changes.
+        Functions use it if each change needs the previous result. A round handles all segments at
+        once. There are as many rounds as the longest segment has changes.
 
         Yields:
             segments, int64 [m], and the indices of their changes, int64 [m].
@@ -267,8 +266,8 @@ class SegmentChanges(Segments):
             if number:
                 active = active[self.lengths[active] > number]
             indices = self.starts[active] + number
-            if mask is None:
+            if is_chosen is None:
                 yield active, indices
             else:
-                is_chosen = mask[indices]
-                yield active[is_chosen], indices[is_chosen]
+                is_active = is_chosen[indices]
+                yield active[is_active], indices[is_active]

@@ -21,19 +21,19 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted_changes
 from stream_app.mergetree.merge_engines.aggregates.ordered_values import (
-    filled,
-    numbers,
+    fill_nulls,
+    number_column,
     stored_numbers,
 )
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
-STORED_AS_INT32 = 9
-"""Digits of decimals that Parquet files hold in 32 bits."""
+INT32_PRECISION = 9
+"""Digits of decimals that Parquet files store in 32 bits."""
 COMPACT_PRECISION = 18
 """Digits that fit into 64 bits."""
-_ENDS_WITHIN = 10**130
-"""Digits within which every finite quotient of two 38-digit numbers ends."""
+_QUOTIENT_SCALE = 10**130
+"""A factor that makes every finite quotient of two 38-digit numbers whole."""
 Integers = npt.NDArray[Any]
 """Python integers, object [n]."""
 
@@ -84,8 +84,8 @@ def _from_limbs(limbs: Int64s, has_value: Bools, data_type: pa.DataType) -> pa.A
 
 def overflows(values: Integers, data_type: pa.DataType, *, is_sum: bool) -> Bools:
     """Return the mask of results that become null; Java checks sums of ≤ 18 digits for 64 bits."""
-    digits_max = 10**data_type.precision
-    bound = 1 << 63 if is_sum and data_type.precision <= COMPACT_PRECISION else digits_max
+    is_long = is_sum and data_type.precision <= COMPACT_PRECISION
+    bound = 1 << 63 if is_long else 10**data_type.precision
     return np.asarray(np.abs(values) >= bound, np.bool_)
 
 
@@ -100,13 +100,13 @@ def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
     Raises:
         MergeError: a divisor is zero, or a quotient does not terminate (1 ÷ 3), which Java refuses.
     """
-    if (divisor == 0).any() or ((dividend * _ENDS_WITHIN) % divisor != 0).any():
+    if (divisor == 0).any() or ((dividend * _QUOTIENT_SCALE) % divisor != 0).any():
         raise MergeError(
-            "the aggregate function product cannot undo a row: a decimal quotient has no end",
+            "the aggregate function product cannot undo a row: a decimal quotient is not finite",
             fix="set fields.<column>.ignore-retract = true",
         )
-    sign = np.where(divisor < 0, -1, 1).astype(object)
-    return _round(dividend * 10**scale * sign, np.abs(divisor))
+    signs = np.where(divisor < 0, -1, 1).astype(object)
+    return _round(dividend * 10**scale * signs, np.abs(divisor))
 
 
 def _round(numerator: Integers, denominator: Any) -> Integers:
@@ -114,7 +114,7 @@ def _round(numerator: Integers, denominator: Any) -> Integers:
     return np.where(numerator < 0, -magnitude, magnitude)
 
 
-_NOTHING = -0.0
+_NEUTRAL = -0.0
 """A neutral summand: it leaves each number as it is; 0.0 would turn -0.0 into 0.0."""
 _Values = npt.NDArray[Any]
 
@@ -123,21 +123,23 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     """Return the sum of the values that are not null. Undoing a value subtracts it."""
     if changes.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, changes)
-    counts, minus = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
+    is_counted, is_undo = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
-        return _decimal_sum(column, changes, counts, minus)
+        return _decimal_sum(column, changes, is_counted, is_undo)
     values = _numbers(column)[changes.rows]
-    signed = np.where(counts, np.where(minus, -values, values), np.array(_NOTHING, values.dtype))
-    is_real = pa.types.is_floating(column.type)
-    total = _sum_in_order(signed, changes) if is_real else changes.sums(signed)
-    return _array(total, changes.segments_with(counts), column.type)
+    signed = np.where(
+        is_counted, np.where(is_undo, -values, values), np.array(_NEUTRAL, values.dtype)
+    )
+    is_floating = pa.types.is_floating(column.type)
+    total = _sum_in_order(signed, changes) if is_floating else changes.sums(signed)
+    return _array(total, changes.segments_with(is_counted), column.type)
 
 
 def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
     values, has_value = stored_numbers(column), None
     if column.null_count:
         valid = valid_of(column)
-        values = filled(values, valid, _NOTHING)
+        values = fill_nulls(values, valid, _NEUTRAL)
         has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
     with np.errstate(all="ignore"):
         return _array(changes.reduce(values, np.add), has_value, column.type)
@@ -149,30 +151,34 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     Raises:
         MergeError: a divisor is zero, or a decimal quotient does not terminate.
     """
-    counts, minus = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
+    is_counted, is_undo = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
     if pa.types.is_decimal(column.type):
-        return _decimal_product(column, changes, counts, minus)
+        return _decimal_product(column, changes, is_counted, is_undo)
     values = _numbers(column)[changes.rows]
-    is_whole = not pa.types.is_floating(column.type)
-    if is_whole and not minus.any():
-        ones = np.where(counts, values, 1)
+    is_integer = not pa.types.is_floating(column.type)
+    if is_integer and not is_undo.any():
+        ones = np.where(is_counted, values, 1)
         product = np.multiply.reduceat(ones, changes.starts)
-        return _array(product, changes.segments_with(counts), column.type)
+        return _array(product, changes.segments_with(is_counted), column.type)
     result = np.zeros(len(changes.starts), values.dtype)
     has_value = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
-        for segments, indices in changes.rounds(counts):
-            factors, before, divides = values[indices], result[segments], minus[indices]
-            if is_whole:
-                quotient = _whole_quotient(before, factors, divides & has_value[segments])
+        for segments, indices in changes.rounds(is_counted):
+            factors, old_values, is_divided = values[indices], result[segments], is_undo[indices]
+            if is_integer:
+                quotient = _whole_quotient(old_values, factors, is_divided & has_value[segments])
                 quotient = _wrap(quotient, column.type)
             else:
-                quotient = before / factors
-            product = _wrap(before * factors, column.type) if is_whole else before * factors
-            new = np.where(divides, quotient, np.where(has_value[segments], product, factors))
-            takes = has_value[segments] | ~divides
-            result[segments] = np.where(takes, new, before)
-            has_value[segments] = takes
+                quotient = old_values / factors
+            product = (
+                _wrap(old_values * factors, column.type) if is_integer else old_values * factors
+            )
+            new_values = np.where(
+                is_divided, quotient, np.where(has_value[segments], product, factors)
+            )
+            has_new = has_value[segments] | ~is_divided
+            result[segments] = np.where(has_new, new_values, old_values)
+            has_value[segments] = has_new
     return _array(result, has_value, column.type)
 
 
@@ -183,7 +189,9 @@ def _numbers(column: pa.Array) -> _Values:
 
 def _array(values: _Values, has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column. As in Java, integers lose the bits that do not fit."""
-    return numbers(values.astype(data_type.to_pandas_dtype(), copy=False), has_value, data_type)
+    return number_column(
+        values.astype(data_type.to_pandas_dtype(), copy=False), has_value, data_type
+    )
 
 
 def _wrap(values: _Values, data_type: pa.DataType) -> _Values:
@@ -200,59 +208,59 @@ def _sum_in_order(values: _Values, changes: SegmentChanges) -> _Values:
     return result
 
 
-def _whole_quotient(dividend: _Values, divisor: _Values, divides: Bools) -> _Values:
-    """Divide integers where `divides`, rounded toward zero."""
-    if (divides & (divisor == 0)).any():
+def _whole_quotient(dividend: _Values, divisor: _Values, is_divided: Bools) -> _Values:
+    """Divide integers where `is_divided`, rounded toward zero."""
+    if (is_divided & (divisor == 0)).any():
         raise MergeError(
             "the aggregate function product cannot undo a row by a division by zero",
-            fix="set fields.<column>.ignore-retract = true, or leave out zeros",
+            fix="set fields.<column>.ignore-retract = true, or omit zeros",
         )
-    safe = np.where(divides, divisor, 1)
-    quotient = dividend // safe
-    cut = (dividend % safe != 0) & ((dividend < 0) != (safe < 0))
-    return np.where(cut, quotient + 1, quotient)
+    safe_divisor = np.where(is_divided, divisor, 1)
+    quotient = dividend // safe_divisor
+    is_rounded_down = (dividend % safe_divisor != 0) & ((dividend < 0) != (safe_divisor < 0))
+    return np.where(is_rounded_down, quotient + 1, quotient)
 
 
 def _decimal_sum(
-    column: pa.Array, changes: SegmentChanges, counts: Bools, minus: Bools
+    column: pa.Array, changes: SegmentChanges, is_counted: Bools, is_undo: Bools
 ) -> pa.Array:
     """Return each segment's sum of decimals; a sum that overflows is null."""
-    kind = column.type
-    if kind.precision <= COMPACT_PRECISION:
-        values = np.where(counts, compact_integers(column)[changes.rows], 0)
-        # Sums of 18 digits are not checked. Below this bound no partial sum exceeds 64 bits.
+    arrow_type = column.type
+    if arrow_type.precision <= COMPACT_PRECISION:
+        values = np.where(is_counted, compact_integers(column)[changes.rows], 0)
+        # Java does not check sums of 18 digits. Below this bound no partial sum exceeds 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
-            total = changes.sums(np.where(minus, -values, values))
-            if kind.precision <= STORED_AS_INT32:
+            total = changes.sums(np.where(is_undo, -values, values))
+            if arrow_type.precision <= INT32_PRECISION:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
-            return from_compact_integers(total, changes.segments_with(counts), kind)
+            return from_compact_integers(total, changes.segments_with(is_counted), arrow_type)
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
-    for segments, indices in changes.rounds(counts):
-        signed = np.where(minus[indices], -numbers[indices], numbers[indices])
-        added = np.where(has_value[segments], result[segments] + signed, signed)
-        result[segments] = added
-        has_value[segments] = ~overflows(added, kind, is_sum=True)
-    return from_integers(result, has_value, kind)
+    for segments, indices in changes.rounds(is_counted):
+        signed = np.where(is_undo[indices], -numbers[indices], numbers[indices])
+        new_values = np.where(has_value[segments], result[segments] + signed, signed)
+        result[segments] = new_values
+        has_value[segments] = ~overflows(new_values, arrow_type, is_sum=True)
+    return from_integers(result, has_value, arrow_type)
 
 
 def _decimal_product(
-    column: pa.Array, changes: SegmentChanges, counts: Bools, minus: Bools
+    column: pa.Array, changes: SegmentChanges, is_counted: Bools, is_undo: Bools
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
-    kind = column.type
+    arrow_type = column.type
     numbers = integers(column)[changes.rows]
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
-    for segments, indices in changes.rounds(counts):
-        factors, before, had_value = numbers[indices], result[segments], has_value[segments]
-        divides = minus[indices]
-        ones = np.where(divides & had_value, factors, 1)
-        divided = quotient(before, ones, kind.scale)
-        multiplied = product(before, factors, kind.scale)
-        new = np.where(had_value, np.where(divides, divided, multiplied), factors)
-        takes = had_value | ~divides
-        result[segments] = np.where(takes, new, before)
-        has_value[segments] = takes & ~overflows(result[segments], kind, is_sum=False)
-    return from_integers(result, has_value, kind)
+    for segments, indices in changes.rounds(is_counted):
+        factors, old_values, has_old = numbers[indices], result[segments], has_value[segments]
+        is_divided = is_undo[indices]
+        divisors = np.where(is_divided & has_old, factors, 1)
+        divided = quotient(old_values, divisors, arrow_type.scale)
+        multiplied = product(old_values, factors, arrow_type.scale)
+        new_values = np.where(has_old, np.where(is_divided, divided, multiplied), factors)
+        has_new = has_old | ~is_divided
+        result[segments] = np.where(has_new, new_values, old_values)
+        has_value[segments] = has_new & ~overflows(result[segments], arrow_type, is_sum=False)
+    return from_integers(result, has_value, arrow_type)

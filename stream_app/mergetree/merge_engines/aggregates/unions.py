@@ -20,13 +20,19 @@ from pyroaring import BitMap
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.errors import MergeError
-from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted_changes
+from stream_app.mergetree.merge_engines.aggregates.combined_values import (
+    combine_segments,
+    counted_changes,
+)
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
     unite_bitmaps,
     write_bitmaps,
 )
-from stream_app.mergetree.merge_engines.aggregates.segment_changes import Folded, SegmentChanges
+from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
+    SegmentChanges,
+    SegmentValues,
+)
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 Union = Callable[[Sequence[bytes]], bytes]
@@ -38,24 +44,26 @@ _LG_THETA = 12
 """Paimon's unions keep 2^12 hashes."""
 _ONE_HASH = 1
 _HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
-"""Bytes before the buckets of a sketch of 4 bits a bucket; where its exceptions are counted."""
+"""In a sketch of 4 bits a bucket, the bytes before the buckets, and those before the number of
+exceptions."""
 _HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
 
 
-def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], Folded]:
+def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
     """Return an aggregate function that unites the values that are not null."""
     union = UNIONS[function]
 
     def unite(values: pa.Array, bounds: Int64s) -> pa.Array:
-        sets, cuts = values.to_pylist(), bounds.tolist()
+        sets = values.to_pylist()
         try:
-            return pa.array([union(sets[a:b]) for a, b in pairwise(cuts)], values.type)
+            unions = [union(sets[start:end]) for start, end in pairwise(bounds.tolist())]
+            return pa.array(unions, values.type)
         except _UNREADABLE as error:
             raise _unreadable_value(function, error) from error
 
-    def fold(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Folded:
+    def fold(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> SegmentValues:
         changes.refuse_take_back(function)
-        return combined(column, changes, counted_changes(column, changes), unite)
+        return combine_segments(column, changes, counted_changes(column, changes), unite)
 
     return fold
 
@@ -90,8 +98,8 @@ def union_of_long_bitmaps(values: Sequence[bytes]) -> bytes:
 def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
     """Unite sketches, for ``hll_sketch``: compact, with 4 bits for each register.
 
-    It merges pairwise and serializes each result, as Paimon does. A new sketch limits the result's
-    buckets, and the estimate depends on the order of additions.
+    As Paimon does, it merges pairwise and serializes each result. Each sketch limits the number of
+    buckets of the result, and the estimate depends on the order of the sketches.
     """
     import datasketches  # noqa: PLC0415 - an extra, and slow to load
 
@@ -151,5 +159,5 @@ def _check_hll(data: bytes) -> None:
 def _unreadable_value(function: str, error: Exception) -> MergeError:
     return MergeError(
         f"the aggregate function {function} cannot read a value: {error}",
-        fix=f"write only values that {function} makes, or take another function",
+        fix=f"write only values that {function} makes, or use another aggregate function",
     )

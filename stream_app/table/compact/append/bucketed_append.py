@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.packed_buckets import FilesOfBucket
+from stream_app.mergetree.compact.idle_buckets import FilesOfBucket
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
@@ -109,14 +109,14 @@ class NeighbourPicker:
 
     def note_restored(
         self,
-        before: Levels,  # noqa: ARG002
-        after: Levels,
+        old_levels: Levels,  # noqa: ARG002
+        new_levels: Levels,
         running: CompactUnit | None,
     ) -> None:
         """See `Picker.note_restored`."""
         names = {file.file_name for file in running.files} if running else set()
         self.queue = files_in_row_order(
-            file for file in after.all_files() if file.file_name not in names
+            file for file in new_levels.all_files() if file.file_name not in names
         )
 
 

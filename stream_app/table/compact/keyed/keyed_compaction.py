@@ -162,16 +162,16 @@ def _before_rows(
 
 
 def _changelog_rewriter(
-    table: FileStoreTable, merging: CompactRewriter, before: BeforeRows
+    table: FileStoreTable, rewriter: CompactRewriter, before_rows: BeforeRows
 ) -> ChangelogRewriter:
     options = table.options
     return ChangelogRewriter(
-        merging,
-        before,
+        rewriter,
+        before_rows,
         writes_changelog=options.producer.by_compaction,
         drops_moved_deletes=table.merges_by_vectors,
         records_unchanged=not options[CHANGELOG_ROW_DEDUPLICATE],
-        ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
+        ignored_columns=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
     )
 
 

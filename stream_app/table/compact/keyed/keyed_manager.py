@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.packed_buckets import FilesOfBucket
+from stream_app.mergetree.compact.idle_buckets import FilesOfBucket
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_id import BucketId

@@ -157,7 +157,7 @@ def test_usual_messages_are_not_declined() -> None:
     rng = random.Random(3)
     read = a_layout().read(pa.array([a_message(rng, 1) for _ in range(300)], pa.binary()), 5)
     assert read is not None
-    assert np.count_nonzero(read.parsed) > 200
+    assert np.count_nonzero(read.is_parsed) > 200
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
     layout = a_layout({"type": "record", "name": "E", "fields": fields})
     read = layout.read(pa.array([written, b"\x02"], pa.binary()), 0)
     assert read is not None
-    assert read.parsed.tolist() == [number is not None, True]
+    assert read.is_parsed.tolist() == [number is not None, True]
     wanted = [number, 1] if number is not None else [1]
     assert read.columns["id"].numbers().to_pylist() == wanted
 
@@ -203,7 +203,7 @@ def test_the_layout_declines_a_value_beyond_the_end_of_its_message(
     of_field = {"type": "record", "name": "E", "fields": [{"name": "n", "type": schema}]}
     read = a_layout(of_field).read(pa.array([good, *bad, good], pa.binary()), 0)
     assert read is not None
-    assert read.parsed.tolist() == [True, *[False] * len(bad), True]
+    assert read.is_parsed.tolist() == [True, *[False] * len(bad), True]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
         )
         assert shown(ends) == shown(before)
         assert ends is not None
-        parsed += int(ends.parsed.sum())
+        parsed += int(ends.is_parsed.sum())
     assert parsed
 
 
@@ -275,4 +275,4 @@ def shown(read: AvroMessages | None) -> Any:
         for name in ("wide",)
     }
     texts = [text_column.binary().to_pylist() for text_column in read.texts.values()]
-    return read.parsed.tolist(), repr(columns), decimals, texts
+    return read.is_parsed.tolist(), repr(columns), decimals, texts

@@ -100,7 +100,7 @@ class BucketModel:
         writer = MergeTreeWriter(
             layout=self.shape.layout,
             buffer=SortBufferWriteBuffer(
-                layout=self.shape.layout, memory_limit=10**6, merge_early=ENGINE
+                layout=self.shape.layout, memory_limit=10**6, chunk_merge=ENGINE
             ),
             merge_function=ENGINE,
             files=self.files,
@@ -111,7 +111,7 @@ class BucketModel:
             writer.write(batch)
         self.arrived += numbered(rows, len(self.arrived))
         for file in writer.prepare_commit().data:
-            self.manager.add_new_file(file)
+            self.manager.add_new_file(file, None)
 
     def trigger(self, *, full: bool) -> None:
         levels = self.manager.levels
@@ -152,7 +152,7 @@ class BucketModel:
 
     def restore(self) -> None:
         self.manager.restore(
-            Levels(self.live(), num_levels=self.num_levels, key_of=self.files.key_of)
+            Levels(self.live(), num_levels=self.num_levels, key_of=self.files.key_of), None
         )
 
     def live(self) -> tuple[DataFileMeta, ...]:

@@ -60,7 +60,7 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
                 ops[start] = rng.choice([ChangeOp.SET, ops[start]])
         rows = rng.sample(range(count), count)
         operations = None if only_adds else np.array(ops, np.int8)
-        changes = SegmentChanges(np.array(rows), starts, operations, merges_alone=True)
+        changes = SegmentChanges(np.array(rows), starts, operations, merges_single_rows=True)
         column = pa.array([None, *values], fold.kind).slice(1)
         result = fold_column(column, changes, how)
         if isinstance(result, np.ndarray):

@@ -45,7 +45,7 @@ def writer_of(
         buffer=SortBufferWriteBuffer(
             layout=shape.layout,
             memory_limit=limit,
-            merge_early=None if changelog else engine,
+            chunk_merge=None if changelog else engine,
             **options,
         ),
         merge_function=engine,

@@ -34,12 +34,12 @@ class Table:
         self.lookups: list[tuple[list[int], list[str]]] = []
 
     def find(
-        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+        self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
         wanted = keys.column("k").to_pylist()
         self.lookups.append((wanted, sorted(columns)))
         every = dict(self.rows)
-        for row in self.files.rows_of(newer):
+        for row in self.files.rows_of(new_files):
             every[row["k"]] = row
         stored = {index: every[k] for index, k in enumerate(wanted) if k in every}
         alive = {index: row for index, row in stored.items() if not row.get(VALUE_KIND, 0) & 1}
@@ -81,7 +81,7 @@ def written(
     buffer = SortBufferWriteBuffer(
         layout=LAYOUT,
         memory_limit=limits.pop("memory_limit", 1 << 20),
-        merge_early=None if changelog else Deduplicate(),
+        chunk_merge=None if changelog else Deduplicate(),
         **limits,
     )
     writer = MergeTreeWriter(

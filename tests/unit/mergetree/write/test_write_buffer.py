@@ -65,7 +65,7 @@ def arriving(
 
 def buffer_of(limit: int, *, changelog: bool = False, **options: Any) -> SortBufferWriteBuffer:
     early = None if changelog else Deduplicate()
-    return SortBufferWriteBuffer(layout=LAYOUT, memory_limit=limit, merge_early=early, **options)
+    return SortBufferWriteBuffer(layout=LAYOUT, memory_limit=limit, chunk_merge=early, **options)
 
 
 def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBatch]) -> int:

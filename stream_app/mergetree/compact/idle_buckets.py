@@ -1,0 +1,61 @@
+"""Keeps the files of idle buckets, to which no epoch of a job has written yet.
+
+`table.compact.bucket_coordinator` decodes the manifests of whole partitions, and keeps the other
+buckets' files here until an epoch writes to them. `packed_metadata` packs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stream_app.mergetree.packed_metadata import pack_metadata, unpack_metadata
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.data_file_meta import DataFileMeta
+
+
+class FilesOfBucket(NamedTuple):
+    """The live files of a bucket, and the partition's bucket count if a file records it."""
+
+    total_buckets: int | None
+    files: tuple[DataFileMeta, ...]
+
+
+@dataclass(slots=True)
+class IdleBuckets:
+    """The files of idle buckets, at about 130 bytes a file.
+
+    Attributes:
+        buckets_max: the maximum number of buckets; the oldest are dropped first.
+        bytes_max: the maximum bytes of all packed files.
+    """
+
+    buckets_max: int = 20_000
+    bytes_max: int = 256 << 20
+    _packed: dict[BucketId, tuple[int | None, bytes]] = field(init=False, default_factory=dict)
+
+    @property
+    def buckets(self) -> Set[BucketId]:
+        """The buckets whose files are kept."""
+        return self._packed.keys()
+
+    def keep(self, files_by_bucket: Mapping[BucketId, FilesOfBucket]) -> None:
+        """Add the files of further buckets."""
+        for bucket_id, (total_buckets, files) in files_by_bucket.items():
+            self._packed[bucket_id] = total_buckets, pack_metadata(files)
+        kept_bytes = 0
+        newest_first = reversed(list(self._packed.items()))
+        for newer_buckets, (bucket_id, (_, packed)) in enumerate(newest_first):
+            kept_bytes += len(packed)
+            if kept_bytes > self.bytes_max or newer_buckets >= self.buckets_max:
+                del self._packed[bucket_id]
+
+    def take(self, bucket_id: BucketId) -> FilesOfBucket:
+        """Remove and return the files of a bucket."""
+        total_buckets, packed = self._packed.pop(bucket_id)
+        return FilesOfBucket(total_buckets, unpack_metadata(packed))
+
+    def clear(self) -> None:
+        """Drop all files."""
+        self._packed.clear()
