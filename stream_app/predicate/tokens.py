@@ -73,7 +73,8 @@ def tokens_of(text: str, subject: str = "condition") -> list[Token]:
     Raises:
         UsageError: the text has a character that conditions do not use.
     """
-    tokens, position = [], 0
+    tokens: list[Token] = []
+    position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:

@@ -118,7 +118,8 @@ class ColumnFigures:
         """Format a bound as Paimon does. Spark sorts NaN last, so a NaN removes both bounds."""
         if value is None or self._has_nan:
             return None
-        data_type, array = self.column.data_type, pa.array([value], value.type)
+        data_type = self.column.data_type
+        array = pa.array([value], value.type)
         if data_type.root in _INTEGER_TEXTS:
             return str(array.cast(pa.int32())[0].as_py())
         if data_type.root is TypeRoot.TIMESTAMP_LTZ:  # Paimon writes this type in UTC

@@ -118,8 +118,8 @@ class IndexPruning:
 
     def _warn_of_unknown(self, bodies: Bodies) -> None:
         """Log each column with an index of an unknown kind once."""
-        for column, by_kind in bodies.items():
-            for kind in by_kind.keys() - FILE_INDEX_KINDS.keys():
+        for column, bodies_by_kind in bodies.items():
+            for kind in bodies_by_kind.keys() - FILE_INDEX_KINDS.keys():
                 if (column, kind) in self.unknown_indexes:
                     continue
                 self.unknown_indexes.add((column, kind))

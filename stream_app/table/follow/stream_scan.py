@@ -116,8 +116,8 @@ class StreamScan:
                 return StreamPosition(snapshot_id=self._first_snapshot_since(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
-                first = earliest_changes(self.table) or earliest
-                return StreamPosition(snapshot_id=max(start.snapshot_id, first))
+                earliest_id = earliest_changes(self.table) or earliest
+                return StreamPosition(snapshot_id=max(start.snapshot_id, earliest_id))
             case StartMode.FROM_SNAPSHOT_FULL:
                 assert start.snapshot_id is not None
                 if start.snapshot_id > latest:
@@ -136,7 +136,8 @@ class StreamScan:
                 first readable snapshot.
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        position, admitted = begin, AdmittedSplits(limits)
+        position = begin
+        admitted = AdmittedSplits(limits)
         next_splits: list[StreamSplit] = []
         while not admitted.is_full:
             splits = self._splits_of(position)

@@ -204,7 +204,8 @@ class KeyIndexes:
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, BucketCodes]:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""
-        reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
+        reader = TableKeys(self.table, self.rule)
+        scan = FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         by_rule = shares == {str(self.rule.shares)}
         added_files = [

@@ -84,14 +84,15 @@ class KeyPlacement:
         schema = self.table.schema
         check_mergeable(rows, schema.refused_rows, schema.primary_keys)
         if self._index is None or share != self._share:
-            self._share, self._index = share, self.indexes.index_at(share, self.snapshot_id)
-        part = _PlacedRows(self.table, self.rule, self._index, share, rows)
-        while len(refused_rows := part.unmovable_rows):
+            self._index = self.indexes.index_at(share, self.snapshot_id)
+            self._share = share
+        placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
+        while len(refused_rows := placed_rows.unmovable_rows):
             self.refused.append(_refusal(rows, refused_rows))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_rows)))
-            part = _PlacedRows(self.table, self.rule, self._index, share, rows)
+            placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:
-            yield from part.place()
+            yield from placed_rows.place()
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop rows that the writer would ignore, so that they move no key."""
@@ -224,7 +225,8 @@ class _PlacedRows:
         A key share fills its buckets one after another. Their numbers differ by the number of
         shares.
         """
-        shares, coded_buckets = self.rule.shares, self.index.buckets
+        shares = self.rule.shares
+        coded_buckets = self.index.buckets
         if not self.rule.fills_buckets:
             return np.full(len(self._partitions), self.share, np.int64)
         counts: dict[bytes, dict[int, int]] = defaultdict(dict)

@@ -119,7 +119,8 @@ class PlacedWrite(TableWrite):
         if share != self._share or self._unplaced_bytes > self._part_bytes:
             self._place()
         if share != self._share:
-            self._share, self._share_begin = share, len(self._changes)
+            self._share = share
+            self._share_begin = len(self._changes)
         self._unplaced_rows.append(rows)
         self._unplaced_bytes += rows.nbytes
 

@@ -122,7 +122,8 @@ class ShareFiles:
         Raises:
             OSError, pa.ArrowInvalid: a layer is missing or damaged.
         """
-        layers, buckets = [], CodedBuckets()
+        layers: list[KeyLayer] = []
+        buckets = CodedBuckets()
         for span in spans:
             rows = pa.ipc.open_file(pa.memory_map(str(self._path(span)))).get_batch(0)
             keys = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)

@@ -93,13 +93,13 @@ class TableKeys:
         Raises:
             CorruptFileError: the file cannot be read.
         """
-        entry, names = file.entry, self.rule.keys
+        entry = file.entry
         files = self.table.bucket_files(
             entry.partition, entry.bucket, columns=self._read_type, system=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get((entry.partition, entry.bucket), {})
         for rows in replace(files, vectors=vectors).read(entry.file):
-            keys = self.with_hashes(rows.select(names))
+            keys = self.with_hashes(rows.select(self.rule.keys))
             row_count = rows.num_rows
             is_live = np.ones(row_count, np.bool_)
             if self.rule.deletes_end:

@@ -77,7 +77,7 @@ def _column(
 
 def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     """Check that no value of the column is longer than its type allows."""
-    root, limit = field.data_type.root, field.data_type.length
+    root = field.data_type.root
     if root in _CHARACTERS:
         max_length = pc.max(pc.utf8_length(column)).as_py()
     elif root in _BYTES:
@@ -90,7 +90,7 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
         return
     else:
         return
-    if max_length is not None and max_length > limit:
+    if max_length is not None and max_length > field.data_type.length:
         raise _refusal(table, field, f"a value has a length of {max_length}")
 
 

@@ -115,7 +115,7 @@ def merged_rows(
     Raises:
         CorruptFileError: a file cannot be read.
     """
-    layout, function = table.layout(), table.merge_function
+    layout = table.layout()
     for section in partition_into_sections(files, table.key_of):
-        for batch in merged_section(section, layout, function, access):
+        for batch in merged_section(section, layout, table.merge_function, access):
             yield batch if keep_deletes else without_deletes(batch)

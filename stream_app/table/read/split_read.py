@@ -159,8 +159,10 @@ class SplitRead:
     def _part_filter(self, *, merges: bool) -> PartsOfCondition | None:
         if self.row_filter is None:
             return None
-        schema, names = self.table.schema, set(self.row_filter.columns)
-        columns = names & set(schema.trimmed_primary_keys) if merges else names
+        schema = self.table.schema
+        columns = set(self.row_filter.columns)
+        if merges:
+            columns &= set(schema.trimmed_primary_keys)
         condition = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )

@@ -95,7 +95,8 @@ class SplitScan:
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
         """Return groups of a bucket's files that are read together; steps 2 to 4."""
-        options, file_stats = self.table.options, self._file_stats()
+        options = self.table.options
+        file_stats = self._file_stats()
         rules = SplitRules(
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],

@@ -166,9 +166,9 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
         "delta": snapshot.delta_manifest_list,
         "changelog": snapshot.changelog_manifest_list,
     }
-    for part, name in lists.items():
+    for list_name, name in lists.items():
         for meta in table.manifests.read_list(name) if name else ():
-            yield ListedManifest(part, meta)
+            yield ListedManifest(list_name, meta)
 
 
 def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:

@@ -88,7 +88,8 @@ class BucketSplit:
                 yield bucket, bucket_rows
 
     def _merge_group(self, group: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
-        layout, key_of = self.table.layout(), self.table.key_of
+        layout = self.table.layout()
+        key_of = self.table.key_of
         runs: dict[int, list[ManifestEntry]] = {}
         for entry in sorted(group, key=lambda entry: key_of(entry.file.min_key)):
             runs.setdefault(entry.bucket, []).append(entry)

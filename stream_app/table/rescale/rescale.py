@@ -161,8 +161,8 @@ class _PartitionRescale:
         map_in_threads(thread_count(self.table), split_group, new_keys)
         self._split_ids = {entry.identity for entry in live}
 
-    def _check(self, deleted: Sequence[ManifestEntry]) -> None:
-        if {entry.identity for entry in deleted} != self._split_ids:
+    def _check(self, deleted_entries: Sequence[ManifestEntry]) -> None:
+        if {entry.identity for entry in deleted_entries} != self._split_ids:
             raise _OvertakenError(
                 "the partition has other files",
                 where=self.table.paths.partition_folder(self.partition),

@@ -236,7 +236,8 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
     Raises:
         UsageError: an expiry is deleting them.
     """
-    branch, newest = plan.branch, plan.snapshots[-1]
+    branch = plan.branch
+    newest = plan.snapshots[-1]
     withdraw_rollbacks(branch)  # left by a crashed fast-forward
     delta_lists = {newest.snapshot_id: newest.delta_manifest_list}
     announcement = RollbackAnnouncement(target=newest.snapshot_id, going=delta_lists)
@@ -268,10 +269,10 @@ def _copy_versions(table: FileStoreTable, plan: FastForwardPlan) -> None:
             table.file_io.delete(table.schemas.path(number))
     for snapshot in plan.snapshots:
         table.snapshots.restore(snapshot)
-    first, newest = plan.snapshots[0], plan.snapshots[-1]
-    older_numbers = [number for number in table.snapshots.ids() if number < first.snapshot_id]
+    earliest, newest = plan.snapshots[0], plan.snapshots[-1]
+    older_numbers = [number for number in table.snapshots.ids() if number < earliest.snapshot_id]
     changelogs = table.changelogs.ids()
-    if first.snapshot_id - 1 not in (*older_numbers, *changelogs):
+    if earliest.snapshot_id - 1 not in (*older_numbers, *changelogs):
         for number in older_numbers:
             table.snapshots.delete(number)
         table.changelogs.delete(changelogs)

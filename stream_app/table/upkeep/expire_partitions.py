@@ -141,9 +141,9 @@ class ExpirePartitions:
         """
         user = f"expire-partitions-{uuid.uuid4()}"
         for batch in drop_batches(list(expiry.partitions), self.retention.batch_size):
-            dropped = self._drop(user, batch)
-            if dropped is not None:
-                yield dropped
+            dropped_partitions = self._drop(user, batch)
+            if dropped_partitions is not None:
+                yield dropped_partitions
 
     def _drop(self, user: str, expiring: Sequence[DatedPartition]) -> DroppedPartitions | None:
         """Drop the partitions that are still too old; None if no partition is."""

@@ -380,12 +380,12 @@ def add_dropped(
     """Collect the data files that a version removed from the table."""
     reads = collector.reads
     reads.prefetch([version.delta_manifest_list], with_manifests=True)
-    dropped = dropped_files(reads.entries(version.delta_manifest_list) or ())
+    entries = dropped_files(reads.entries(version.delta_manifest_list) or ())
     if not with_flushed:
-        dropped = without_flushed(dropped)
-    if dropped:
-        needed = protected.files_needed(version.snapshot_id, reads, cache)
-        collector.add_data_files(unprotected_entries(dropped, needed))
+        entries = without_flushed(entries)
+    if entries:
+        needed_files = protected.files_needed(version.snapshot_id, reads, cache)
+        collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
 def add_changelog(

@@ -83,10 +83,10 @@ class ProtectedVersions:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         tag_number = tag_before(tuple(self.tags), snapshot_id)
-        needed = self.needed_by_others(reads, cache)
+        needed_files = self.needed_by_others(reads, cache)
         if tag_number is not None:
-            needed.append(_files_of_version(self.tags[tag_number], reads, cache))
-        return [version_files.data for version_files in needed]
+            needed_files.append(_files_of_version(self.tags[tag_number], reads, cache))
+        return [version_files.data for version_files in needed_files]
 
     def needed_by_others(self, reads: ManifestReads, cache: NeededFilesCache) -> list[NeededFiles]:
         """Return the files of other branches.
@@ -148,8 +148,8 @@ def _files_added_by(
 ) -> NeededFiles:
     def read() -> NeededFiles:
         names = reads.names(version, may_be_gone=may_be_gone)
-        added = reads.added_files(version, may_be_gone=may_be_gone)
-        return NeededFiles(added, frozenset(names))
+        added_files = reads.added_files(version, may_be_gone=may_be_gone)
+        return NeededFiles(added_files, frozenset(names))
 
     return cache.get(f"added {version.delta_manifest_list}", read)
 
@@ -269,10 +269,10 @@ class FileCollector:
         Raises:
             CorruptFileError: as `keep_metadata_of`.
         """
-        needed = protected.needed_by_others(self.reads, cache)
-        for version_files in needed:
+        needed_files = protected.needed_by_others(self.reads, cache)
+        for version_files in needed_files:
             self.files.retain(version_files.names)
-        return [version_files.data for version_files in needed]
+        return [version_files.data for version_files in needed_files]
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Add data files and the files beside them.
@@ -305,7 +305,8 @@ class FileCollector:
 
     def add_indexes(self, snapshot: Snapshot) -> None:
         """Add a snapshot's index files, index manifest and statistics."""
-        paths, name = self._table.paths, snapshot.index_manifest
+        paths = self._table.paths
+        name = snapshot.index_manifest
         if name is not None:
             for entry in self.reads.index_entries(name) or ():
                 file = entry.index_file

@@ -294,8 +294,8 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     """Return the files added after the target that neither the target nor another branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
-    needed = collector.keep_files_of_others(protected, needed_files_cache())
-    needed.append(collector.reads.live_files(target))
+    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
+    needed_files.append(collector.reads.live_files(target))
     collector.keep_metadata_of([target])
     readable = (_readable_snapshot(table, number) for number in reversed(numbers.snapshots))
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
@@ -308,9 +308,9 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     # The first deleted snapshot has the files that came between an expired target and it. Tags have
     # files whose snapshots have expired.
     for version in (*snapshots[:1], *tagged):
-        add_live_files(collector, version, needed)
+        add_live_files(collector, version, needed_files)
     for version in (*snapshots, *changelogs):
-        _collect_added_files(collector, version, protected, needed)
+        _collect_added_files(collector, version, protected, needed_files)
     for version in (*snapshots, *tagged, *changelogs):
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
@@ -334,7 +334,7 @@ def _collect_added_files(
     collector: FileCollector,
     version: Snapshot,
     protected: ProtectedVersions,
-    needed: list[Collection[FileKey]],
+    needed_files: list[Collection[FileKey]],
 ) -> None:
     collector.reads.prefetch([version.delta_manifest_list], with_manifests=True)
     added_entries = [
@@ -342,7 +342,7 @@ def _collect_added_files(
         for entry in collector.reads.entries(version.delta_manifest_list) or ()
         if entry.kind is FileKind.ADD
     ]
-    collector.add_data_files(unprotected_entries(added_entries, needed))
+    collector.add_data_files(unprotected_entries(added_entries, needed_files))
     add_changelog(collector, version, protected)
 
 

@@ -193,12 +193,12 @@ class TagUpkeep:
     def _newest_automatic_tags(self, rules: TagRules) -> list[Tag]:
         """Return the newest automatic tag, which records the progress, or no tag."""
         manager = self.table.tags
-        begins = [
+        dated_names = [
             (begin, name)
             for name in manager.names()
             if (begin := rules.periods.begin(name)) is not None
         ]
-        tag = manager.tag(max(begins)[1]) if begins else None
+        tag = manager.tag(max(dated_names)[1]) if dated_names else None
         return [] if tag is None else [tag]
 
     def _snapshots(self, begin: int) -> Sequence[Snapshot]:

@@ -226,28 +226,28 @@ def _files(
         protected.tags[number] if number in retained_ids else table.snapshots.snapshot(number)
         for number in sorted(neighbour_ids)
     ]
-    needed = collector.keep_files_of_others(protected, needed_files_cache())
-    needed += _flushed_changelogs(table, collector.reads)
-    needed += [collector.reads.live_files(version) for version in neighbours]
+    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
+    needed_files += _flushed_changelogs(table, collector.reads)
+    needed_files += [collector.reads.live_files(version) for version in neighbours]
     collector.keep_metadata_of(neighbours)
     if not table.options.writes_changelog:  # otherwise changelogs have their own lists
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
         collector.keep_metadata_of(changelogs, may_be_gone=True)
     for version in versions:
-        add_live_files(collector, version, needed)
+        add_live_files(collector, version, needed_files)
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files
 
 
 def add_live_files(
-    collector: FileCollector, version: Snapshot, needed: Sequence[Collection[FileKey]]
+    collector: FileCollector, version: Snapshot, needed_files: Sequence[Collection[FileKey]]
 ) -> None:
     """Add the data files of a version to delete, unless they are needed."""
     lists = (version.base_manifest_list, version.delta_manifest_list)
     collector.reads.prefetch(lists, with_manifests=True)
     entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
-    collector.add_data_files(unprotected_entries(live_entries(entries), needed))
+    collector.add_data_files(unprotected_entries(live_entries(entries), needed_files))
 
 
 def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[frozenset[FileKey]]:

@@ -69,17 +69,18 @@ def index_changes(
         in_one_file=table.kind.has_buckets,
     )
     files = table.deletion_vector_files
-    unchanged: BucketVectors = {}
-    changed = dict(deleted_rows)
+    moved_vectors: BucketVectors = {}
+    changed_vectors = dict(deleted_rows)
     for rewrite in plan:
         names = {*rewrite.moved_files, *deleted_rows}
         for name, vector in files.read(rewrite.entry, names).items():
-            if name in changed:
-                changed[name] = changed[name].union(vector)
+            if name in changed_vectors:
+                changed_vectors[name] = changed_vectors[name].union(vector)
             else:
-                unchanged[name] = vector
+                moved_vectors[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
-    return changes + files.write(*bucket, unchanged | changed, in_one_file=table.kind.has_buckets)
+    vectors = moved_vectors | changed_vectors
+    return changes + files.write(*bucket, vectors, in_one_file=table.kind.has_buckets)
 
 
 def new_index_manifest(

@@ -87,7 +87,8 @@ class HiddenChangesOfBucket:
 
         Changes that are ordered by offsets are never late.
         """
-        columns, late_ms = table.schema.history, table.options[HISTORY_LATE_CHANGES]
+        columns = table.schema.history
+        late_ms = table.options[HISTORY_LATE_CHANGES]
         if columns is None or not late_ms or columns.sequence == "offset":
             return None
         return HiddenChangesOfBucket(

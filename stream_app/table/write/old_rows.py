@@ -79,7 +79,8 @@ class OldRowsOfBucket:
     def _read(self, snapshot: Snapshot | None) -> None:
         buckets = [(self.partition, self.bucket)]
         entries = FileStoreScan(self.table).live(snapshot, buckets)
-        self._snapshot, self._files = snapshot, [entry.file for entry in entries]
+        self._snapshot = snapshot
+        self._files = [entry.file for entry in entries]
         if self.table.merges_by_vectors and snapshot is not None:
             vectors = deletion_vectors(self.table, snapshot, buckets)
             self._vectors = vectors.get(buckets[0], {})
