@@ -81,7 +81,7 @@ class SchemaRegistry:
         user_info: the login as ``USER:PASSWORD``; empty without one.
         section: the section of the options that name the registry, for errors.
         id_kind: the kind of id that Apicurio's numbers are.
-        refused_s: seconds for which a number stays refused. Then it is asked for again, since a
+        refused_s: seconds for which a number stays refused. Then it is requested again, because a
             server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
     """

@@ -115,8 +115,8 @@ def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     parser = _parser(verb, module, verbs, program)
     try:
         args = parser.parse_args(argv)
-    except SystemExit as ended:  # argparse has printed the reason, or the help
-        return ended.code if isinstance(ended.code, int) else OPERATOR_NEEDED
+    except SystemExit as parser_exit:  # argparse has printed the reason, or the help
+        return parser_exit.code if isinstance(parser_exit.code, int) else OPERATOR_NEEDED
     if module is None:  # parse_args refuses every other word
         parser.print_help(sys.stderr)
         return OPERATOR_NEEDED

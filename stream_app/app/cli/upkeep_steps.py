@@ -23,7 +23,7 @@ def run_upkeep(
     Args:
         plan: lines that say what will be done, or why there is nothing to do.
         execute: executes the plan; yields lines about it, which are printed as they come.
-        is_empty: there is nothing to do.
+        is_empty: whether there is nothing to do.
 
     Returns:
         The exit code: 0. Errors are raised.

@@ -122,7 +122,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
-REMOVED = {
+REMOVED_KEYS = {
     "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
 }
@@ -144,10 +144,10 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     settings = read_settings(path, overrides, environ, problems)
     values = _convert(settings, problems)
     name = (WholeDatabase if values["sync"] else SingleTable).section_name
-    given_keys = set(settings) | _warehouse_of_catalog(values["catalog"], name, values[name])
+    given_keys = set(settings) | _share_warehouse(values["catalog"], name, values[name])
     stream = StreamConfig(**with_bad_record_limit(values["stream"]))
     config = AppConfig(
-        job_tables=_tables(values, stream),
+        job_tables=_job_tables(values, stream),
         stream=stream,
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
@@ -163,7 +163,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     return config
 
 
-def _tables(
+def _job_tables(
     values: Mapping[str, dict[str, Any]], stream: StreamConfig
 ) -> SingleTable | WholeDatabase:
     job_settings: dict[str, Any] = {
@@ -179,14 +179,14 @@ def _tables(
     return SingleTable(table=TableConfig(**values["table"]), **job_settings)
 
 
-def _warehouse_of_catalog(
-    catalog: dict[str, Any], section: str, tables: dict[str, Any]
+def _share_warehouse(
+    catalog: dict[str, Any], section: str, section_values: dict[str, Any]
 ) -> set[str]:
-    """Let catalog and tables share one warehouse. Return the keys that it has filled in."""
-    if catalog and "warehouse" in tables:
-        catalog.setdefault("warehouse", tables["warehouse"])
+    """Give the catalog and the tables' section one warehouse; return the key that was absent."""
+    if catalog and "warehouse" in section_values:
+        catalog.setdefault("warehouse", section_values["warehouse"])
     elif "warehouse" in catalog:
-        tables["warehouse"] = catalog["warehouse"]
+        section_values["warehouse"] = catalog["warehouse"]
         return {f"{section}.warehouse"}
     return set()
 
@@ -221,7 +221,7 @@ def _store_setting(
     for prefix, family in PREFIXES.get(section, {}).items():
         if key.startswith(prefix):
             name = key.removeprefix(prefix)
-            section_values.setdefault(family.name, {})[name] = family.read(setting, name)
+            section_values.setdefault(family.name, {})[name] = family.convert(setting, name)
             return
     if (converter := KEYS[section].get(key)) is None:
         raise WrongValueError(_unknown_key(section, key))
@@ -230,8 +230,8 @@ def _store_setting(
 
 def _unknown_key(section: str, key: str) -> str:
     """Return the problem of an unknown key, with the key that was probably meant, or all keys."""
-    if instead := REMOVED.get(f"{section}.{key}"):
-        return f"was removed: {instead}"
+    if replacement := REMOVED_KEYS.get(f"{section}.{key}"):
+        return f"was removed: {replacement}"
     names = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
     suggestion = _suggestion(section, key, names)
     if suggestion is None:
@@ -263,16 +263,18 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
     yield from _catalog_problems(job_tables)
     has_trigger = "stream.trigger" in given_keys and not config.stream.is_available_now
     if config.stream.freshness is not None and has_trigger:
-        two_lengths = "decides how long epochs are, and stream.trigger does too: give one of them"
-        yield "stream.freshness", two_lengths
+        yield (
+            "stream.freshness",
+            "decides how long epochs are, and stream.trigger does too: give one of them",
+        )
     if "stream.checkpoint" not in given_keys:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given_keys and config.stream.max_bad_records:
         yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
     if config.stream.webhook_secret is not None and config.stream.webhook_url is None:
         yield "stream.webhook-secret", "needs stream.webhook-url"
-    fits = "stream.quarantine" in given_keys and job_tables.may_lack_keys
-    if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not fits:
+    can_quarantine = "stream.quarantine" in given_keys and job_tables.may_lack_keys
+    if config.stream.non_insert_records is NonInsertRecords.QUARANTINE and not can_quarantine:
         requirement = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {requirement}"
 

@@ -1,6 +1,6 @@
 """Declares the keys of the configuration's sections, each with its converter, default and meaning.
 
-A field of a section's class is a key. docs/reference/options.md is made from the declarations, and
+A field of a section's class is a key. The declarations generate docs/reference/options.md, and
 `app_config` reads a configuration by them.
 """
 
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 def config_key(
-    read: Callable[[Setting], Value],
+    convert: Callable[[Setting], Value],
     default: Value,
     *,
     meaning: str,
@@ -26,11 +26,11 @@ def config_key(
     """Declare a field as a key of its section.
 
     Args:
-        read: converts a value.
+        convert: converts a value.
         meaning: describes the key to users, in Markdown.
-        required: the condition under which the key must be given; empty: it may always be absent.
+        required: the condition under which the key must be given; empty for an optional key.
     """
-    metadata = {"read": read, "meaning": meaning, "required": required}
+    metadata = {"convert": convert, "meaning": meaning, "required": required}
     declared: Value = field(default=default, repr=not is_secret, metadata=metadata)
     return declared
 
@@ -41,37 +41,37 @@ class KeyFamily:
 
     Attributes:
         name: the field that maps the rest of each key to its value.
-        read: converts a value, given its setting and the rest of its key.
+        convert: converts a value, given its setting and the rest of its key.
     """
 
     name: str
-    read: Callable[[Setting, str], object]
+    convert: Callable[[Setting, str], object]
 
 
 def config_key_family(
     *prefixes: str,
     meaning: str,
-    read: Callable[[Setting, str], object] = lambda setting, _rest: free_text(setting),
+    convert: Callable[[Setting, str], object] = lambda setting, _rest: free_text(setting),
     is_secret: bool = False,
 ) -> Any:
     """Declare a field for all keys with a prefix, and the converter of their values."""
-    metadata = {"prefixes": prefixes, "read_member": read, "meaning": meaning}
+    metadata = {"prefixes": prefixes, "convert_member": convert, "meaning": meaning}
     return field(default_factory=dict, repr=not is_secret, metadata=metadata)
 
 
 def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
     """Return key → converter, for the keys that a section's fields declare."""
     return {
-        key_field.name.replace("_", "-"): key_field.metadata["read"]
+        key_field.name.replace("_", "-"): key_field.metadata["convert"]
         for key_field in fields(section)
-        if "read" in key_field.metadata
+        if "convert" in key_field.metadata
     }
 
 
 def families_of(section: type[Any]) -> dict[str, KeyFamily]:
     """Return prefix → family, for the key families that a section's fields declare."""
     return {
-        prefix: KeyFamily(key_field.name, key_field.metadata["read_member"])
+        prefix: KeyFamily(key_field.name, key_field.metadata["convert_member"])
         for key_field in fields(section)
         for prefix in key_field.metadata.get("prefixes", ())
     }

@@ -49,7 +49,7 @@ class ExpectationsConfig:
 
     settings: Mapping[str, str] = config_key_family(
         "",
-        read=expectation_setting,
+        convert=expectation_setting,
         meaning="A condition that rows must meet, by its name: `NAME.condition`, "
         "`NAME.action` (`quarantine`, `drop`, `hold` or `fail`) and, for a whole database, "
         "`NAME.tables`, a regular expression of whole names "

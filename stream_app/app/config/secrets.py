@@ -45,7 +45,9 @@ class Secrets:
         spellings = {spelling for value in values for spelling in _spellings(value)}
         # The longest first, because one may contain another.
         self._spellings = sorted(
-            (f for f in spellings if len(f) >= _LENGTH_MIN), key=len, reverse=True
+            (spelling for spelling in spellings if len(spelling) >= _LENGTH_MIN),
+            key=len,
+            reverse=True,
         )
 
     def hide(self, text: str) -> str:

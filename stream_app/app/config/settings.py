@@ -1,6 +1,6 @@
 """Reads settings from a TOML file, the environment and ``--set``, which override in this order.
 
-Called by `app_config`, which interprets the settings. This module flattens them to dotted keys. It
+`app_config` calls it, and interprets the settings. This module flattens them to dotted keys. It
 replaces references to the environment or to files: ``${env:NAME}`` and ``${file:PATH}``. Secrets
 belong in references or the file, because all users of the machine can see a command line.
 """
@@ -30,7 +30,7 @@ _AWS_SECRETS = (
     "AWS_SECURITY_TOKEN",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 )
-"""AWS's variables with secrets, which their names do not show: some other names are of paths."""
+"""AWS's variables with secrets; a pattern of names would also match variables with paths."""
 _ICEBERG_CATALOGS = "PYICEBERG_CATALOG__"
 """The prefix of variables from which PyIceberg reads the logins of Iceberg's catalogs."""
 
@@ -50,7 +50,7 @@ def read_settings(
     settings = _file_settings(path, problems)
     settings |= _environment_settings(environ, problems)
     settings |= _override_settings(overrides, problems)
-    # An empty text removes a key: so an override can replace a file's topics by a topic pattern.
+    # An empty text removes a key, so that an override can replace topics by a topic pattern.
     return {
         key: _resolve(key, setting, environ, problems)
         for key, setting in settings.items()
@@ -192,12 +192,12 @@ def _environment_settings(environ: Mapping[str, str], problems: list[str]) -> di
 
 
 def _override_settings(overrides: Sequence[str], problems: list[str]) -> dict[str, Setting]:
-    """Return the settings of each ``--set``. One that is no setting becomes a problem."""
+    """Return the settings of each ``--set``. A wrong one becomes a problem."""
     settings = {}
     for override in overrides:
-        key, equals, value = override.partition("=")
+        key, sign, value = override.partition("=")
         key = key.strip()
-        if not equals:
+        if not sign:
             problems.append(
                 f"--set {override}: must be KEY=VALUE, e.g. stream.trigger=availableNow"
             )

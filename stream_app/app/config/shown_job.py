@@ -1,7 +1,7 @@
 """Selects the part of a job's configuration that pages show or need.
 
-`app/submit/job_settings` calls it for the page of a running job, and `app/cli/arguments/site` for
-``stream-app web``.
+`app.submit.job_settings` calls it for the page of a running job, and
+`app.cli.arguments.shown_site` for ``stream-app web``.
 """
 
 from __future__ import annotations

@@ -69,28 +69,32 @@ def cluster_setting(setting: Setting, key: str) -> ClusterSetting:
     return ClusterSetting(converter(setting))
 
 
-def further_clusters(settings: Mapping[str, ClusterSetting], first: Cluster) -> list[Cluster]:
+def further_clusters(
+    settings: Mapping[str, ClusterSetting], source_cluster: Cluster
+) -> list[Cluster]:
     """Return the clusters that settings under ``source.clusters.`` describe.
 
     Args:
         settings: ``NAME.KEY`` → its value.
-        first: the cluster of ``[source]``, whose topics are the default of the others.
+        source_cluster: the cluster of ``[source]``, whose topics are the default of the others.
     """
     by_name: dict[str, dict[str, str | tuple[str, ...]]] = {}
     for key, setting in settings.items():
         name, _, rest = key.partition(".")
         by_name.setdefault(name, {})[rest] = setting.value
     return [
-        _cluster(name, cluster_settings, first)
+        _cluster(name, cluster_settings, source_cluster)
         for name, cluster_settings in sorted(by_name.items())
     ]
 
 
-def _cluster(name: str, settings: Mapping[str, str | tuple[str, ...]], first: Cluster) -> Cluster:
-    """Return a further cluster, with the topics of the first one by default."""
+def _cluster(
+    name: str, settings: Mapping[str, str | tuple[str, ...]], source_cluster: Cluster
+) -> Cluster:
+    """Return a further cluster, with the topics of ``[source]`` by default."""
     topics, pattern = settings.get("topics", ()), settings.get("topic-pattern")
     if not topics and pattern is None:
-        topics, pattern = first.topics, first.topic_pattern
+        topics, pattern = source_cluster.topics, source_cluster.topic_pattern
     return Cluster(
         name=name,
         bootstrap_servers=str(settings.get("bootstrap-servers", "")),
@@ -120,7 +124,7 @@ def client_problems(clusters: list[Cluster]) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for options of Kafka's client."""
     for cluster in clusters:
         for key in sorted(values.SET_BY_SPARK.keys() & cluster.kafka_options.keys()):
-            instead = values.SET_BY_SPARK[key].replace(
+            alternative = values.SET_BY_SPARK[key].replace(
                 "source.bootstrap", f"{cluster.section}.bootstrap"
             )
-            yield f"{cluster.section}.kafka.{key}", f"cannot be set: {instead}"
+            yield f"{cluster.section}.kafka.{key}", f"cannot be set: {alternative}"

@@ -158,7 +158,7 @@ class SourceConfig:
     )
     clusters: Mapping[str, ClusterSetting] = config_key_family(
         "clusters.",
-        read=cluster_setting,
+        convert=cluster_setting,
         is_secret=True,
         meaning="`NAME.KEY` is a key of a [further cluster](setup/stores.md#several-clusters).",
     )
@@ -212,13 +212,13 @@ class SourceConfig:
     @property
     def kafka_clusters(self) -> list[Cluster]:
         """The clusters with the job's topics, of which the first has an empty name."""
-        first = Cluster(
+        source_cluster = Cluster(
             bootstrap_servers=self.bootstrap_servers,
             topics=self.topics,
             topic_pattern=self.topic_pattern,
             kafka_options=self.kafka_options,
         )
-        return [first, *further_clusters(self.clusters, first)]
+        return [source_cluster, *further_clusters(self.clusters, source_cluster)]
 
     @property
     def topic_names(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
 
 ENVIRONMENT = "environment"
-"""The value of an address for which the client library's own variables decide."""
+"""The value of an address that the client library takes from its own variables."""
 
 
 class NonInsertRecords(enum.Enum):

@@ -169,7 +169,7 @@ class SyncConfig:
     )
     multiple_table_partition_keys: Mapping[str, Names] = config_key_family(
         "multiple-table-partition-keys.",
-        read=lambda setting, _table: values.names(setting),
+        convert=lambda setting, _table: values.names(setting),
         meaning="The partition keys of a table, by the name of its source table; they "
         "outweigh `partition-keys`.",
     )
@@ -238,7 +238,7 @@ class SyncConfig:
     )
     tables: Mapping[str, TableSetting] = config_key_family(
         "tables.",
-        read=table_setting,
+        convert=table_setting,
         meaning="Keys of one table, by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
         "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, "
         "`NAME.filter`, `NAME.renames`, `NAME.unknown-columns`, `NAME.missing-columns`, "

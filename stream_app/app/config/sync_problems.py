@@ -34,18 +34,18 @@ from stream_app.planning.sync.new_tables import Names, options_for
 from stream_app.planning.sync.target_tables import name_problem
 
 _Problems = Iterator[tuple[str, str]]
-_ANY_TYPE = (
+_SAMPLE_TYPES = (
     DataType(root=TypeRoot.BIGINT),
     DataType(root=TypeRoot.VARCHAR, length=9),
     DataType(root=TypeRoot.TIMESTAMP, precision=3),
     DataType(root=TypeRoot.BOOLEAN),
 )
-_KEY = "the key of the source"
+_SOURCE_KEY = "the key of the source"
 _OF_TRANSACTIONS = ".transaction"
 """The suffix of the name of Debezium's topic of transactions."""
 
 
-def load_problems(source: SourceConfig, message_format: FormatDeclaration) -> _Problems:
+def load_problems(source: SourceConfig, declaration: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for a first load of a whole database."""
     if source.snapshot_from is None:
         return
@@ -54,9 +54,9 @@ def load_problems(source: SourceConfig, message_format: FormatDeclaration) -> _P
             "source.snapshot-table",
             "belongs to a job of one table: the rules of [sync] choose tables",
         )
-    if not message_format.has_times:  # messages are rows alone
+    if not declaration.has_times:  # messages are rows alone
         key, reason = "source.snapshot-from", "whose messages name no table of the database"
-        yield key, f"is not for source.format = {message_format.name} beside [sync], {reason}"
+        yield key, f"is not for source.format = {declaration.name} beside [sync], {reason}"
 
 
 def sync_problems(
@@ -80,14 +80,17 @@ def sync_problems(
     yield from _option_problems(sync)
 
 
-def transaction_problems(source: SourceConfig, message_format: FormatDeclaration) -> _Problems:
+def transaction_problems(source: SourceConfig, declaration: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for ``transactions = whole``."""
-    if not message_format.has_transactions:
-        yield "sync.transactions", f"'whole': source.format = {message_format.name!r} names none"
+    if not declaration.has_transactions:
+        yield "sync.transactions", f"'whole' needs transactions, and {declaration.name} names none"
     if source.reader is TopicReader.SPARK:
         yield "source.reader", "must be 'native' for sync.transactions = 'whole'"
     if source.snapshot_from is not None:
-        yield "source.snapshot-from", "reads rows of many moments: not with sync.transactions"
+        yield (
+            "source.snapshot-from",
+            "reads rows of different moments, which sync.transactions = 'whole' forbids",
+        )
     if source.topics and not any(name.endswith(_OF_TRANSACTIONS) for name in source.topics):
         yield (
             "source.topics",
@@ -97,7 +100,7 @@ def transaction_problems(source: SourceConfig, message_format: FormatDeclaration
 
 
 def drift_problems(
-    sync: SyncConfig, source: FormatDeclaration, options: Mapping[str, str]
+    sync: SyncConfig, declaration: FormatDeclaration, options: Mapping[str, str]
 ) -> _Problems:
     """Yield (key, problem) for the format's options of single tables.
 
@@ -106,11 +109,11 @@ def drift_problems(
     """
     unknown = DriftKind.UNKNOWN.option
     for key in {TYPE_MAPPING, INEXACT, JSON_AS} & options.keys():
-        yield source.full_key(key), f"is sync.{key} in a job of a whole database"
+        yield declaration.full_key(key), f"is sync.{key} in a job of a whole database"
     for key, problem in excluding_options({unknown: "evolve", **options}):
-        yield source.full_key(key), problem
-    yield from _table_problems(sync, source, options)
-    reactions = {source.full_key(unknown): options.get(unknown)} | {
+        yield declaration.full_key(key), problem
+    yield from _table_problems(sync, declaration, options)
+    reactions = {declaration.full_key(unknown): options.get(unknown)} | {
         f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
         for name in sync.named_tables()
     }
@@ -120,14 +123,17 @@ def drift_problems(
 
 
 def _table_problems(
-    sync: SyncConfig, source: FormatDeclaration, options: Mapping[str, str]
+    sync: SyncConfig, declaration: FormatDeclaration, options: Mapping[str, str]
 ) -> _Problems:
     """Yield (key, problem) for ``[sync.tables.NAME]``."""
-    declared = {option.key for option in source.options}
+    option_keys = {option.key for option in declaration.options}
     for name in sync.named_tables():
         table_options = sync.format_options_of(name)
-        for key in table_options.keys() - declared - {TRUNCATE}:
-            yield f"sync.tables.{name}.{key}", f"source.format = {source.name!r} has no such option"
+        for key in table_options.keys() - option_keys - {TRUNCATE}:
+            yield (
+                f"sync.tables.{name}.{key}",
+                f"source.format = {declaration.name!r} has no such option",
+            )
         try:
             parse_aliases(table_options.get(COLUMN_ALIASES, ""))
         except UsageError as error:
@@ -152,12 +158,12 @@ def excluding_options(options: Mapping[str, str]) -> _Problems:
 
 def _name_problems(sync: SyncConfig) -> _Problems:
     """Yield (key, problem) for names that no table can have, or that the rules leave out."""
-    folded = Counter(name.lower() for name in sync.table_mapping)
-    for source, name in sync.table_mapping.items():
-        if folded[source.lower()] > 1:
-            yield f"sync.table-mapping.{source}", "is given twice: names are read in any case"
+    name_counts = Counter(name.lower() for name in sync.table_mapping)
+    for source_name, name in sync.table_mapping.items():
+        if name_counts[source_name.lower()] > 1:
+            yield f"sync.table-mapping.{source_name}", "is given twice: names are read in any case"
         if problem := name_problem(name):
-            yield f"sync.table-mapping.{source}", f"{name!r}: {problem}"
+            yield f"sync.table-mapping.{source_name}", f"{name!r}: {problem}"
     for name in sync.named_tables():
         if not sync.case_sensitive and name != name.lower():
             yield (
@@ -188,27 +194,29 @@ def _key_problems(sync: SyncConfig) -> _Problems:
 def _option_problems(sync: SyncConfig) -> _Problems:
     """Yield (key, problem) for tables' options, alone and in combination."""
     rules = sync.table_rules
-    wrong = list(_each_option("sync.options", sync.options))
-    yield from wrong
-    has_none = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
-    shared_keys = rules.primary_keys or (() if has_none else (_KEY,))
-    shared_problems = set() if wrong else set(_certain_problems(shared_keys, (), sync.options, {}))
+    wrong_options = list(_single_option_problems("sync.options", sync.options))
+    yield from wrong_options
+    lacks_key = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
+    shared_keys = rules.primary_keys or (() if lacks_key else (_SOURCE_KEY,))
+    shared_problems = (
+        set() if wrong_options else set(_certain_problems(shared_keys, (), sync.options, {}))
+    )
     for problem in sorted(shared_problems):
         yield "sync.options", problem
     for name, rule in rules.tables.items():
-        table_problems = list(_each_option(f"sync.tables.{name}.options", rule.options))
+        table_problems = list(_single_option_problems(f"sync.tables.{name}.options", rule.options))
         yield from table_problems
-        if wrong or table_problems:
+        if wrong_options or table_problems:
             continue
         keys = shared_keys if rule.primary_keys is None else rule.primary_keys
         # Partition keys for all tables apply only to tables that have these columns.
-        partitioned_by = rule.partition_keys or () if rule.primary_keys else ()
-        for problem in _certain_problems(keys, partitioned_by, sync.options, rule.options):
+        partition_keys = rule.partition_keys or () if rule.primary_keys else ()
+        for problem in _certain_problems(keys, partition_keys, sync.options, rule.options):
             if problem not in shared_problems:
                 yield f"sync.tables.{name}", problem
 
 
-def _each_option(section: str, options: Mapping[str, str]) -> _Problems:
+def _single_option_problems(section: str, options: Mapping[str, str]) -> _Problems:
     for key, value in options.items():
         for problem in option_problems({key: value}):
             yield f"{section}.{key}", problem
@@ -226,7 +234,7 @@ def _certain_problems(
     option.
 
     Args:
-        primary_keys: the primary key, or `_KEY` alone if only messages show it.
+        primary_keys: the primary key, or `_SOURCE_KEY` alone if only messages show it.
         shared_options, table_options: the options of all tables, and those of one table.
     """
     options: Mapping[str, str] = {**options_for(primary_keys, shared_options), **table_options}
@@ -241,9 +249,9 @@ def _certain_problems(
                 key.removeprefix("fields.").rpartition(".")[0].split(",")
             )
     keys = tuple(dict.fromkeys(primary_keys))
-    if keys == (_KEY,):
-        in_buckets = options.get("bucket-key", "").split(",")
-        keys = tuple(filter(None, dict.fromkeys((_KEY, *map(str.strip, in_buckets)))))
+    if keys == (_SOURCE_KEY,):
+        bucket_keys = options.get("bucket-key", "").split(",")
+        keys = tuple(filter(None, dict.fromkeys((_SOURCE_KEY, *map(str.strip, bucket_keys)))))
     history = history_columns(options)
     keys, options = keys_of_versions(keys, partition_keys, options)
     history_names = () if history is None else history.names
@@ -255,7 +263,7 @@ def _certain_problems(
                     DataField(
                         field_id=index,
                         name=name,
-                        data_type=kind.not_null() if name in keys else kind,
+                        data_type=data_type.not_null() if name in keys else data_type,
                     )
                     for index, name in enumerate(names)
                 )
@@ -264,7 +272,7 @@ def _certain_problems(
             tuple(dict.fromkeys(partition_keys)),
             options,
         )
-        for kind in _ANY_TYPE
+        for data_type in _SAMPLE_TYPES
     ]
-    certain = set.intersection(*map(set, problems_by_type))
-    return [problem for problem in problems_by_type[0] if problem in certain]
+    common_problems = set.intersection(*map(set, problems_by_type))
+    return [problem for problem in problems_by_type[0] if problem in common_problems]

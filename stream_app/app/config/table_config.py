@@ -132,12 +132,12 @@ class TableConfig:
 
 
 def table_problems(
-    table: TableConfig, source: FormatDeclaration, given_keys: Collection[str]
+    table: TableConfig, declaration: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for the section.
 
     Args:
-        source: the format of the messages.
+        declaration: the format of the messages.
         given_keys: the keys of the whole configuration.
     """
     for key, meaning in (
@@ -155,7 +155,7 @@ def table_problems(
     yield from wrong_options
     if any(key.startswith(f"table.{_HISTORY}") for key, _ in wrong_options):
         return
-    all_columns = (yield from _made_columns(table, source)) if table.columns.fields else None
+    all_columns = (yield from _made_columns(table, declaration)) if table.columns.fields else None
     # The remaining keys are still checked, together with valid columns and options.
     keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given_keys
     if all_columns is None or wrong_options or not keys_fit:
@@ -166,23 +166,25 @@ def table_problems(
 
 
 def missing_metadata(
-    where: str, keys: Iterable[str], source: FormatDeclaration
+    where: str, keys: Iterable[str], declaration: FormatDeclaration
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for metadata that the format's messages do not have."""
     for key in keys:
-        if not source.has_times and key in METADATA and METADATA[key].needs_time:
-            yield where, f"messages of {source.name} have no {key!r}"
+        if not declaration.has_times and key in METADATA and METADATA[key].needs_time:
+            yield where, f"messages of {declaration.name} have no {key!r}"
 
 
 def _made_columns(
-    table: TableConfig, source: FormatDeclaration
+    table: TableConfig, declaration: FormatDeclaration
 ) -> Generator[tuple[str, str], None, RowType | None]:
     """Yield problems of the made columns. Return all columns, or None if they cannot be made."""
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
-    yield from missing_metadata("table.metadata-columns", table.metadata_columns, source)
+    yield from missing_metadata("table.metadata-columns", table.metadata_columns, declaration)
     if table.history is not None:
-        yield from missing_metadata(f"table.{_HISTORY}.sequence", [table.history.sequence], source)
+        yield from missing_metadata(
+            f"table.{_HISTORY}.sequence", [table.history.sequence], declaration
+        )
     try:
         all_columns = table.all_columns
         if table.primary_keys:

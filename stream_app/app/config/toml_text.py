@@ -28,9 +28,9 @@ def _lines(
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, TOML value) for a section. `format_section` has its options."""
     for name, value in settings.items():
-        begin = _prefix(format_section, section, name)
-        if begin is not None and isinstance(value, Mapping):
-            yield from ((f"{begin}{key}", _toml(member)) for key, member in value.items())
+        prefix = _prefix(format_section, section, name)
+        if prefix is not None and isinstance(value, Mapping):
+            yield from ((f"{prefix}{key}", _toml(member)) for key, member in value.items())
         elif value not in (None, "", ()):
             is_free = section in FREE_SECTIONS
             key = json.dumps(name) if is_free else name.replace("_", "-")

@@ -134,23 +134,23 @@ def names(setting: Setting) -> tuple[str, ...]:
 
 def some_names(setting: Setting) -> tuple[str, ...]:
     """Convert to a non-empty list of strings."""
-    listed = names(setting)
-    if not listed:
+    strings = names(setting)
+    if not strings:
         raise WrongValueError("must name at least one")
-    return listed
+    return strings
 
 
 def host_names(setting: Setting) -> tuple[str, ...]:
     """Convert to a list of host names without a port; ``*`` means any."""
-    listed = names(setting)
-    for name in listed:
+    hosts = names(setting)
+    for name in hosts:
         if name != "*" and not re.fullmatch(r"[\w.-]+", name):
             raise WrongValueError(f"must be names such as 'page.example.org', has {name!r}")
-    return listed
+    return hosts
 
 
 def definitions(setting: Setting) -> tuple[str, ...]:
-    """Convert to a list of strings. In a text, commas inside of brackets do not separate."""
+    """Convert to a list of strings. In a text, commas inside of brackets separate nothing."""
     if not setting.is_text:
         return some_names(setting)
     definitions_text = str(setting.value).strip()
@@ -191,8 +191,8 @@ def one_of(*values: str) -> Callable[[Setting], str]:
 
 def member(choices: type[Member]) -> Callable[[Setting], Member]:
     """Return a converter to the member of `choices` with this value."""
-    read = one_of(*(choice.value for choice in choices))
-    return lambda setting: choices(read(setting))
+    convert = one_of(*(choice.value for choice in choices))
+    return lambda setting: choices(convert(setting))
 
 
 def web_address(*words: str) -> Callable[[Setting], str]:
@@ -205,8 +205,8 @@ def web_address(*words: str) -> Callable[[Setting], str]:
         value = text(setting)
         parts = urlsplit(value)
         if value not in words and not (parts.scheme in ("http", "https") and parts.hostname):
-            others = "".join(f" or {word!r}" for word in words)
-            raise WrongValueError(f"must be an address as https://HOST/PATH{others}")
+            alternatives = "".join(f" or {word!r}" for word in words)
+            raise WrongValueError(f"must be an address such as https://HOST/PATH{alternatives}")
         return value
 
     return convert
@@ -344,8 +344,7 @@ def free_text(setting: Setting) -> str:
 
 
 def _describe_value(value: object) -> str:
-    kinds = {bool: "a truth value", int: "a whole number", float: "a fractional number"}
-    kinds |= {str: "a string", list: "a list", dict: "a table"}
-    return (
-        f"{kinds.get(type(value), 'a ' + type(value).__name__)} ({json.dumps(value, default=str)})"
-    )
+    type_texts = {bool: "a truth value", int: "a whole number", float: "a fractional number"}
+    type_texts |= {str: "a string", list: "a list", dict: "a table"}
+    type_text = type_texts.get(type(value), f"a {type(value).__name__}")
+    return f"{type_text} ({json.dumps(value, default=str)})"

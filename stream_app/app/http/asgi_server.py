@@ -27,22 +27,22 @@ class Server(uvicorn.Server):
     """
 
     def __init__(self, application: Application, guard: Guard) -> None:
-        async def one_request(scope: AsgiMessage, receive: Receive, send: Send) -> None:
-            async def closing(message: AsgiMessage) -> None:
+        async def respond_once(scope: AsgiMessage, receive: Receive, send: Send) -> None:
+            async def send_with_close(message: AsgiMessage) -> None:
                 if message["type"] == "http.response.start":
                     message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
                 await send(message)
 
-            await application(scope, receive, closing)
+            await application(scope, receive, send_with_close)
 
         # The level is error, because uvicorn would warn of each request that is not HTTP.
         config = uvicorn.Config(
-            one_request, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
+            respond_once, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
             timeout_graceful_shutdown=1,
         )  # fmt: skip
         config.load()
-        make = guard.guarded_protocol(config.http_protocol_class)
-        config.http_protocol_class = make  # type: ignore[assignment]
+        guarded_class = guard.guarded_protocol(config.http_protocol_class)
+        config.http_protocol_class = guarded_class  # type: ignore[assignment]
         super().__init__(config)
         self._guard = guard
 

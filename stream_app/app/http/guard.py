@@ -2,7 +2,7 @@
 
 Any machine that reaches a port of the job can connect, and each connection takes a file descriptor
 of the job. So a guard wraps the server's own protocol. It tracks what each connection waits for,
-and closes those that take too long. At the limit it closes one for a new one, so that idle
+and closes those that take too long. At the limit it closes one to accept another, so that idle
 connections never block a health probe.
 
 A connection carries one request, and the server behind the guard closes it after the response.
@@ -115,10 +115,10 @@ class Guard:
     _has_warned: bool = field(init=False, default=False)
 
     def guarded_protocol(
-        self, make: Callable[..., asyncio.Protocol]
+        self, make_protocol: Callable[..., asyncio.Protocol]
     ) -> Callable[..., asyncio.Protocol]:
         """Wrap a factory of the server's protocols, so that each protocol gets a guard."""
-        return lambda *args, **values: _Guarded(self, make(*args, **values))
+        return lambda *args, **values: _Guarded(self, make_protocol(*args, **values))
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Log only once that no connection can be accepted; asyncio would log each failure."""
@@ -126,18 +126,18 @@ class Guard:
 
     def enter(self, connection: _Guarded) -> None:
         """Register a new connection."""
-        closed = connection_to_close(self._stages, self.limits.connections)
-        if closed is not None:
+        excess_connection = connection_to_close(self._stages, self.limits.connections)
+        if excess_connection is not None:
             self._warn_once(f"more than {self.limits.connections} connections at a time")
-            closed.drop()
+            excess_connection.drop()
         self._stages[connection] = WaitStage.HEAD
 
     def set_stage(self, connection: _Guarded, stage: WaitStage) -> None:
         """Record that a connection waits for another event."""
         self._stages[connection] = stage
-        closed = listener_to_close(self._stages, self.limits.connections)
-        if closed is not None:
-            closed.drop()
+        excess_listener = listener_to_close(self._stages, self.limits.connections)
+        if excess_listener is not None:
+            excess_listener.drop()
 
     def leave(self, connection: _Guarded) -> None:
         """Forget a closed connection."""

@@ -49,33 +49,33 @@ _LOG = logging.getLogger("stream_app")
 _COMPACTING = Activity("compacting")
 
 
-def compact(job: CompactionSettings, secrets: Secrets) -> None:
+def compact(settings: CompactionSettings, secrets: Secrets) -> None:
     """Run a compaction job with the configured metrics and notifications."""
-    with watched_compaction(job, secrets) as observers:
+    with watched_compaction(settings, secrets) as observers:
         observers.signs.begin("Spark's session begins")
-        run(job, observers)
+        run(settings, observers)
 
 
-def run(job: CompactionSettings, observers: WatchedCompaction) -> None:
+def run(settings: CompactionSettings, observers: WatchedCompaction) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
     Raises:
         CompactionError: some buckets could not be compacted; the other buckets are compacted.
     """
-    warn_of_ignored_options(job.table)
-    spark = start_session(f"stream_app compact {job.table.location}", job.spark)
+    warn_of_ignored_options(settings.table)
+    spark = start_session(f"stream_app compact {settings.table.location}", settings.spark)
     stop_requested = threading.Event()
     with watched_session(spark, stop_requested):
-        if job.row_order is None:
-            _merge_files(spark, stop_requested, job, observers)
+        if settings.row_order is None:
+            _merge_files(spark, stop_requested, settings, observers)
         else:
-            _sort_rows(spark, job)
+            _sort_rows(spark, settings)
 
 
-def _sort_rows(spark: SparkSession, job: CompactionSettings) -> None:
-    compactions = SparkCompactionQueue(spark, job.table.options[COMPACTION_MAX_PARALLELISM])
+def _sort_rows(spark: SparkSession, settings: CompactionSettings) -> None:
+    compactions = SparkCompactionQueue(spark, settings.table.options[COMPACTION_MAX_PARALLELISM])
     try:
-        for line in sort_partitions(job, SparkCompactExecutor(compactions, job.table)):
+        for line in sort_partitions(settings, SparkCompactExecutor(compactions, settings.table)):
             print(line, flush=True)
     finally:
         compactions.close()
@@ -84,20 +84,20 @@ def _sort_rows(spark: SparkSession, job: CompactionSettings) -> None:
 def _merge_files(
     spark: SparkSession,
     stop_requested: threading.Event,
-    job: CompactionSettings,
+    settings: CompactionSettings,
     observers: WatchedCompaction,
 ) -> None:
-    table = job.table.with_counter(observers.requests)
+    table = settings.table.with_counter(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
     table_job = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
-    observers.signs.watch(lambda: None if job.follow else _COMPACTING)
+    observers.signs.watch(lambda: None if settings.follow else _COMPACTING)
     try:
         table_job.open(f"compact-{uuid.uuid4()}")
         observers.collect(table_job, spark)
         with logging_about(table=table.label):
-            _Compaction(job, table_job, stop_requested, observers.listeners).run()
+            _Compaction(settings, table_job, stop_requested, observers.listeners).run()
     finally:
         table_job.upkeep.close()
         compactions.close()
@@ -109,12 +109,12 @@ class _Compaction:
 
     def __init__(
         self,
-        job: CompactionSettings,
+        settings: CompactionSettings,
         table_job: TableJob,
         stop_requested: threading.Event,
         listeners: Listeners | None = None,
     ) -> None:
-        self.job = job
+        self.settings = settings
         self.table_job = table_job
         self.stop_requested = stop_requested
         self.listeners = listeners or Listeners()
@@ -124,7 +124,7 @@ class _Compaction:
     def run(self) -> None:
         clock = self.table_job.table.clock
         start_s = clock.steady_seconds()
-        if self.job.follow:
+        if self.settings.follow:
             self._compact_continuously()
         else:
             self._compact_once()
@@ -132,7 +132,7 @@ class _Compaction:
         coordinator = self.table_job.committer.coordinator
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
         self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
-        self._check_stuck()
+        self._check_none_stuck()
 
     def _print(self, text: str, console: Console | None = None) -> None:
         """Print a line on stdout, or log it as a JSON record if the log is JSON."""
@@ -145,20 +145,22 @@ class _Compaction:
 
     @property
     def _logs_json(self) -> bool:
-        return self.job.stream.log_format is LogFormat.JSON
+        return self.settings.stream.log_format is LogFormat.JSON
 
     def _compact_once(self) -> None:
-        job, table, committer = self.job, self.table_job.table, self.table_job.committer
+        settings, table, committer = self.settings, self.table_job.table, self.table_job.committer
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
         latest = table.snapshots.latest()
-        units = planned_compactions(table, latest, buckets, full=job.full)
+        units = planned_compactions(table, latest, buckets, full=settings.full)
         if table.kind.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
-        steps = committer.iter_compact_whole(buckets) if job.full else committer.iter_compact_due()
-        with _progress(0 if self._logs_json else job.terminal_width) as progress:
+        snapshots = (
+            committer.iter_compact_whole(buckets) if settings.full else committer.iter_compact_due()
+        )
+        with _progress(0 if self._logs_json else settings.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
-            for report in self._reports(steps):
+            for report in self._reports(snapshots):
                 self._print(report_line(report), progress.console)
                 progress.advance(task)
         if not self.summary.units:
@@ -166,7 +168,7 @@ class _Compaction:
 
     def _compact_continuously(self) -> None:
         _LOG.info("following %s, until Ctrl-C", self.table_job.table.location)
-        interval = self.table_job.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
+        interval_s = self.table_job.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
         while not self.stop_requested.is_set():
             self._adopt_schema()
             self._move_postponed_rows()
@@ -177,7 +179,7 @@ class _Compaction:
                 self._print(report_line(report))
             self.table_job.upkeep.while_idle()
             self.listeners.call(lambda listener: listener.on_heartbeat())
-            self.stop_requested.wait(interval)
+            self.stop_requested.wait(interval_s)
 
     def _adopt_schema(self) -> None:
         """Switch to the table's newest schema, because the older one cannot compact its files."""
@@ -186,11 +188,11 @@ class _Compaction:
 
     def _move_postponed_rows(self) -> None:
         """Move postponed rows into their buckets, where they are compacted afterwards."""
-        table, choice = self.table_job.table, self.job.choice
+        table, choice = self.table_job.table, self.settings.choice
         if not table.kind.postpones:
             return
-        waiting = choice.buckets(table, table.snapshots.latest(), postponed=True)
-        moved = move_postponed(table, {partition for partition, _ in waiting})
+        waiting_buckets = choice.buckets(table, table.snapshots.latest(), postponed=True)
+        moved = move_postponed(table, {partition for partition, _ in waiting_buckets})
         if moved is None:
             return
         if (conflict := moved.outcome.conflict) is not None:
@@ -200,12 +202,13 @@ class _Compaction:
 
     def _load_changed_buckets(self) -> set[BucketId]:
         """Load the buckets that have new files, or all that meet a condition on idle time."""
-        table, committer, choice = self.table_job.table, self.table_job.committer, self.job.choice
+        table, committer = self.table_job.table, self.table_job.committer
+        choice = self.settings.choice
         latest = table.snapshots.latest()
-        number = None if latest is None else latest.snapshot_id
-        if number == self._snapshot_id and choice.idle_ms is None:
+        latest_id = None if latest is None else latest.snapshot_id
+        if latest_id == self._snapshot_id and choice.idle_ms is None:
             return set()
-        self._snapshot_id = number
+        self._snapshot_id = latest_id
         buckets = choice.buckets(table, latest)
         committer.state.follow_with(buckets)
         if choice.is_a_choice:
@@ -214,8 +217,9 @@ class _Compaction:
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
-    def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
-        for snapshot in steps:
+    def _reports(self, snapshots: Iterator[Snapshot]) -> Iterator[CompactionReport]:
+        """Yield a report for each compaction of the snapshots, until the job is stopped."""
+        for snapshot in snapshots:
             report = self.table_job.idle_report(snapshot)
             self._notify_listeners(report)
             for compaction in report.compactions:
@@ -229,17 +233,17 @@ class _Compaction:
         label = self.table_job.table.label
         self.listeners.call(lambda listener: listener.on_idle_commit(label, report))
 
-    def _check_stuck(self) -> None:
+    def _check_none_stuck(self) -> None:
         table, failures = self.table_job.table, self.table_job.committer.coordinator.failures
-        stuck = {
+        errors = {
             table.paths.bucket(*bucket): error for bucket, error in failures.stuck_errors().items()
         }
-        if stuck:
+        if errors:
             raise CompactionError(
-                f"{len(stuck)} buckets could not be compacted: "
-                + "; ".join(f"{path}: {error}" for path, error in sorted(stuck.items())),
+                f"{len(errors)} buckets could not be compacted: "
+                + "; ".join(f"{path}: {error}" for path, error in sorted(errors.items())),
                 where=table.location,
-                fix="see the errors above; all other buckets are compacted",
+                fix="remove these causes, and repeat the command; all other buckets are compacted",
             )
 
 

@@ -17,7 +17,7 @@ class CompactionSummary:
     Attributes:
         runs_before: the number of sorted runs of each bucket before its first compaction.
         level0_bytes: the sizes of level-0 files that compactions may read.
-        upgraded: the files that moved to a higher level without a rewrite.
+        upgraded: the number of files that moved to a higher level without a rewrite.
     """
 
     runs_before: dict[object, int] = field(default_factory=dict)
@@ -43,30 +43,32 @@ class CompactionSummary:
         level0 = (entry.file for entry in entries if entry.file.level == 0)
         self.level0_bytes += sum(file.file_size for file in level0)
 
-    def text(self, runs: dict[object, int], dropped: int, seconds: float) -> str:
+    def text(self, runs_after: dict[object, int], dropped_count: int, seconds: float) -> str:
         """Format the totals as two or three lines.
 
         Args:
-            runs: the number of sorted runs of each bucket after the run.
+            runs_after: the number of sorted runs of each bucket after the run.
+            dropped_count: the number of compactions that conflicts have dropped.
         """
-        before, after = self.runs_before.values(), runs.values()
+        before, after = self.runs_before.values(), runs_after.values()
         lines = [
             f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
             f"({size_text(self.bytes_in)}) → {self.files_out} files "
             f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
         ]
-        if runs:
+        if runs_after:
             lines.append(
-                f"sorted runs of {len(runs)} buckets: {sum(before)} → {sum(after)}, at most "
+                f"sorted runs of {len(runs_after)} buckets: {sum(before)} → {sum(after)}, at most "
                 f"{max(before)} → {max(after)} in one"
             )
         if self.level0_bytes:
             amplification = self.bytes_out / self.level0_bytes
             lines.append(
-                f"write amplification: {amplification:.2f} (written, for each byte of level 0)"
+                f"write amplification: {amplification:.2f} (bytes written for each byte of level 0)"
             )
-        if dropped:
+        if dropped_count:
             lines.append(
-                f"dropped: {dropped} compactions, because another writer had changed the bucket"
+                f"dropped: {dropped_count} compactions, "
+                "because another writer had changed the bucket"
             )
         return "\n".join(lines)

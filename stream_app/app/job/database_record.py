@@ -24,7 +24,7 @@ from stream_app.table.api.paimon_database import is_kept
 from stream_app.table.map_in_threads import map_in_threads
 
 _LOG = logging.getLogger("stream_app")
-_PRUNES_AFTER_S = 60.0
+_PRUNE_INTERVAL_S = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class DatabaseRecord:
     borders: BorderLog
     snapshots: DatabaseSnapshots
     clock: Clock
-    _pruned_at: float = field(init=False, default=float("-inf"))
-    _pruning: threading.Thread | None = field(init=False, default=None)
-    _cached: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
+    _pruned_at_s: float = field(init=False, default=float("-inf"))
+    _prune_thread: threading.Thread | None = field(init=False, default=None)
+    _known_snapshots: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
 
     def __call__(self, epoch: int) -> None:
         """Record the tables' newest snapshots if the epoch ends between transactions.
@@ -61,13 +61,13 @@ class DatabaseRecord:
             self._record(epoch, border.progress.positions)
         except (StreamAppError, OSError) as error:
             _LOG.warning("the database snapshot of epoch %d is not recorded: %s", epoch, error)
-        now = self.clock.steady_seconds()
-        is_due = now - self._pruned_at >= _PRUNES_AFTER_S
-        if is_due and (self._pruning is None or not self._pruning.is_alive()):
-            self._pruned_at = now
-            # If the job ends during this, its next run deletes the rest.
-            self._pruning = threading.Thread(target=self._prune, name="prune", daemon=True)
-            self._pruning.start()
+        now_s = self.clock.steady_seconds()
+        is_due = now_s - self._pruned_at_s >= _PRUNE_INTERVAL_S
+        if is_due and (self._prune_thread is None or not self._prune_thread.is_alive()):
+            self._pruned_at_s = now_s
+            # If the job ends during the deletion, its next run deletes the rest.
+            self._prune_thread = threading.Thread(target=self._prune, name="prune", daemon=True)
+            self._prune_thread.start()
 
     def _record(self, epoch: int, sources: Mapping[str, SourcePosition]) -> None:
         tables, left_out = self._tables()
@@ -100,28 +100,28 @@ class DatabaseRecord:
         """Delete the job's expired database snapshots, in a thread that does not hold the lock."""
         try:
             names = self.snapshots.names(self.epoch_tables.epoch_log.query_id())
-            unread = [name for name in names if name not in self._cached]
-            read = zip(
+            unread = [name for name in names if name not in self._known_snapshots]
+            read_snapshots = zip(
                 unread, map_in_threads(COMMIT_THREADS, self.snapshots.read, unread), strict=True
             )
             snapshots = {
-                **self._cached,
-                **{name: snapshot for name, snapshot in read if snapshot is not None},
+                **self._known_snapshots,
+                **{name: snapshot for name, snapshot in read_snapshots if snapshot is not None},
             }
             table_names = {table for snapshot in snapshots.values() for table in snapshot.tables}
             feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in table_names]
-            first = map_in_threads(COMMIT_THREADS, _earliest_snapshot, feeds)
-            earliest = {feed.name: number for feed, number in zip(feeds, first, strict=True)}
+            ids = map_in_threads(COMMIT_THREADS, _earliest_id, feeds)
+            earliest_ids = {feed.name: number for feed, number in zip(feeds, ids, strict=True)}
             expired = [
-                name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest)
+                name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest_ids)
             ]
             map_in_threads(COMMIT_THREADS, self.snapshots.delete, expired)
             for name in expired:
                 del snapshots[name]
-            self._cached = snapshots
+            self._known_snapshots = snapshots
         except (StreamAppError, OSError) as error:
             _LOG.warning("expired database snapshots are not deleted: %s", error)
 
 
-def _earliest_snapshot(feed: TableFeed) -> int | None:
+def _earliest_id(feed: TableFeed) -> int | None:
     return feed.table_job.table.snapshots.earliest_id()

@@ -1,6 +1,6 @@
 """Makes the feeds of a job. A feed joins a table with its job, its format and its quarantine.
 
-Called by `table_assembly`: for the only table, or for each table of a whole database.
+`table_assembly` calls it for the only table, or for each table of a whole database.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 
-_FRESHER = (
+_FRESHNESS_FIX = (
     "raise stream.freshness; or see which part of an epoch takes long (stream-app top), and give "
     "the job more cores"
 )
@@ -64,17 +64,17 @@ class JobFeeds:
     events: EventLog
     budget: CoreBudget = field(init=False)
     unassigned_count: int = field(init=False, default=0)
-    _jobs: list[TableJob] = field(init=False, default_factory=list)
-    _unassigned: QuarantineWriter | None = field(init=False, default=None)
+    _table_jobs: list[TableJob] = field(init=False, default_factory=list)
+    _unassigned_quarantine: QuarantineWriter | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.budget = CoreBudget(self.compactions.at_once)
 
     def of_only_table(self, table: FileStoreTable) -> TableFeed:
         """Return the feed of a job of one table."""
-        takes_all = self.job_tables.joins_sources
-        sources = None if takes_all else SourceTableCheck(self.state_file)
-        return self._feed(ONLY_TABLE, table, self.events, sources)
+        joins_sources = self.job_tables.joins_sources
+        source_check = None if joins_sources else SourceTableCheck(self.state_file)
+        return self._feed(ONLY_TABLE, table, self.events, source_check)
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """Return the feed of one table of a database. Source tables choose its messages."""
@@ -89,23 +89,23 @@ class JobFeeds:
         Raises:
             BadRecordsError: the run has more bad records than its limit allows.
         """
-        if self._unassigned is None:
-            self._unassigned = self._quarantine_writer("")
+        if self._unassigned_quarantine is None:
+            self._unassigned_quarantine = self._quarantine_writer("")
         self.unassigned_count += messages.num_rows
-        if (quarantined := self._unassigned.write(epoch, messages)) is not None:
+        if (quarantined := self._unassigned_quarantine.write(epoch, messages)) is not None:
             self.events.report_unassigned(epoch, quarantined)
 
     def idle_expectations(self) -> Sequence[str]:
         """Return the names of expectations that have applied to no table so far."""
-        judging = {
+        applied_names = {
             expectation.name
-            for job in self._jobs
+            for table_job in self._table_jobs
             for expectation in self.job_tables.expectations_of(
-                job.table.name, job.table.schema.fields
+                table_job.table.name, table_job.table.schema.fields
             )
         }
         names = (expectation.name for expectation in self.job_tables.expectations.all)
-        return [name for name in names if name not in judging]
+        return [name for name in names if name not in applied_names]
 
     def core_warnings(self) -> Sequence[JobWarning]:
         """Return a warning while compactions need more cores than they have."""
@@ -118,7 +118,7 @@ class JobFeeds:
         """Return a warning while rows are older than ``stream.freshness`` allows."""
         if self.pace.keeps_freshness:
             return ()
-        return (JobWarning(problem=self.pace.text(), fix=_FRESHER),)
+        return (JobWarning(problem=self.pace.text(), fix=_FRESHNESS_FIX),)
 
     def close(self) -> None:
         """Close the upkeep of all tables, and wait for its end.
@@ -126,43 +126,44 @@ class JobFeeds:
         Raises:
             StreamAppError: the error of the first table whose upkeep cannot be closed.
         """
-        with ExitStack() as closing:
-            for job in self._jobs:
-                closing.callback(job.upkeep.close)
+        with ExitStack() as stack:
+            for table_job in self._table_jobs:
+                stack.callback(table_job.upkeep.close)
 
     def _feed(
         self,
         name: str,
         table: FileStoreTable,
         events: EventLog,
-        sources: SourceTableCheck | None = None,
+        source_check: SourceTableCheck | None = None,
     ) -> TableFeed:
         """Make the job of a table, register it for `close`, and return the table's feed."""
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
-        job = TableJob(
+        table_job = TableJob(
             table,
             executor_of,
             self.stopping,
             takes_repeats=takes_repeats,
             policy=self._compaction_policy,
         )
-        self._jobs.append(job)
-        events.watch(job)
-        events.history.watch(events.table or "", job)
+        self._table_jobs.append(table_job)
+        events.watch(table_job)
+        events.history.watch(events.table or "", table_job)
         return TableFeed(
             name=name,
-            table_job=job,
+            table_job=table_job,
             format_of=lambda newest: job_pipeline(
                 self.job_tables,
                 newest,
-                choice=None if sources is None else sources.choice,
+                choice=None if source_check is None else source_check.choice,
                 restores=True,
-                quarantines=self.stream.non_insert_records is NonInsertRecords.QUARANTINE,
+                quarantines_non_inserts=self.stream.non_insert_records
+                is NonInsertRecords.QUARANTINE,
             ),
-            sources=sources,
+            sources=source_check,
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),

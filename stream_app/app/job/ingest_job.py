@@ -230,7 +230,7 @@ class _IngestJob:
         checkpoint = self.checked.checkpoint
         plan = committer.rounds.plan()
         unused = UnusedSettings(
-            named=job_tables.named_tables,
+            named_tables=job_tables.named_tables,
             idle_expectations=feeds.idle_expectations,
             state_file=self.checked.state_file,
         )

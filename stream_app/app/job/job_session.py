@@ -1,7 +1,7 @@
 """Starts Spark's session of a job, and opens the job's folders.
 
-`ingest_job` calls it, and the program for the web page's folder. Opening a folder that only Spark
-can access starts the session, which the job then uses.
+`ingest_job` calls it, and `submit.ingest_main` for the folder that the web page reads. Opening a
+folder that only Spark can access starts the session, which the job then uses.
 """
 
 from __future__ import annotations

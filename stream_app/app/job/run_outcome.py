@@ -35,10 +35,10 @@ def check_not_all_bad(totals: DecodeCounts, unassigned_count: int, quarantine: s
     Raises:
         NoGoodRecordError: every message was bad.
     """
-    bad = totals.bad + unassigned_count
-    if bad and totals.bad == totals.messages - totals.skipped:
+    bad_count = totals.bad + unassigned_count
+    if bad_count and totals.bad == totals.messages - totals.skipped:
         raise NoGoodRecordError(
-            f"all {bad} records of this run are bad; none is in the table",
+            f"all {bad_count} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
             fix="remove the causes that are named there, and start a job with a new checkpoint",
         )

@@ -24,26 +24,27 @@ from stream_app.table.commit.batch_commit import batch_committer
 from stream_app.table.compact.append.append_task import sorted_requests
 
 
-def plan_sorting(job: CompactionSettings) -> list[CompactRequest]:
+def plan_sorting(settings: CompactionSettings) -> list[CompactRequest]:
     """Return the requests to sort partitions, one for each.
 
     Raises:
         UsageError, UnsupportedTableError: see `sorted_requests`.
     """
-    assert job.row_order is not None, "the caller knows that there is an order"
-    snapshot = job.table.snapshots.latest()
-    buckets = job.choice.buckets(job.table, snapshot)
-    return sorted_requests(job.table, snapshot, job.row_order, buckets)
+    assert settings.row_order is not None, "the caller knows that there is an order"
+    snapshot = settings.table.snapshots.latest()
+    buckets = settings.choice.buckets(settings.table, snapshot)
+    return sorted_requests(settings.table, snapshot, settings.row_order, buckets)
 
 
-def sort_partitions(job: CompactionSettings, executor: CompactExecutor) -> Iterator[str]:
+def sort_partitions(settings: CompactionSettings, executor: CompactExecutor) -> Iterator[str]:
     """Sort the partitions, commit each when it is ready, and yield one line of text for each.
 
     Raises:
         CompactionError: some partitions could not be sorted; the others are committed.
     """
-    table, requests = job.table, plan_sorting(job)
-    committer, failures = batch_committer(table), []
+    table, requests = settings.table, plan_sorting(settings)
+    committer = batch_committer(table)
+    failures: list[str] = []
     futures = {executor.submit(request): request for request in requests}
     for future in as_completed(futures):
         request = futures[future]

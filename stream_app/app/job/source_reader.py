@@ -123,13 +123,13 @@ class NativeSourceReader:
         self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]
     ) -> Stream:
         """See `SourceReader.stream`."""
-        committer, topics = running.committer, self.source
+        committer = running.committer
         borders = self._borders(settings)
         return TopicStream(
             rules=EpochRules(
-                starting_offsets=topics.starting_offsets,
-                limit=topics.max_offsets_per_trigger if borders is None else borders.limit,
-                fails_on_loss=topics.fail_on_data_loss,
+                starting_offsets=self.source.starting_offsets,
+                limit=self.source.max_offsets_per_trigger if borders is None else borders.limit,
+                fails_on_loss=self.source.fail_on_data_loss,
                 drains=settings.trigger is None,
                 loads=self.load_epochs,
             ),
@@ -193,18 +193,18 @@ def source_reader_of(
             path=config.path or "", max_files_per_trigger=config.max_files_per_trigger
         )
         return SparkSourceReader(files, DataFrameEpochs(spark))
-    source = _topics_of(config, checkpoint)
+    source = _kafka_source(config, checkpoint)
     if reader is None:
         return SparkSourceReader(source, DataFrameEpochs(spark, source.read_between))
-    readers = config.min_partitions or spark.sparkContext.defaultParallelism
-    runner = DriverEpochs(RangeEpochs(spark, reader, readers), driver_messages)
+    task_count = config.min_partitions or spark.sparkContext.defaultParallelism
+    runner = DriverEpochs(RangeEpochs(spark, reader, task_count), driver_messages)
     offsets = source_offsets(config, reader)
     if load is None:
         return NativeSourceReader(source, runner, reader, offsets)
     return NativeSourceReader(source, load.runner_before(runner), reader, offsets, load.epochs)
 
 
-def _topics_of(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:
+def _kafka_source(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:
     has_begun = EpochLogWriter(checkpoint).has_first_offsets()
     return KafkaSource(
         bootstrap_servers=config.bootstrap_servers,

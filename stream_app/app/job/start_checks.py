@@ -1,6 +1,6 @@
-"""Checks a job before it reads its first record. Starts Spark's session only if a folder needs it.
+"""Checks a job before it reads its first record.
 
-Called by `ingest_job`.
+`ingest_job` calls it. It starts Spark's session only if a folder needs it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.source_connection import unaskable_settings
 from stream_app.app.source.topic_checks import RECREATED_FIX, check_topics, recreated_topics
-from stream_app.app.table_setup.job_folder_access import check_folders_writable, make_local
+from stream_app.app.table_setup.job_folder_access import check_folders_writable, create_local_folder
 from stream_app.app.table_setup.start_table_checks import (
     CheckedTable,
     CheckedTables,
@@ -138,7 +138,7 @@ class JobChecks:
         """Create the local folders, and check that the job can write to them."""
         warehouse = "" if self.job_tables.catalog else self.job_tables.location
         quarantine = self.stream.quarantine or ""
-        make_local(quarantine)
+        create_local_folder(quarantine)
         check_folders_writable(warehouse, self.stream.checkpoint, quarantine)
 
     def _open_state(self) -> JobStateFile:
@@ -151,23 +151,23 @@ class JobChecks:
 
 def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFile) -> None:
     """Refuse topics that were recreated since the checkpoint was begun; else remember their ids."""
-    if lost := recreated_topics(state_file.state.topic_ids, topics):
+    if recreated := recreated_topics(state_file.state.topic_ids, topics):
         raise WrongSourceError(
-            f"the topic {', '.join(sorted(lost))} was deleted and recreated since this checkpoint "
-            "was begun: its offsets mean other records now",
+            f"the topic {', '.join(sorted(recreated))} was deleted and recreated since this "
+            "checkpoint was begun: its offsets point to other records",
             where=str(state_file.folder),
             fix=RECREATED_FIX,
         )
-    ids = {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}
-    remember_topics(state_file, ids)
+    topic_ids = {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}
+    remember_topics(state_file, topic_ids)
 
 
 def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
     """Return warnings about configuration keys that have no effect."""
     if stream.otlp_endpoint is None or stream.metrics_port is not None:
         return []
-    problem = "stream.otlp-endpoint gets traces, and no numbers"
-    fix = "set stream.metrics-port, from where the collector's Prometheus receiver takes them"
+    problem = "stream.otlp-endpoint receives traces, but no metrics"
+    fix = "set stream.metrics-port, which the collector's Prometheus receiver can scrape"
     return [JobWarning(problem=problem, fix=fix)]
 
 

@@ -21,12 +21,12 @@ class UnusedSettings:
     """The check for unused settings, which runs once in a run.
 
     Attributes:
-        named: the tables that have settings of their own.
+        named_tables: the tables that have settings of their own.
         idle_expectations: returns the names of expectations that have applied to no table.
         state_file: the job's state, with the tables that the job has seen and the warnings.
     """
 
-    named: Sequence[str]
+    named_tables: Sequence[str]
     idle_expectations: Callable[[], Sequence[str]]
     state_file: JobStateFile
     _is_done: bool = field(init=False, default=False)
@@ -37,19 +37,19 @@ class UnusedSettings:
             return
         self._is_done = True
         names = sorted(set(self.state_file.state.origins.values()))
-        unused = [name for name in self.named if name not in names] if names else []
-        self.state_file.warn(_table_warning(name, names) for name in unused)
+        unused_names = [name for name in self.named_tables if name not in names] if names else []
+        self.state_file.warn(_table_warning(name, names) for name in unused_names)
         self.state_file.warn(map(_expectation_warning, self.idle_expectations() if names else ()))
 
 
 def _table_warning(name: str, names: Sequence[str]) -> JobWarning:
     nearest_name = nearest_table(name, names)
-    meant = f"rename it to [sync.tables.{nearest_name}]; " if nearest_name else ""
+    rename_fix = f"rename it to [sync.tables.{nearest_name}]; " if nearest_name else ""
     more = "" if len(names) <= _SHOWN_MAX else f" and {len(names) - _SHOWN_MAX} more"
     return JobWarning(
         problem=f"[sync.tables.{name}] does nothing so far: no message belongs to a table of that "
         "name",
-        fix=f"{meant}name one of the tables {', '.join(names[:_SHOWN_MAX])}{more}",
+        fix=f"{rename_fix}name one of the tables {', '.join(names[:_SHOWN_MAX])}{more}",
     )
 
 

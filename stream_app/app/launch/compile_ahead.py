@@ -1,7 +1,7 @@
 """Compiles all machine code in advance, and prints which decoder runs.
 
-``python -m stream_app.app.launch.compile_ahead``, which ``./run.sh setup`` and the image call. Each
-process would otherwise compile what it needs at its first use, which takes seconds.
+``./run.sh setup`` and the image run ``python -m stream_app.app.launch.compile_ahead``. Otherwise
+each process would compile what it needs at its first use, which takes seconds.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ _TEMPLATE = Path(__file__).with_name("server.properties")
 STARTED = "Kafka Server started"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
+_LINES_SHOWN = 12
 _JVM_FLAGS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -165,11 +166,11 @@ class EmbeddedBroker:
     def _write_properties(self) -> Path:
         controller = f"{LOOPBACK}:{self._controller_port}"
         ports = self._listeners.items()
-        public = [f"PLAINTEXT://{self.bootstrap}"]
-        public += [f"{name}://{LOOPBACK}:{port}" for name, port in ports]
+        public_listeners = [f"PLAINTEXT://{self.bootstrap}"]
+        public_listeners += [f"{name}://{LOOPBACK}:{port}" for name, port in ports]
         properties = {
-            "listeners": ",".join([*public, f"CONTROLLER://{controller}"]),
-            "advertised.listeners": ",".join(public),
+            "listeners": ",".join([*public_listeners, f"CONTROLLER://{controller}"]),
+            "advertised.listeners": ",".join(public_listeners),
             "controller.quorum.voters": f"1@{controller}",
             # A relative path, because the file allows neither commas nor letters beyond Latin-1.
             "log.dirs": "data",
@@ -182,9 +183,9 @@ class EmbeddedBroker:
 
     def _format_storage(self, java: Sequence[str], properties: Path) -> None:
         # The first bit is 0, so the text never begins with a hyphen, which would mean an option.
-        random = os.urandom(16)
-        random = bytes([random[0] & 0x7F]) + random[1:]
-        cluster_id = base64.urlsafe_b64encode(random).decode().rstrip("=")
+        first_byte, *other_bytes = os.urandom(16)
+        random_bytes = bytes([first_byte & 0x7F, *other_bytes])
+        cluster_id = base64.urlsafe_b64encode(random_bytes).decode().rstrip("=")
         command = [*java, "kafka.tools.StorageTool", "format"]
         process = subprocess.run(
             [*command, "--ignore-formatted", "-t", cluster_id, "-c", properties.name],
@@ -201,7 +202,7 @@ class EmbeddedBroker:
             raise SourceError(
                 "the embedded Kafka broker's folder could not be formatted",
                 where=f"{self.folder}:\n{_last_lines(process.stdout)}",
-                fix="use an empty folder on a disk with room",
+                fix="use an empty folder on a disk with free space",
             )
 
     def _wait_until_started(self, process: subprocess.Popen[bytes]) -> None:
@@ -218,9 +219,9 @@ class EmbeddedBroker:
             if code is None
             else f"the embedded Kafka broker ended at its start (exit code {code})",
             where=f"{self.log_file}:\n{log_tail}",
-            fix=f"see that the port {self._port} is free and that no other broker uses the folder",
+            fix=f"check that port {self._port} is free and that no other broker uses the folder",
         )
 
 
-def _last_lines(text: str, *, lines_max: int = 12) -> str:
-    return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines_max:])
+def _last_lines(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.strip().splitlines()[-_LINES_SHOWN:])

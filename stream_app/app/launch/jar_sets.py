@@ -119,5 +119,5 @@ def s3a_set(hadoop_version: str) -> JarSet:
 HADOOP_SETS: Mapping[str, Callable[[str], JarSet]] = {"s3a": s3a_set}
 """The sets with which Spark accesses stores, by `SparkAccess.jars`, for a version of Hadoop.
 
-The first coordinate is Hadoop's own module; a Spark that has its jar has the set.
+The first coordinate is Hadoop's own module. If Spark has its jar, it has the whole set.
 """

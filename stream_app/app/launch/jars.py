@@ -1,6 +1,6 @@
 """Finds the Java archives that Spark needs. They are resolved once and cached in a folder.
 
-It needs no Maven, because PySpark ships Apache Ivy. Ivy uses its default repository but not the
+No Maven is needed, because PySpark ships Apache Ivy. Ivy uses its default repository but not the
 user's Maven cache, where a POM without its jar would make Ivy fail. The verbs that start Spark, the
 demo's broker and the tests call this module. ``python -m stream_app.app.launch.jars SET`` prints a
 set.
@@ -40,6 +40,7 @@ from stream_app.errors import StreamAppError, UsageError
 
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
+_LINES_SHOWN = 15
 _SOURCE_TREE = Path(__file__).resolve().parents[3]
 
 
@@ -57,10 +58,10 @@ def store_jars(name: str) -> list[Path]:
     """Return the jars with which Spark accesses a store; empty if Spark has them already.
 
     Args:
-        name: the name of the set (`SparkAccess.jars`); empty: the store needs none.
+        name: the name of the set (`SparkAccess.jars`), or empty if the store needs none.
 
     Raises:
-        StreamAppError: Spark shows no version of Hadoop.
+        StreamAppError: Spark's jars do not show Hadoop's version.
     """
     if not name:
         return []
@@ -86,8 +87,8 @@ def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
         return Path(configured).absolute()
     if (source_tree / "pyproject.toml").is_file():
         return source_tree / ".jars"
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "stream_app" / "jars"
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache_home) if cache_home else Path.home() / ".cache") / "stream_app" / "jars"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +116,21 @@ class JarCache:
         if manifest.is_file():
             jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
             return jars if all(jar.is_file() for jar in jars) else []
-        by_hand = _jars_in(folder)
+        manual_jars = _jars_in(folder)
         jar_names = {coordinate.jar_name for coordinate in jar_set.coordinates}
-        return by_hand if jar_names <= {jar.name for jar in by_hand} else []
+        return manual_jars if jar_names <= {jar.name for jar in manual_jars} else []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
         _print(f"fetching the jars of {jar_set.name}, which may take minutes")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
-            staged = _resolve(jar_set, Path(scratch), self.folder / jar_set.name)
-            names = [jar.name for jar in _jars_in(staged)]
-            (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+            staging = _resolve(jar_set, Path(scratch), self.folder / jar_set.name)
+            names = [jar.name for jar in _jars_in(staging)]
+            (staging / MANIFEST).write_text(
+                "".join(f"{name}\n" for name in names), encoding="utf-8"
+            )
             target = self.folder / jar_set.name
             shutil.rmtree(target, ignore_errors=True)  # the folder is incomplete
-            staged.rename(target)
+            staging.rename(target)
         jars = self.find(jar_set)
         size = sum(jar.stat().st_size for jar in jars)
         _print(f"{len(jars)} jars, {size / 1e6:.1f} MB in {target}")
@@ -147,18 +150,20 @@ def _jars_in(folder: Path) -> list[Path]:
 
 
 def _resolve(jar_set: JarSet, scratch: Path, target: Path) -> Path:
-    staged, coordinates = scratch / "staged", jar_set.coordinates
-    code, output = _run_ivy(jar_set, scratch, staged)
-    present = {jar.name for jar in _jars_in(staged)}
-    if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
-        return staged
+    staging, coordinates = scratch / "staging", jar_set.coordinates
+    code, output = _run_ivy(jar_set, scratch, staging)
+    jar_names = {jar.name for jar in _jars_in(staging)}
+    if code == 0 and all(coordinate.jar_name in jar_names for coordinate in coordinates):
+        return staging
+    jars_text = ", ".join(coordinate.jar_name for coordinate in coordinates)
+    if any(coordinate.transitive for coordinate in coordinates):
+        jars_text += " and what they need"
     raise StreamAppError(
         f"cannot resolve {', '.join(map(str, _missing_modules(coordinates, output)))}",
         where="Apache Ivy said:\n    " + "\n    ".join(_last_lines(output)),
         fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
-        "it in STREAM_APP_IVY_SETTINGS; without a network put the jars ("
-        f"{', '.join(coordinate.jar_name for coordinate in coordinates)}"
-        f"{' and what they need' if any(c.transitive for c in coordinates) else ''}) into {target}",
+        "it in STREAM_APP_IVY_SETTINGS; without a network put the jars "
+        f"({jars_text}) into {target}",
     )
 
 
@@ -175,7 +180,7 @@ def _missing_modules(
     return missing or coordinates
 
 
-def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
+def _run_ivy(jar_set: JarSet, scratch: Path, staging: Path) -> tuple[int, str]:
     configured = os.environ.get("STREAM_APP_IVY_SETTINGS")
     settings = Path(configured) if configured else scratch / "ivysettings.xml"
     if not configured:
@@ -192,7 +197,7 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
     command += [f"-Divy.default.ivy.user.dir={scratch}", "-jar", _ivy_jar()]
     command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
     command += ["-confs", "default", "-retrieve"]
-    command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
+    command += [f"{staging}/[artifact]-[revision](-[classifier]).[ext]"]
     try:
         process = subprocess.run(
             command,
@@ -222,14 +227,14 @@ _IVY_SETTINGS = """<ivysettings>
 
 def _ivy_module(jar_set: JarSet) -> str:
     # Without its POM a module has one configuration, whose name is `default`.
-    alone = "default->default" if jar_set.complete else "default->master"
+    module_conf = "default->default" if jar_set.complete else "default->master"
     dependencies = "\n".join(
         f"    <dependency org={quoteattr(coordinate.organisation)} "
         f"name={quoteattr(coordinate.module)} rev={quoteattr(coordinate.revision)} "
         + (
             'conf="default->runtime,master"/>'
             if coordinate.transitive
-            else f'conf="{alone}" transitive="false">{_artifact(coordinate)}</dependency>'
+            else f'conf="{module_conf}" transitive="false">{_artifact(coordinate)}</dependency>'
         )
         for coordinate in jar_set.coordinates
     )
@@ -290,11 +295,11 @@ def _proxy_flags() -> list[str]:
     return flags
 
 
-def _last_lines(output: str, *, lines_max: int = 15) -> list[str]:
+def _last_lines(output: str) -> list[str]:
     """Return the last informative lines of Ivy's output."""
     lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line)]
     lines = [line for line in lines if not line.startswith("|") and "USE VERBOSE" not in line]
-    return lines[-lines_max:]
+    return lines[-_LINES_SHOWN:]
 
 
 def installed_spark_version() -> str:

@@ -40,7 +40,7 @@ def java_version(program: Path) -> str | None:
     return match[1] if match else None
 
 
-def new_enough(version: str) -> bool:
+def is_new_enough(version: str) -> bool:
     """Return whether Spark and Kafka run on this version of Java."""
     return int(re.split(r"\D", version)[0]) >= JAVA_VERSION_MIN
 
@@ -53,7 +53,7 @@ def checked_java() -> Path:
     """
     program = find_java()
     version = java_version(program)
-    if version is not None and not new_enough(version):
+    if version is not None and not is_new_enough(version):
         raise UsageError(
             f"{program} is Java {version}, and Java {JAVA_VERSION_MIN} or newer is needed",
             fix=f"install Java {JAVA_VERSION_MIN}, or set JAVA_HOME to it",

@@ -58,10 +58,10 @@ def log_file(environ: Mapping[str, str], name: str, location: str) -> Path | Non
     log_setting = environ.get(SPARK_LOG_VARIABLE)
     if log_setting:
         return None if log_setting == "-" else Path(log_setting).absolute()
-    state = environ.get("XDG_STATE_HOME")
-    folder = Path(state) if state else Path("~").expanduser() / ".local" / "state"
-    begin = re.sub(r"[^\w.-]+", "-", name)[-200:]
-    return folder / "stream_app" / f"{begin}-{zlib.crc32(location.encode()):08x}.log"
+    state_home = environ.get("XDG_STATE_HOME")
+    folder = Path(state_home) if state_home else Path("~").expanduser() / ".local" / "state"
+    job_name = re.sub(r"[^\w.-]+", "-", name)[-200:]
+    return folder / "stream_app" / f"{job_name}-{zlib.crc32(location.encode()):08x}.log"
 
 
 def _open(path: Path | None) -> tuple[Path, int] | None:
@@ -73,5 +73,5 @@ def _open(path: Path | None) -> tuple[Path, int] | None:
             path.replace(path.with_name(path.name + ".1"))
         return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
-        print(f"stream_app: no log of Spark's: {error}", file=sys.stderr)
+        print(f"stream_app: Spark's log cannot be written: {error}", file=sys.stderr)
         return None

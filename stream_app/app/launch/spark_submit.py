@@ -37,14 +37,14 @@ def submit_command(
     """
     home = spark_home()
     command = [str(home / "bin" / "spark-submit")]
-    launch = launch_settings(
+    jvm_settings = launch_settings(
         settings,
         jars=jars,
         log4j=LOG4J,
         scheduler=SCHEDULER,
         classes=class_archive(home),
     )
-    for key, value in {**_python_settings(), **launch}.items():
+    for key, value in {**_python_settings(), **jvm_settings}.items():
         command += ["--conf", f"{key}={value}"]
     return [*command, str(_SCRIPTS / script), *arguments]
 

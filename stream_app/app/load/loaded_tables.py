@@ -47,6 +47,10 @@ from stream_app.table.file_store_table import FileStoreTable
 
 LOAD_KEY = "source.snapshot-from"
 _OTHERWISE = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
+_EXCLUSION = (
+    "leave such tables out by sync.excluding-tables, name a key by sync.tables.NAME.primary-keys "
+    "where one is missing"
+)
 _PASSWORDS = {"postgresql": "PGPASSWORD"}
 _OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
 
@@ -126,7 +130,7 @@ class LoadedDatabase:
             )
         setup = format_setup(source, rules, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {name: source.column_of(name) for name in definition.kinds}
+        targets = {name: source.column_of(name) for name in definition.source_types}
         columns = {
             name: target_types[target] for name, target in targets.items() if target in target_types
         }
@@ -135,7 +139,7 @@ class LoadedDatabase:
             database=self.url.database,
             schema=definition.schema,
             name=definition.name,
-            kinds=with_enums(self.connection, self.url, definition.kinds),
+            kinds=with_enums(self.connection, self.url, definition.source_types),
             columns=columns,
             keys=definition.table.primary_keys,
         )
@@ -247,7 +251,8 @@ class LoadedDatabase:
 
     @property
     def _fix(self) -> str:
-        return f"{self.job_tables.exclusion_fix}{_OTHERWISE}"
+        chooses_by_rules = self.job_tables.loaded_source_table is None
+        return f"{_EXCLUSION}, or {_OTHERWISE}" if chooses_by_rules else _OTHERWISE
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:

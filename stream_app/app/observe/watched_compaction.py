@@ -67,7 +67,9 @@ class WatchedCompaction:
 
 
 @contextmanager
-def watched_compaction(job: CompactionSettings, secrets: Secrets) -> Iterator[WatchedCompaction]:
+def watched_compaction(
+    settings: CompactionSettings, secrets: Secrets
+) -> Iterator[WatchedCompaction]:
     """Watch the job within the block.
 
     Args:
@@ -76,16 +78,16 @@ def watched_compaction(job: CompactionSettings, secrets: Secrets) -> Iterator[Wa
     Raises:
         UsageError: the port is taken, or a package is missing.
     """
-    registry, clock, label = CollectorRegistry(), job.table.clock, job.table.label
-    stream = job.stream
+    registry, clock, label = CollectorRegistry(), settings.table.clock, settings.table.label
+    stream = settings.stream
     with (
-        serving(registry, job.metrics_port, None, stream.metrics_address),
+        serving(registry, settings.metrics_port, None, stream.metrics_address),
         watchers(
             stream,
             f"compact {label}",
             clock,
             hide=secrets.hide,
-            ends_by_itself=not job.follow,
+            ends_by_itself=not settings.follow,
         ) as listeners,
         signs_of_life(clock) as signs,
     ):

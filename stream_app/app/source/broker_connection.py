@@ -34,8 +34,9 @@ from stream_app.model.near_names import nearest
 
 TIMEOUT_S = 15.0
 _SHARE_MIN_S = 0.5
-"""The least time that each server gets for a connection."""
+"""The minimum time that each server gets for a connection."""
 _NEAR_TOPICS_MAX = 5
+_NAMES_SHOWN = 10
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PYTHON_NAMES = {
@@ -66,7 +67,7 @@ class TopicInfo:
     """The broker's metadata of a topic; `topic_id` is None on brokers before 2.8."""
 
     topic_id: str | None
-    partitions: int
+    partition_count: int
 
 
 def uncheckable_settings(kafka_options: Mapping[str, str]) -> list[str]:
@@ -128,11 +129,11 @@ class BrokerConnection:
         self._clock = clock or SystemClock()
         deadline = self._clock.steady_seconds() + timeout_s
         servers = reachable_servers(bootstrap, timeout_s, self._clock, section)
-        left_ms = max(1000, int((deadline - self._clock.steady_seconds()) * 1000))
+        remaining_ms = max(1000, int((deadline - self._clock.steady_seconds()) * 1000))
         try:
             self._client = KafkaAdminClient(
                 bootstrap_servers=servers,
-                bootstrap_timeout_ms=left_ms,
+                bootstrap_timeout_ms=remaining_ms,
                 request_timeout_ms=int(timeout_s * 1000),
                 reconnect_backoff_max_ms=_RECONNECT_BACKOFF_MAX_MS,
                 **client_settings(kafka_options),
@@ -164,20 +165,24 @@ class BrokerConnection:
                     fix=f"correct the pattern; topics there: {_name_list(existing)}",
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
-            described = self._ask(lambda: self._client.describe_topics(list(names)))
-            readable = {topic["name"]: topic for topic in described if not topic["error_code"]}
+            descriptions = self._ask(lambda: self._client.describe_topics(list(names)))
+            readable = {topic["name"]: topic for topic in descriptions if not topic["error_code"]}
             absent = set(names) - readable.keys()
             if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
                 break
             self._clock.sleep(wait_s)  # a topic in creation is listed before it has metadata
         if absent:
             raise self._missing_topics_error(
-                {topic["name"]: topic["error_code"] for topic in described if topic["error_code"]}
+                {
+                    topic["name"]: topic["error_code"]
+                    for topic in descriptions
+                    if topic["error_code"]
+                }
             )
         return {
             name: TopicInfo(
                 topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
-                partitions=len(topic["partitions"]),
+                partition_count=len(topic["partitions"]),
             )
             for name, topic in sorted(readable.items())
         }
@@ -223,9 +228,9 @@ class BrokerConnection:
     def group_offsets(
         self, group: str, kafka_partitions: Collection[KafkaPartition]
     ) -> dict[KafkaPartition, int]:
-        """Return the offsets that a consumer group has committed for these (topic, partition)s.
+        """Return the offsets that a consumer group has committed for these partitions.
 
-        Partitions without one are left out.
+        Partitions without a committed offset are left out.
         """
         partitions_of = {
             group: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
@@ -281,7 +286,7 @@ class BrokerConnection:
             {
                 TopicPartition(name, partition): spec
                 for name, topic in topics.items()
-                for partition in range(topic.partitions)
+                for partition in range(topic.partition_count)
             }
         )
 
@@ -296,8 +301,8 @@ class BrokerConnection:
         return answers
 
     def _topic_names(self) -> list[str]:
-        described = self._ask(lambda: self._client.describe_topics(None))
-        return sorted(topic["name"] for topic in described if not topic["is_internal"])
+        descriptions = self._ask(lambda: self._client.describe_topics(None))
+        return sorted(topic["name"] for topic in descriptions if not topic["is_internal"])
 
     def _ask_coordinator(self, question: Callable[[], Any]) -> Any:
         """Ask the group's coordinator, and retry while a new cluster is still choosing it."""
@@ -336,11 +341,11 @@ class BrokerConnection:
         )
 
 
-def _name_list(names: Sequence[str], *, names_max: int = 10) -> str:
+def _name_list(names: Sequence[str]) -> str:
     if not names:
         return "none"
-    more = f" and {len(names) - names_max} more" if len(names) > names_max else ""
-    return ", ".join(names[:names_max]) + more
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
 def reachable_servers(

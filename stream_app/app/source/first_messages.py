@@ -28,7 +28,7 @@ _TIMEOUT_S = 5.0
 _MESSAGES = 20
 """The number of messages that are read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
-"""The number of partitions that are sampled in each topic."""
+"""The number of partitions that are sample in each topic."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
@@ -40,33 +40,33 @@ def in_one_table(messages: Mapping[str, pa.RecordBatch]) -> pa.Table:
 def first_messages(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
-    """Return topic → a few of its messages; nothing if the broker is slow.
+    """Return topic → a few of its messages; empty if the broker is slow.
 
-    It warns if the messages seem to have another format than the configured one.
+    The function warns if the messages seem to have another format than the configured one.
     """
     try:
         messages = messages_at_both_ends(source, topics)
     except StreamAppError as error:
-        _LOG.warning("no messages are looked at beforehand: %s", error.problem)
+        _LOG.warning("the first messages are not checked: %s", error.problem)
         return {}
-    if (notice := other_format(source.format, list(messages.values()))) is not None:
+    if (notice := format_notice(source.format, list(messages.values()))) is not None:
         log_notice(notice)
     return messages
 
 
-def other_format(format_name: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+def format_notice(format_name: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
     """Return a notice if messages seem to have another format than the chosen one; else None."""
     values = [
         value for batch in messages for value in batch.column("value").drop_null().to_pylist()
     ]
-    likely = likely_format(values)
-    if likely is None or likely == format_name or is_read_by(likely, format_name):
+    likely_name = likely_format(values)
+    if likely_name is None or likely_name == format_name or is_read_by(likely_name, format_name):
         return None
     return Notice(
-        problem=f"the messages look like those of the format {likely!r}, and {format_name!r} "
+        problem=f"the messages look like those of the format {likely_name!r}, and {format_name!r} "
         "is configured",
         where="source.format",
-        fix=f'set source.format = "{likely}", if that is what writes the topic',
+        fix=f'set source.format = "{likely_name}", if the topic has this format',
     )
 
 
@@ -105,10 +105,12 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
 
     Empty partitions are left out.
     """
-    filled = sorted(partition for partition, end in ends.items() if end > begins[partition])
+    filled_partitions = sorted(
+        partition for partition, end in ends.items() if end > begins[partition]
+    )
     sample = [
         partition
-        for _, partitions in itertools.groupby(filled, key=itemgetter(0))
+        for _, partitions in itertools.groupby(filled_partitions, key=itemgetter(0))
         for partition in itertools.islice(partitions, _PARTITIONS_MAX)
     ]
     middles = {

@@ -30,7 +30,7 @@ def first_offsets_of(source: SourceConfig) -> str:
 
     Raises:
         SourceError: the broker does not respond.
-        UsageError: the client that asks lacks a setting of `source.kafka_options`.
+        UsageError: the Python client lacks a setting of `source.kafka_options`.
         WrongSourceError: the times do not match the topics and partitions.
     """
     if not (source.begins_at_times or source.begins_at_group):
@@ -51,13 +51,13 @@ def first_offsets_of(source: SourceConfig) -> str:
             offsets |= committed
             if len(committed) < len(offsets):
                 _LOG.info(
-                    "group %s has no offset of %d of %d partitions: they begin at the %s message",
+                    "group %s has no offset for %d of %d partitions, which begin at the %s message",
                     group, len(offsets) - len(committed), len(offsets), source.starting_offsets,
                 )  # fmt: skip
-    first: dict[str, dict[str, int]] = {}
+    offsets_by_topic: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in offsets.items():
-        first.setdefault(topic, {})[str(partition)] = offset
-    text = offsets_text(first)
+        offsets_by_topic.setdefault(topic, {})[str(partition)] = offset
+    text = offsets_text(offsets_by_topic)
     _LOG.info("the job begins at the offsets %s", text)
     return text
 
@@ -66,7 +66,7 @@ def check_client(source: SourceConfig) -> None:
     """Check that the Python client can request offsets by time and by group.
 
     Raises:
-        UsageError: the client that asks lacks a setting of `source.kafka_options`.
+        UsageError: the Python client lacks a setting of `source.kafka_options`.
     """
     if reasons := unaskable_settings(source):
         raise UsageError(
@@ -81,7 +81,7 @@ def check_client(source: SourceConfig) -> None:
 def _times(
     source: SourceConfig, kafka_partitions: Collection[KafkaPartition]
 ) -> dict[KafkaPartition, int]:
-    """Return partition → the time at which the job shall begin, in milliseconds since 1970."""
+    """Return partition → the time at which the job begins, in milliseconds since 1970."""
     if source.starting_timestamp is not None:
         return dict.fromkeys(kafka_partitions, source.starting_timestamp)
     configured = source.starting_offsets_by_timestamp or {}
@@ -93,8 +93,8 @@ def _times(
             times[topic, partition] = time
     without_time = sorted(set(kafka_partitions) - set(times))
     problems = [f"{topic}/{partition} has no time" for topic, partition in without_time]
-    unknown = _configured_names(configured) - _existing_names(kafka_partitions)
-    problems += [f"{name} is not there" for name in unknown]
+    unknown_names = _configured_names(configured) - _existing_names(kafka_partitions)
+    problems += [f"{name} does not exist" for name in unknown_names]
     if problems:
         raise WrongSourceError(
             f"the times do not fit the topics: {', '.join(sorted(problems))}",

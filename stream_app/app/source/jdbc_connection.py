@@ -26,7 +26,7 @@ _MYSQL_POSITIONS = (
 _POSITIONS = {
     POSTGRESQL: _POSTGRES_POSITIONS, MYSQL: _MYSQL_POSITIONS, MARIADB: _MYSQL_POSITIONS
 }  # fmt: skip
-"""What a position is, and the query for the newest one. The first query with a result is used."""
+"""The kind of each position, and the query for the newest one; the first result counts."""
 _POSITION_COLUMNS = 2
 """A binlog's position is the file's name and the offset in it, before other columns."""
 
@@ -61,7 +61,7 @@ def database_errors(url: JdbcUrl) -> Iterator[None]:
         raise SourceError(
             f"the database cannot be read: {' '.join(str(error).split())}",
             where=str(url),
-            fix="see that it runs and that user and password are right (in the URL, or the "
+            fix="check that it runs and that user and password are right (in the URL, or the "
             "password in PGPASSWORD or MYSQL_PWD)",
         ) from None
 

@@ -59,7 +59,9 @@ class _DatabaseKind:
 
     Attributes:
         schema: the default schema of tables; empty means the URL's database.
-        columns, tables: the query of a table's columns.
+        columns: the query of a table's columns.
+        tables: the query of the tables of the database.
+        type_of: returns the column type for a type of the database, or None without one.
     """
 
     schema: str
@@ -74,7 +76,7 @@ class JdbcTable:
 
     Attributes:
         schema: the schema in PostgreSQL, or the database in MySQL.
-        kinds: the type of each column, as the database spells it.
+        source_types: the type of each column, as the database spells it.
         untyped: columns, with their types, that became STRING because their type has no
             counterpart.
         is_root: whether the table is partitioned, so that changes may name its partitions instead.
@@ -83,7 +85,7 @@ class JdbcTable:
     schema: str
     name: str
     table: SourceTable
-    kinds: Mapping[str, str]
+    source_types: Mapping[str, str]
     untyped: Sequence[str] = ()
     is_root: bool = False
 
@@ -112,7 +114,8 @@ def read_table(
 
 def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str, Sequence[Any]]:
     """Return a table's schema and name, and a row of the catalog for each column."""
-    kind, relations = _KINDS[url.driver], list[tuple[str, str]]()
+    kind = _KINDS[url.driver]
+    relations: list[tuple[str, str]] = []
     schema, _, name = (table or "").rpartition(".")
     schema = schema or kind.schema or url.database
     with connection.cursor() as cursor:
@@ -145,7 +148,7 @@ def _table(
     schema: str, name: str, rows: Sequence[Any], kind: _DatabaseKind, options: MappingOptions
 ) -> JdbcTable:
     """Return the definition of a table from the catalog's rows of its columns."""
-    keys = {
+    key_columns = {
         int(ordinal): str(column) for column, _, _, _, ordinal, *_ in rows if ordinal is not None
     }
     columns, untyped = [], []
@@ -167,14 +170,14 @@ def _table(
                 ),
             )
         )
-    primary_keys = tuple(keys[ordinal] for ordinal in sorted(keys))
+    primary_keys = tuple(key_columns[ordinal] for ordinal in sorted(key_columns))
     table = SourceTable(columns=tuple(columns), primary_keys=primary_keys)
     is_root = any(row[-1] for row in rows)
     return JdbcTable(
         schema=schema,
         name=name,
         table=table,
-        kinds={str(row[0]): str(row[1]) for row in rows},
+        source_types={str(row[0]): str(row[1]) for row in rows},
         untyped=untyped,
         is_root=is_root,
     )
@@ -191,12 +194,12 @@ _MYSQL = _DatabaseKind(schema="", columns=_MYSQL_COLUMNS, tables=_MYSQL_TABLES, 
 _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
 
 
-def with_enums(connection: Any, url: JdbcUrl, kinds: Mapping[str, str]) -> Mapping[str, str]:
+def with_enums(connection: Any, url: JdbcUrl, source_types: Mapping[str, str]) -> Mapping[str, str]:
     """Return column → type, with ``enum`` in place of each of PostgreSQL's enum types.
 
     ``enum[]`` is an array of them.
     """
     query = dialect_of(url.driver).enums
     enums = {str(row[0]) for row in query_rows(connection, query)} if query else set()
-    enum_types = {f"{kind}{end}": f"enum{end}" for kind in enums for end in ("", "[]")}
-    return {column: enum_types.get(kind, kind) for column, kind in kinds.items()}
+    enum_types = {f"{name}{end}": f"enum{end}" for name in enums for end in ("", "[]")}
+    return {column: enum_types.get(text, text) for column, text in source_types.items()}

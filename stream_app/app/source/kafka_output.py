@@ -15,17 +15,17 @@ import pyarrow as pa
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.errors import SourceError, UsageError
 
-CONNECT_SECONDS = 10.0
+CONNECT_TIMEOUT_S = 10.0
 _LINGER_MS = 5
 _BATCH_BYTES = 256 * 1024
-_CLOSE_SECONDS = 5
+_CLOSE_TIMEOUT_S = 5
 
 
 class KafkaOutput:
     """A producer for one topic.
 
     Args:
-        place: ``HOST:PORT[,HOST:PORT…]/TOPIC``.
+        address: ``HOST:PORT[,HOST:PORT…]/TOPIC``.
         timeout_s: the timeout of connecting to a broker.
 
     Raises:
@@ -33,7 +33,7 @@ class KafkaOutput:
         SourceError: the broker cannot be reached.
     """
 
-    def __init__(self, address: str, *, timeout_s: float = CONNECT_SECONDS) -> None:
+    def __init__(self, address: str, *, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         bootstrap, _, topic = address.rpartition("/")
         if not bootstrap or not topic or ":" not in bootstrap:
             raise UsageError(
@@ -47,7 +47,7 @@ class KafkaOutput:
 
         self._topic, self._where = topic, address
         self._client_error: type[Exception] = KafkaError
-        self._failed: BaseException | None = None
+        self._failure: BaseException | None = None
         try:
             self._producer = KafkaProducer(
                 bootstrap_servers=bootstrap,
@@ -69,10 +69,10 @@ class KafkaOutput:
         # The client accepts one message at a time; all steps before it work on columns.
         for key, value in zip(keys.cast(pa.binary()), values.cast(pa.binary()), strict=True):
             try:
-                sent = self._producer.send(self._topic, key=key.as_py(), value=value.as_py())
+                future = self._producer.send(self._topic, key=key.as_py(), value=value.as_py())
             except self._client_error as error:
                 raise self._error(error) from error
-            sent.add_errback(self._fail)
+            future.add_errback(self._fail)
         self._check()
 
     def flush(self) -> None:
@@ -91,19 +91,20 @@ class KafkaOutput:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._producer.close(timeout=_CLOSE_SECONDS)
+        self._producer.close(timeout=_CLOSE_TIMEOUT_S)
 
     def _fail(self, error: BaseException) -> None:
-        self._failed = self._failed or error
+        self._failure = self._failure or error
 
     def _check(self) -> None:
-        if self._failed is not None:
-            raise self._error(self._failed) from self._failed
+        if self._failure is not None:
+            raise self._error(self._failure) from self._failure
 
     def _error(self, error: BaseException) -> SourceError:
         return SourceError(
             f"cannot send to Kafka: {error or type(error).__name__}",
             where=self._where,
             fix="check that the broker runs, that the topic exists and may be written, and that "
-            "max.message.bytes admits its rows; then start again: the consumer has the progress",
+            "max.message.bytes allows its rows; then run the command again: the consumer keeps "
+            "the progress",
         )

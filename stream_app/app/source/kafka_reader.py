@@ -43,13 +43,13 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
         raise UsageError(
             f"the native reader cannot read these topics:{_problem_lines(problems)}",
             where="source.clusters" if source.clusters else f"source.…{HEADERS}",
-            fix="correct these; Spark's source reads topics of one cluster, without headers",
+            fix="correct these settings; Spark's source reads only one cluster, and no headers",
         )
     if source.reader is TopicReader.NATIVE:
         raise UsageError(
             f"the native reader cannot read these topics:{_problem_lines(problems)}",
             where="source.reader = 'native'",
-            fix="correct these, or leave source.reader out: then Spark's source reads",
+            fix="correct these settings, or leave source.reader out to read by Spark's source",
         )
     _LOG.info("Spark's source reads the topics (source.reader): %s", "; ".join(problems))
     return None
@@ -66,7 +66,7 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
         raise UsageError(
             f"only the job itself can read these topics, by Spark:{_problem_lines(problems)}",
             where="source.kafka",
-            fix="correct these; a job with source.reader = 'spark' runs with them",
+            fix="correct these settings; a job with source.reader = 'spark' can run with them",
         )
     return settings
 
@@ -86,28 +86,29 @@ def _problem_lines(problems: Sequence[str]) -> str:
 
 def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
     """Return the settings of the native reader, and the reasons why it cannot be used."""
-    clients, problems = list[tuple[str, ClientSettings]](), list[str]()
+    clients: list[tuple[str, ClientSettings]] = []
+    problems: list[str] = []
     try:
-        functions = library()
+        librdkafka = library()
         for cluster in source.kafka_clusters:
-            options, cluster_problems = _client_of(cluster, functions)
-            clients.append((cluster.name, options))
+            client, cluster_problems = _client_of(cluster, librdkafka)
+            clients.append((cluster.name, client))
             problems += cluster_problems
     except LibraryMissingError as error:
         clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
-    (_, first), *others = clients
+    (_, first_client), *other_clients = clients
     settings = ReaderSettings(
-        client=first,
-        clusters=tuple(others),
+        client=first_client,
+        clusters=tuple(other_clients),
         headers=schema_headers(source.format_options),
         fails_on_loss=source.fail_on_data_loss,
     )
     return settings, problems
 
 
-def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, list[str]]:
+def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, list[str]]:
     """Return librdkafka's options for a cluster, and the reasons why they cannot be used."""
-    client = client_options(cluster.bootstrap_servers, cluster.kafka_options, functions.features)
+    client = client_options(cluster.bootstrap_servers, cluster.kafka_options, librdkafka.features)
     problems = [
         f"{cluster.section}.kafka.{key}: {reason}" for key, reason in client.problems.items()
     ]
@@ -117,7 +118,7 @@ def _client_of(cluster: Cluster, functions: Library) -> tuple[ClientSettings, li
         )
     if not problems:
         try:
-            functions.conf_destroy(functions.new_configuration(client.options))
+            librdkafka.conf_destroy(librdkafka.new_configuration(client.options))
         except UsageError as error:
             problems.append(error.problem)
     return tuple(sorted(client.options.items())), problems
@@ -145,5 +146,5 @@ def end_offsets(source: SourceConfig, reader: ReaderSettings) -> Offsets:
     Raises:
         SourceError: no broker of a cluster responds.
     """
-    with closing(source_offsets(source, reader)) as topics:
-        return topics.offsets_at(OffsetEnd.NEWEST)
+    with closing(source_offsets(source, reader)) as offsets:
+        return offsets.offsets_at(OffsetEnd.NEWEST)

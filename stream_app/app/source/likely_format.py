@@ -27,30 +27,30 @@ def likely_format(values: Sequence[bytes]) -> str | None:
     More than a third must show the format's signs, because heartbeats and transaction markers show
     none.
     """
-    counts = Counter(filter(None, map(_likely_format, values)))
+    counts = Counter(filter(None, map(_format_of_message, values)))
     name, count = counts.most_common(1)[0] if counts else (None, 0)
     return name if 3 * count > len(values) else None
 
 
-def is_read_by(signs: str, format_name: str) -> bool:
+def is_read_by(likely_name: str, format_name: str) -> bool:
     """Return whether the chosen format may also read messages with another format's signs.
 
     Debezium's BSON documents look like its JSON. All messages with a registry's schema id look
     alike.
     """
-    if _asks_a_registry(signs):
-        return _asks_a_registry(format_name)
-    return (signs, format_name) == (_DEBEZIUM_JSON, _DEBEZIUM_BSON)
+    if _uses_registry(likely_name):
+        return _uses_registry(format_name)
+    return (likely_name, format_name) == (_DEBEZIUM_JSON, _DEBEZIUM_BSON)
 
 
-def _asks_a_registry(name: str) -> bool:
+def _uses_registry(name: str) -> bool:
     return any(option.key == URL for option in FORMATS[name].options)
 
 
-def _likely_format(value: bytes) -> str | None:
+def _format_of_message(value: bytes) -> str | None:
     """Return the format with most signs in a message, or None if it shows signs of none."""
     if value.startswith(_CONFLUENT_MAGIC):
-        return _likely_registered(value)
+        return _format_of_registered(value)
     try:
         document = load_document(value)
     except UnreadableRecordError:
@@ -67,9 +67,9 @@ def _likely_format(value: bytes) -> str | None:
     return max(signs)[1] if signs else None
 
 
-def _likely_registered(value: bytes) -> str:
+def _format_of_registered(value: bytes) -> str:
     """Return the likely format of a message that begins with a registry's schema id."""
     if not value[HEAD.size :].startswith(b"{"):
         return _DEBEZIUM_AVRO
-    is_debezium = _likely_format(value[HEAD.size :]) == _DEBEZIUM_JSON
+    is_debezium = _format_of_message(value[HEAD.size :]) == _DEBEZIUM_JSON
     return _DEBEZIUM_JSON_SCHEMA if is_debezium else _JSON_SCHEMA

@@ -24,7 +24,7 @@ _SLOTS = """
     and confirmed_flush_lsn is not null"""
 """A slot without this position is still waiting for older transactions, and will not send them."""
 _FOLLOWERS = "select id, '' from information_schema.processlist where command like 'Binlog Dump%'"
-_PUBLICATIONS = "pgoutput"
+_PGOUTPUT = "pgoutput"
 """The plugin that sends only published tables; other plugins send all tables."""
 _POSTGRES_RELATIONS = """
     select n.nspname, c.relname, c.relkind = 'p', c.relispartition
@@ -90,13 +90,13 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     if not followers:
         missing = "has no logical replication slot" if is_postgres else "has no replica of its log"
         raise WrongSourceError(
-            f"the database {missing}: changes since the load would be a gap",
+            f"the database {missing}: changes after the load would be lost",
             where=str(url),
             fix="start Debezium's connector first, with snapshot.mode = no_data; the user needs "
             "the right to see it (MySQL and MariaDB: PROCESS)",
         )
     published = None
-    if is_postgres and all(plugin == _PUBLICATIONS for _, plugin in followers):
+    if is_postgres and all(plugin == _PGOUTPUT for _, plugin in followers):
         published = frozenset(
             (str(schema), str(name)) for schema, name in query_rows(connection, _PUBLISHED)
         )

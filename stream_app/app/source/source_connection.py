@@ -56,9 +56,9 @@ class SourceConnection:
 
     def __init__(self, source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
         self._clusters: dict[str, tuple[Cluster, BrokerConnection]] = {}
-        with ExitStack() as opened:
+        with ExitStack() as connections:
             for cluster in source.kafka_clusters:
-                connection = opened.enter_context(
+                connection = connections.enter_context(
                     BrokerConnection(
                         cluster.bootstrap_servers,
                         cluster.kafka_options,
@@ -67,7 +67,7 @@ class SourceConnection:
                     )
                 )
                 self._clusters[cluster.name] = cluster, connection
-            self._opened = opened.pop_all()
+            self._connections = connections.pop_all()
 
     def topics(self) -> dict[str, TopicInfo]:
         """Return the metadata of the source's topics; see `BrokerConnection.topics`."""
@@ -98,9 +98,9 @@ class SourceConnection:
             {
                 cluster: {
                     _in_own_cluster(kafka_partition): times[kafka_partition]
-                    for kafka_partition in of_cluster
+                    for kafka_partition in cluster_partitions
                 }
-                for cluster, of_cluster in by_cluster.items()
+                for cluster, cluster_partitions in by_cluster.items()
             },
             BrokerConnection.offsets_since,
         )
@@ -110,10 +110,10 @@ class SourceConnection:
         by_cluster = _by_cluster(kafka_partitions, itemgetter(0))
         return self._query(
             {
-                cluster: list(map(_in_own_cluster, of_cluster))
-                for cluster, of_cluster in by_cluster.items()
+                cluster: list(map(_in_own_cluster, cluster_partitions))
+                for cluster, cluster_partitions in by_cluster.items()
             },
-            lambda connection, of_cluster: connection.group_offsets(group, of_cluster),
+            lambda connection, partitions: connection.group_offsets(group, partitions),
         )
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
@@ -129,7 +129,7 @@ class SourceConnection:
 
     def close(self) -> None:
         """Close the connections."""
-        self._opened.close()
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self

@@ -16,7 +16,7 @@ from stream_app.model.job_epoch import Offsets
 
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
 """The remedy that the job and the doctor name for a recreated topic."""
-_ENDS_S = 5.0
+_ENDS_TIMEOUT_S = 5.0
 
 
 def check_topics(source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> dict[str, TopicInfo]:
@@ -42,7 +42,7 @@ def source_ends(source: SourceConfig, on_unknown: Callable[[str], None]) -> Offs
     if source.kind is not SourceKind.KAFKA or unaskable_settings(source):
         return None
     try:
-        with SourceConnection(source, timeout_s=_ENDS_S) as connection:
+        with SourceConnection(source, timeout_s=_ENDS_TIMEOUT_S) as connection:
             topics = connection.topics()
             ends: dict[str, dict[str, int]] = {}
             for (topic, partition), end in connection.end_offsets(topics).items():

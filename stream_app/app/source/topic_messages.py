@@ -28,7 +28,7 @@ _SAMPLE_OPTIONS = {
 }
 """A sample needs few messages, and would drop most of what a larger fetch returns."""
 _SAMPLE_AHEAD = 64
-_SAMPLE_S = 5.0
+_SAMPLE_TIMEOUT_S = 5.0
 Ends = Mapping[KafkaPartition, int]
 
 
@@ -62,7 +62,7 @@ def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
 
 
 def sampled_messages(
-    source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _SAMPLE_S
+    source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _SAMPLE_TIMEOUT_S
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of many short ranges, except those that the topics have deleted.
 
@@ -112,14 +112,16 @@ def topic_messages(
     """
     with reader_of(source) as reader:
         ranges = _ranges(source, reader, readers, since_ms)
-        ends = {(part.topic, part.partition): part for part in ranges}
-        total = remaining_count = sum(part.size for part in ranges)
+        unread_ranges = {
+            (offset_range.topic, offset_range.partition): offset_range for offset_range in ranges
+        }
+        total = remaining_count = sum(offset_range.size for offset_range in ranges)
         for batch in reader.read(ranges):
-            partition_ends = ends[_partition_of(batch)]
+            offset_range = unread_ranges[_partition_of(batch)]
             yield batch
             next_offset = batch.column("offset")[-1].as_py() + 1
-            remaining_count -= next_offset - partition_ends.begin
-            ends[_partition_of(batch)] = replace(partition_ends, begin=next_offset)
+            remaining_count -= next_offset - offset_range.begin
+            unread_ranges[_partition_of(batch)] = replace(offset_range, begin=next_offset)
             progress("offsets", total - remaining_count, total)
         progress("offsets", total, total)
 
@@ -135,30 +137,30 @@ def _ranges(
     since_ms: int | None,
 ) -> list[OffsetRange]:
     """Return the range to read of each partition, and record lost offsets for each reader."""
-    furthest: dict[KafkaPartition, int] = {}
+    furthest_ends: dict[KafkaPartition, int] = {}
     for ends, _ in readers:
         for kafka_partition, end in ends.items():
-            furthest[kafka_partition] = max(end, furthest.get(kafka_partition, 0))
-    bounds = {kafka_partition: reader.bounds(*kafka_partition) for kafka_partition in furthest}
-    for ends, lost in readers:
+            furthest_ends[kafka_partition] = max(end, furthest_ends.get(kafka_partition, 0))
+    bounds = {kafka_partition: reader.bounds(*kafka_partition) for kafka_partition in furthest_ends}
+    for ends, lost_offsets in readers:
         for kafka_partition, end in ends.items():
             begin, last = bounds[kafka_partition]
             if begin and since_ms is None:
-                lost.add_gap(kafka_partition, begin)
+                lost_offsets.add_gap(kafka_partition, begin)
             if last < end:
-                lost.add_early_end(kafka_partition, last, end)
-    firsts = {kafka_partition: begin for kafka_partition, (begin, _) in bounds.items()}
+                lost_offsets.add_early_end(kafka_partition, last, end)
+    first_offsets = {kafka_partition: begin for kafka_partition, (begin, _) in bounds.items()}
     if since_ms is not None:
         # A partition without a message at or after that time has no such offset.
-        lasts = {kafka_partition: last for kafka_partition, (_, last) in bounds.items()}
-        times = dict.fromkeys(furthest, since_ms)
+        last_offsets = {kafka_partition: last for kafka_partition, (_, last) in bounds.items()}
+        times = dict.fromkeys(furthest_ends, since_ms)
         with SourceConnection(source) as connection:
-            firsts = lasts | connection.offsets_since(times)
-    stops = {
+            first_offsets = last_offsets | connection.offsets_since(times)
+    stop_offsets = {
         kafka_partition: min(end, bounds[kafka_partition][1])
-        for kafka_partition, end in furthest.items()
+        for kafka_partition, end in furthest_ends.items()
     }
     return [
-        OffsetRange(*kafka_partition, min(firsts[kafka_partition], stop), stop)
-        for kafka_partition, stop in sorted(stops.items())
+        OffsetRange(*kafka_partition, min(first_offsets[kafka_partition], stop), stop)
+        for kafka_partition, stop in sorted(stop_offsets.items())
     ]

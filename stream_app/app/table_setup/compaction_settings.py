@@ -13,10 +13,11 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSettings:
-    """The tables and settings of a compaction job.
+    """The table and the settings of a compaction job.
 
     Attributes:
         table: the table with the options of the command line; never write-only.
+        choice: the partitions to compact.
         full: whether to merge whole buckets, rather than what the table's triggers demand.
         follow: whether to run until stopped.
         spark: settings of Spark.

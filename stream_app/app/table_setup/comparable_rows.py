@@ -17,7 +17,7 @@ def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
     if not schema.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
     if not rules.made_columns.is_repeatable:
-        return "the time of decoding stands in its rows (now())"
+        return "its rows contain the time of decoding (now())"
     if schema.history is not None:
         return "its rows are versions (history = true), and messages have changes"
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:

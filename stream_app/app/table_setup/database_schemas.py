@@ -34,25 +34,25 @@ class NoColumnsError(UsageError):
     def __init__(self) -> None:
         super().__init__(
             "no message of this epoch describes a column of the table",
-            fix="replay the record when the job has made the table of later messages",
+            fix="replay the record after the job has created the table from later messages",
         )
 
 
 def database_table_schema(
-    database: WholeDatabase,
+    job_tables: WholeDatabase,
     name: str,
     sources: Mapping[Origin, SourceTable],
     clock: Clock,
     renames: SourceRenames = NO_RENAMES,
 ) -> TableSchema:
-    """Return the schema of a new table, made from the descriptions of its source tables.
+    """Return the schema of a new table, from the descriptions of its source tables.
 
     A column that the source renamed between these messages gets its later name.
 
     Raises:
         UsageError: there is no description, or the described columns do not suffice for the table.
     """
-    sync = database.sync
+    sync = job_tables.sync
     if not sources:
         raise NoColumnsError
     source = functools.reduce(merged_source_table, sources.values())
@@ -71,10 +71,10 @@ def database_table_schema(
             for field_id, column in enumerate(source.columns)
         )
     )
-    columns, not_held = columns_with_made(sync, name, columns)
+    columns, inapplicable = columns_with_made(sync, name, columns)
     layout = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, layout.primary_keys)
-    for remark in (*not_held, *layout.remarks):
+    for remark in (*inapplicable, *layout.remarks):
         _LOG.info("the table %s: %s", name, remark)
     return new_table_schema(
         columns=columns,
@@ -86,15 +86,15 @@ def database_table_schema(
 
 
 def described_sources(
-    database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
+    job_tables: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[Origin, SourceTable]:
     """Return the descriptions of source tables, each made from some of its messages.
 
     A source table that its messages do not describe is left out.
     """
-    describe: Describe = database.source.facts.describe
-    if database.lowers_names:
+    describe: Describe = job_tables.source.facts.describe
+    if job_tables.lowers_names:
         describe = LowerCaseDescription(describe)
-    options = database.mapping_options
+    options = job_tables.mapping_options
     descriptions = {origin: describe(part, options) for origin, part in parts.items()}
     return {origin: table for origin, table in descriptions.items() if table is not None}

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -106,19 +105,20 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     )
 
 
-def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: Clock) -> None:
+def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock: Clock) -> None:
     """Warn of problems that will hold tables back, from a sample of each table's messages.
 
     Args:
         messages: a sample of messages; columns of `MESSAGE_SCHEMA`.
     """
-    count, sync = 0, database.sync
-    parts = list(of_each_origin(database.source.facts.origins, messages))
+    sync = job_tables.sync
+    count = 0
+    parts = list(of_each_origin(job_tables.source.facts.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(tables_in_messages(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     # The survey compares names as the source spells them.
-    as_spelled = replace(database, sync=replace(sync, case_sensitive=True))
+    as_spelled = replace(job_tables, sync=replace(sync, case_sensitive=True))
     for origin, part in parts:
         location = as_spelled.target(origin)
         if location is None:
@@ -130,7 +130,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
         except UsageError:
             continue  # reported when the table is created
         source = as_spelled.source_of(name)
-        setup = format_setup(source, database.table_config(name, schema.fields), schema)
+        setup = format_setup(source, job_tables.table_config(name, schema.fields), schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             count += 1
@@ -140,7 +140,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
                     origin, notice.problem, notice.where, notice.fix,
                 )  # fmt: skip
     if count > _NOTICES_MAX:
-        _LOG.warning("%d more such warnings, of other tables", count - _NOTICES_MAX)
+        _LOG.warning("%d more such warnings", count - _NOTICES_MAX)
 
 
 def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
@@ -148,7 +148,7 @@ def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> No
         _LOG.warning(
             "the job takes no table of the source that the first messages name: %s\n"
             "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
-            "  to fix: they must fit whole names of tables, without database and schema",
+            "  to fix: match whole names of tables, without database and schema",
             ", ".join(map(str, origins[:_NOTICES_MAX])),
         )
 
@@ -158,31 +158,33 @@ _READ = "r"
 
 def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, TableSample]:
     """Return facts that the messages of each table show; a table without rows is left out."""
-    tables = {}
+    samples = {}
     for origin, part in parts.items():
         rows = [row for row in _rows(part) if row is not None]
         columns = frozenset[str]().union(*(row for _, row in rows))
-        read = frozenset(
+        read_rows = frozenset(
             orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for op, row in rows if op == _READ
         )
         if rows:
-            changed = any(op != _READ for op, _ in rows)
-            tables[origin] = TableSample(columns=columns, read=read, is_changed=changed)
-    return tables
+            is_changed = any(op != _READ for op, _ in rows)
+            samples[origin] = TableSample(columns=columns, read=read_rows, is_changed=is_changed)
+    return samples
 
 
 def snapshot_only_remarks(
     facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Return remarks on columns of one table that only rows of the initial snapshot have."""
-    reads = [None if row is None else row[0] == _READ for row in _rows(part)]
+    is_read_row = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def describe_rows(*, is_read: bool) -> Any:
-        rows = [row for row, is_a_read in enumerate(reads) if is_a_read is is_read]
-        return facts.describe(part.take(pa.array(rows, pa.int32())), options) if rows else None
+        indexes = [index for index, value in enumerate(is_read_row) if value is is_read]
+        if not indexes:
+            return None
+        return facts.describe(part.take(pa.array(indexes, pa.int32())), options)
 
-    newest = max(np.flatnonzero([is_a_read is True for is_a_read in reads]).tolist(), default=-1)
-    if reads[newest + 1 :].count(False) == 0:
+    newest_read = max((index for index, value in enumerate(is_read_row) if value), default=-1)
+    if False not in is_read_row[newest_read + 1 :]:
         return []
     return remarks_of_snapshot_columns(describe_rows(is_read=True), describe_rows(is_read=False))
 

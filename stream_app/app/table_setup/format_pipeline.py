@@ -22,12 +22,12 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
     """Return the pipeline of a format, with the steps that its options demand.
 
     Raises:
-        UsageError: unknown format or option, or a value that the option does not have.
+        UsageError: the format or an option is unknown, or an option has a wrong value.
     """
     declared = format_named(name)
     options = dict(setup.options)
     own_aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    renamed = {column: to for column, to in setup.renamed.items() if column not in own_aliases}
+    renamed = {name: column for name, column in setup.renamed.items() if name not in own_aliases}
     aliases = {**renamed, **own_aliases}
     setup = replace(setup, options=options)
     source_setup = with_names_of_source(setup, aliases) if aliases else setup

@@ -63,17 +63,17 @@ def format_setup(
 def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> frozenset[str]:
     """Return the columns whose unchanged values the writer can look up in the table.
 
-    A condition reads values before they are taken. With sequence fields the table's newest row need
-    not be the row before the change.
+    The writer looks values up after the conditions have read their columns. With sequence fields
+    the table's newest row need not be the row before the change.
     """
     keeps_newest = traits_of(schema.core_options.merge_engine).keeps_newest
     if not schema.kind.merges_by_key or not keeps_newest or schema.sequence_fields:
         return frozenset()
-    read_before = {schema.core_options[ROWKIND_FIELD]}
+    columns_of_conditions = {schema.core_options[ROWKIND_FIELD]}
     for condition in conditions:
-        read_before.update(column_names(parse_predicate(condition, schema.fields)))
+        columns_of_conditions.update(column_names(parse_predicate(condition, schema.fields)))
     return frozenset(schema.fields.names).difference(
-        schema.primary_keys, schema.partition_keys, read_before
+        schema.primary_keys, schema.partition_keys, columns_of_conditions
     )
 
 
@@ -85,7 +85,7 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
         arrow_schema=arrow_schema(columns),
         primary_keys=primary_keys,
         options=source.format_options,
-        # As Paimon's Flink sink has it: where followers need the old row, or a sum does.
+        # As in Paimon's Flink sink: if followers need the old row, or a sum needs it.
         # The writer of a history finds the old row itself.
         keep_update_before=schema.history is None
         and (schema.core_options.flushes_changelog or bool(schema.merge_rules.aggregates)),
@@ -109,7 +109,7 @@ def earlier_column_names(source: SourceConfig, schema: TableSchema) -> Mapping[s
 
 
 def takes_aliases(source: SourceConfig) -> bool:
-    """Return whether values under another name can go to a column."""
+    """Return whether the format can store values under other names in a column."""
     declared = {option.key for option in format_named(source.format).options}
     reaction = source.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)
     return COLUMN_ALIASES in declared and reaction in (
@@ -139,7 +139,7 @@ def _required_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
 
 
 def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> EvolutionRules | None:
-    """Return the rules by which a table follows its source, or None if it does not.
+    """Return the rules by which a table follows its source, or None if it does not follow it.
 
     Args:
         source: the source's configuration for this table (`JobTables.source_of`).
@@ -148,15 +148,15 @@ def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> Evolutio
     options = source.format_options
     if options.get(DriftKind.UNKNOWN.option) != DriftReaction.EVOLVE.value:
         return None
-    narrowed = options.get(NARROWED_COLUMNS, DriftReaction.WARN.value)
+    reaction = options.get(NARROWED_COLUMNS, DriftReaction.WARN.value)
     return EvolutionRules(
         options=parse_mapping_options(
             options.get(TYPE_MAPPING, "").split(","),
             inexact=InexactTimes(options.get(INEXACT, InexactTimes.NUMBER.value)),
             documents=JsonColumns(options.get(JSON_AS, JsonColumns.STRING.value)),
         ),
-        stops=narrowed == DriftReaction.STOP.value,
-        quarantines=narrowed == DriftReaction.QUARANTINE.value,
-        warns=narrowed != DriftReaction.IGNORE.value,
+        stops=reaction == DriftReaction.STOP.value,
+        quarantines=reaction == DriftReaction.QUARANTINE.value,
+        warns=reaction != DriftReaction.IGNORE.value,
         made_columns={name: made_columns.origins_of([name]) for name in made_columns.names},
     )

@@ -112,7 +112,7 @@ def checkpoint_of(job_tables: JobTables, *, fix: str) -> JobFolder:
     return JobFolder(*file_io_of(job_tables.checkpoint, job_tables.file_system))
 
 
-def make_local(location: str) -> None:
+def create_local_folder(location: str) -> None:
     """Create a folder on a local disk; in other stores the first file creates it.
 
     Without this, an impossible location of the quarantine would fail only at the first bad record.

@@ -1,8 +1,8 @@
 """Decides which source tables a job does not store, and why, by pure functions.
 
 The job's state lists a refused source table once its messages are quarantined, and `status`,
-`check`, `doctor` and the web page show it. They omit source tables that have a table by now, or
-that the configuration excludes.
+`check`, `doctor` and the web page show it. `refused_tables` omits source tables that have a table
+by now, or that the configuration excludes.
 """
 
 from __future__ import annotations

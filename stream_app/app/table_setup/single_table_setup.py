@@ -32,15 +32,17 @@ def configured_schema(table: TableConfig, clock: Clock) -> TableSchema:
     )
 
 
-def open_or_create_table(only: SingleTable, schema: TableSchema, clock: Clock) -> FileStoreTable:
+def open_or_create_table(
+    job_tables: SingleTable, schema: TableSchema, clock: Clock
+) -> FileStoreTable:
     """Open the job's table, or create it if it does not exist.
 
     Raises:
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: see `create_or_open`.
     """
-    table = create_job_table(only, only.location, schema, clock)
+    table = create_job_table(job_tables, job_tables.location, schema, clock)
     warn_of_ignored_options(table)
-    for notice in changes_that_fail(only.source.format, table.schema):
+    for notice in changes_that_fail(job_tables.source.format, table.schema):
         _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.problem, table.location, notice.fix)
     return table
 

@@ -30,7 +30,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class SourceStatements:
-    """The tables and columns that statements have renamed, in the job's state."""
+    """The reader of DDL statements, which stores their renames in the job's state."""
 
     ddl_of: DdlOf
     state_file: JobStateFile
@@ -50,12 +50,12 @@ def renames_with(
     if ddl_of is None:
         return renames
     for message in ddl_messages(messages, ddl_of):
-        further = renames.read_up_to(message.topic, message.partition, message.offset)
-        if further is not None:
+        next_renames = renames.read_up_to(message.topic, message.partition, message.offset)
+        if next_renames is not None:
             statements = parse_statements(message.ddl.text)
             cluster, _ = cluster_and_name(message.topic)
             database = SourceDatabase(cluster, message.ddl.database)
-            renames = further.after(database, statements, now_ms)
+            renames = next_renames.after(database, statements, now_ms)
     return renames
 
 
@@ -75,8 +75,8 @@ def evolution_of(
     now_ms: Callable[[], int],
 ) -> SchemaEvolution | None:
     """Return the schema evolution of a job's table, or None if its schema stays fixed."""
-    rows = row_settings(job_tables, table)
-    if rows.evolution is None:
+    settings = row_settings(job_tables, table)
+    if settings.evolution is None:
         return None
     renames = None
     reaction = job_tables.renames_of(name)
@@ -85,7 +85,9 @@ def evolution_of(
             name=name,
             reaction=reaction,
             state=lambda: state_file.state,
-            can_alias=takes_aliases(rows.source),
+            can_alias=takes_aliases(settings.source),
             now_ms=now_ms,
         )
-    return SchemaEvolution(rows.evolution, job_tables.full_name(name), job_tables.full_key, renames)
+    return SchemaEvolution(
+        settings.evolution, job_tables.full_name(name), job_tables.full_key, renames
+    )

@@ -104,7 +104,7 @@ def check_tables(
 
 
 def _column_warnings(
-    only: SingleTable,
+    job_tables: SingleTable,
     topics: Mapping[str, TopicInfo],
     schema: TableSchema,
     *,
@@ -113,8 +113,8 @@ def _column_warnings(
     """Check the first messages against the table, and return warnings about their columns."""
     if not topics:
         return ()
-    setup = format_setup(only.source, only.table, schema)
-    messages = first_messages(only.source, topics)
-    check_first_messages(only.source.format, setup, messages, reads_them=reads_them)
-    remarks = first_remarks(only.source.facts, in_one_table(messages), schema.fields)
-    return column_warnings(only.name, remarks, only.full_key)
+    setup = format_setup(job_tables.source, job_tables.table, schema)
+    messages = first_messages(job_tables.source, topics)
+    check_first_messages(job_tables.source.format, setup, messages, reads_them=reads_them)
+    remarks = first_remarks(job_tables.source.facts, in_one_table(messages), schema.fields)
+    return column_warnings(job_tables.name, remarks, job_tables.full_key)

@@ -133,21 +133,22 @@ class RowSettings:
             raise UsageError(
                 f"{TRUNCATE} = 'apply' would delete all versions of a history",
                 where=where,
-                fix=f"set {TRUNCATE} = 'ignore', or 'error'",
+                fix=f"set {TRUNCATE} = 'ignore' or 'error'",
             )
         writer_columns = self.rules.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
         for condition in filter(None, (self.rules.filter, *conditions)):
             columns = column_names(parse_predicate(condition, self.schema.fields))
-            if late := sorted(writer_columns & set(columns)):
+            if late_columns := sorted(writer_columns & set(columns)):
                 raise UsageError(
-                    f"the condition {condition!r} names {late[0]!r}, which the writer fills later",
+                    f"the condition {condition!r} names {late_columns[0]!r}, which the writer "
+                    "fills later",
                     where=where,
-                    fix="filter the versions when you read them",
+                    fix="leave the column out, and filter the versions when you read them",
                 )
 
     def _setup(self) -> FormatSetup:
-        """Return the setup of the format, without what the left out steps need."""
+        """Return the setup of the format, without what only omitted steps need."""
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
         rules = self.rules if is_filtered else replace(self.rules, filter=None)
         conditions = [expectation.condition for expectation in self.expectations]
@@ -182,7 +183,7 @@ class RowSettings:
         facts = source_facts(self.source.format, self.source.format_options)
         source_setup = whole_setup(self.source, self.schema)
         try:
-            made_columns.columns(self.schema.fields, arrow_type)
+            made_columns.columns(self.schema.fields, arrow_type)  # raises if one cannot be made
             return made_columns_step(
                 made_columns, source_setup, facts, arrow_type, self.clock.now_ms
             )
@@ -190,8 +191,8 @@ class RowSettings:
             raise UsageError(
                 str(error),
                 where="computed-columns of the configuration",
-                fix="correct the definition, or the column by ALTER TABLE: the table's columns "
-                "have changed since",
+                fix="the table's columns have changed: correct the definition, or change the "
+                "columns back by ALTER TABLE",
             ) from None
 
     def _filter(self, *, of_messages: bool) -> Step | None:
@@ -202,18 +203,21 @@ class RowSettings:
         """
         if self.rules.filter is None:
             return None
-        made_columns, keys = self.rules.made_columns, self.schema.primary_keys
-        shared = {
+        source, made_columns = self.source, self.rules.made_columns
+        keys = self.schema.primary_keys
+        shared_columns = {
             *keys,
             *(name for name in made_columns.names if made_columns.is_shared(name, keys)),
         }
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
-        terms = [part for part in parts if shared.issuperset(column_names(part)) is of_messages]
+        terms = [
+            part for part in parts if shared_columns.issuperset(column_names(part)) is of_messages
+        ]
         if not terms:
             return None
-        is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
-        row_columns = KnownColumns.IMAGES if is_whole else KnownColumns.NEWEST
+        has_whole_before = format_named(source.format).has_whole_before(source.format_options)
+        row_columns = KnownColumns.IMAGES if has_whole_before else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(terms))),
             merges_by_key=self.schema.kind.merges_by_key,
@@ -255,7 +259,7 @@ class RowSettings:
 
 
 def row_settings(
-    job_tables: JobTables, table: FileStoreTable, *, quarantines: bool = False
+    job_tables: JobTables, table: FileStoreTable, *, quarantines_non_inserts: bool = False
 ) -> RowSettings:
     """Return the settings of a job's configuration for the rows of a table."""
     return RowSettings(
@@ -263,7 +267,7 @@ def row_settings(
         rules=job_tables.table_config(table.name, table.schema.fields),
         schema=table.schema,
         expectations=job_tables.expectations_of(table.name, table.schema.fields),
-        quarantines_non_inserts=quarantines,
+        quarantines_non_inserts=quarantines_non_inserts,
         column_times=functools.partial(column_times, table),
     )
 
@@ -275,13 +279,12 @@ def job_pipeline(
     leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
     choice: SourceChoice | None = None,
     restores: bool = False,
-    quarantines: bool = False,
+    quarantines_non_inserts: bool = False,
 ) -> Pipeline:
     """Return the pipeline that fills a table of a job.
 
     Args:
-        leaves_out, choice, restores: see `RowSettings`.
-        quarantines: see `RowSettings.quarantines_non_inserts`.
+        leaves_out, choice, restores, quarantines_non_inserts: see `RowSettings`.
     """
-    rows = row_settings(job_tables, table, quarantines=quarantines)
-    return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()
+    settings = row_settings(job_tables, table, quarantines_non_inserts=quarantines_non_inserts)
+    return replace(settings, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

@@ -1,4 +1,4 @@
-"""Prints lists of a table's parts as text or JSON. Formats sizes, times, ages and counts.
+"""Formats lists of a table's parts as text or JSON, and sizes, times, ages and counts.
 
 A row is a frozen dataclass of int, float, bool, str and None, whose fields are the columns. Text
 shows columns named ``bytes`` and ``bytes_…`` as sizes; JSON has their numbers.
@@ -35,7 +35,9 @@ class Listing:
         return [
             Column(
                 field.name,
-                right=any(type(getattr(row, field.name)) in (int, float) for row in self.rows),
+                align_right=any(
+                    type(getattr(row, field.name)) in (int, float) for row in self.rows
+                ),
                 width_max=_WIDTHS.get(field.name),
             )
             for field in fields(self.row_type)
@@ -87,9 +89,9 @@ def time_text(time_ms: int | None, *, zone: str = "Z") -> str | None:
 
 
 def age_text(seconds: float | None) -> str:
-    """Format a duration: ``95`` gives ``1 min 35 s``."""
+    """Format a duration: ``95`` gives ``1 min 35 s``, and None ``-``."""
     if seconds is None:
-        return "-"
+        return _ABSENT
     whole_seconds = int(seconds)
     for (unit, unit_s), (smaller_unit, smaller_s) in pairwise(_UNIT_SECONDS.items()):
         if whole_seconds >= unit_s:

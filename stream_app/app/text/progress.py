@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class ProgressLine:
     """A line on the terminal that each update overwrites. Without a terminal it prints nothing."""
 
-    shown: bool
+    is_shown: bool
     _width: int = field(init=False, default=0)
 
     @staticmethod
@@ -20,7 +20,7 @@ class ProgressLine:
 
     def __call__(self, activity: str, done_count: int, count: int) -> None:
         """Overwrite the line."""
-        if not self.shown:
+        if not self.is_shown:
             return
         text = f"{activity}: {done_count} of {count}"
         print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)

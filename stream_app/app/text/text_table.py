@@ -31,17 +31,17 @@ class Column:
     """
 
     name: str
-    right: bool = False
+    align_right: bool = False
     width_max: int | None = 40
 
 
 def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[str]:
     """Yield the header and the rows as lines, or nothing without rows."""
     rows = iter(rows)
-    first = list(islice(rows, _SAMPLE_ROWS))
-    if not first:
+    sample_rows = list(islice(rows, _SAMPLE_ROWS))
+    if not sample_rows:
         return
-    cells = [[visible_text(value) for value in row] for row in first]
+    cells = [[visible_text(value) for value in row] for row in sample_rows]
     widths = [_width(column, (row[index] for row in cells)) for index, column in enumerate(columns)]
     yield _line([column.name for column in columns], columns, widths)
     yield _GAP.join("─" * width for width in widths)
@@ -57,22 +57,22 @@ def visible_text(value: str | None) -> str:
 
 
 def _width(column: Column, cells: Iterable[str]) -> int:
-    longest = max(cell_len(cell) for cell in cells)
+    width = max(cell_len(cell) for cell in cells)
     if column.width_max is not None:
-        longest = min(longest, column.width_max)
-    return max(longest, cell_len(column.name))
+        width = min(width, column.width_max)
+    return max(width, cell_len(column.name))
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
-    fitted = (
-        _fit(cell, width, right=column.right)
+    fitted_cells = (
+        _fit(cell, width, align_right=column.align_right)
         for cell, column, width in zip(cells, columns, widths, strict=True)
     )
-    return _GAP.join(fitted).rstrip()
+    return _GAP.join(fitted_cells).rstrip()
 
 
-def _fit(cell: str, width: int, *, right: bool) -> str:
-    free = width - cell_len(cell)
-    if free < 0:
+def _fit(cell: str, width: int, *, align_right: bool) -> str:
+    free_width = width - cell_len(cell)
+    if free_width < 0:
         return set_cell_size(cell, width - 1) + _CUT
-    return " " * free + cell if right else cell + " " * free
+    return " " * free_width + cell if align_right else cell + " " * free_width

@@ -43,38 +43,38 @@ _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 
 def plain_texts(column: pa.Array) -> pa.Array:
     """Return the column as strings, in which null stays null."""
-    kind = column.type
-    if is_variant(kind):
+    column_type = column.type
+    if is_variant(column_type):
         return _document_texts(column)
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(column_type):
         return _nested_texts(column)
-    if pa.types.is_string(kind):
+    if pa.types.is_string(column_type):
         return column
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(column_type):
         return base64_texts(column)
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(column_type):
         return _decimal_texts(column)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(column_type):
         return _float_texts(column)
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(column_type):
         # Without its zone, Arrow needs no time zone database.
         texts = pc.replace_substring(
-            column.cast(pa.timestamp(kind.unit)).cast(pa.string()), " ", "T"
+            column.cast(pa.timestamp(column_type.unit)).cast(pa.string()), " ", "T"
         )
-        return texts if kind.tz is None else pc.binary_join_element_wise(texts, "Z", "")
+        return texts if column_type.tz is None else pc.binary_join_element_wise(texts, "Z", "")
     return column.cast(pa.string())
 
 
 def json_texts(column: pa.Array) -> pa.Array:
     """Return each row's value as JSON text; null becomes ``null``."""
-    kind = column.type
+    column_type = column.type
     texts = plain_texts(column)
-    if pa.types.is_string(kind):
+    if pa.types.is_string(column_type):
         texts = _quoted_strings(texts)
-    elif pa.types.is_floating(kind):
-        special = pc.match_substring_regex(texts, "[NI]")
-        texts = pc.if_else(special, _in_quotes(texts), texts)
-    elif pa.types.is_binary(kind) or pa.types.is_temporal(kind):
+    elif pa.types.is_floating(column_type):
+        is_special = pc.match_substring_regex(texts, "[NI]")  # NaN, Infinity
+        texts = pc.if_else(is_special, _in_quotes(texts), texts)
+    elif pa.types.is_binary(column_type) or pa.types.is_temporal(column_type):
         texts = _in_quotes(texts)
     return texts.fill_null("null")
 
@@ -84,29 +84,29 @@ def _document_texts(column: pa.Array) -> pa.Array:
         return variant_texts(column)
     except MalformedVariantError as error:
         raise CorruptFileError(
-            f"a value has no text of JSON: {error}",
-            fix="write the row again, or name the columns without VARIANT: --columns",
+            f"a value has no JSON text: {error}",
+            fix="write the row again, or leave the VARIANT out by --columns",
         ) from error
 
 
 def _nested_texts(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_fixed_size_list(kind):  # a VECTOR
-        return _nested_texts(column.cast(pa.list_(kind.value_field)))
-    if pa.types.is_struct(kind):
-        texts = json_lines([field.name for field in kind], column.flatten())
+    column_type = column.type
+    if pa.types.is_fixed_size_list(column_type):  # a VECTOR
+        return _nested_texts(column.cast(pa.list_(column_type.value_field)))
+    if pa.types.is_struct(column_type):
+        texts = json_lines([field.name for field in column_type], column.flatten())
     else:
-        # After this, nulls and values outside of a slice have no elements.
+        # `take` drops the elements of nulls, and those outside of a slice.
         column = column.take(pa.array(range(len(column)), pa.int64()))
         offsets = column.offsets
-        if pa.types.is_map(kind):
+        if pa.types.is_map(column_type):
             keys = _quoted_strings(plain_texts(column.keys))
-            inner = pc.binary_join_element_wise(keys, json_texts(column.items), ":")
+            element_texts = pc.binary_join_element_wise(keys, json_texts(column.items), ":")
         else:
-            inner = json_texts(column.values)
-        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, inner), ",")
-        ends = ("{", "}") if pa.types.is_map(kind) else ("[", "]")
-        texts = pc.binary_join_element_wise(ends[0], joined, ends[1], "")
+            element_texts = json_texts(column.values)
+        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, element_texts), ",")
+        brackets = ("{", "}") if pa.types.is_map(column_type) else ("[", "]")
+        texts = pc.binary_join_element_wise(brackets[0], joined, brackets[1], "")
     return pc.if_else(column.is_valid(), texts, None)
 
 
@@ -121,25 +121,32 @@ def json_lines(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
 
 def base64_texts(column: pa.Array) -> pa.Array:
     """Return bytes as base64 texts."""
-    values = (None if v is None else base64.b64encode(v).decode() for v in column.to_pylist())
-    return pa.array(values, pa.string())
+    texts = (
+        None if value is None else base64.b64encode(value).decode() for value in column.to_pylist()
+    )
+    return pa.array(texts, pa.string())
 
 
 def row_values_texts(values: Sequence[object], types: Sequence[DataType]) -> list[str | None]:
     """Return values in the convention of `format.binary_row` as plain texts."""
     return [
-        None
-        if value is None
-        else plain_texts(pa.array([arrow_scalar(value, kind)], arrow_type(kind)))[0].as_py()
-        for value, kind in zip(values, types, strict=True)
+        None if value is None else _plain_text(value, data_type)
+        for value, data_type in zip(values, types, strict=True)
     ]
+
+
+def _plain_text(value: object, data_type: DataType) -> str:
+    text: str = plain_texts(pa.array([arrow_scalar(value, data_type)], arrow_type(data_type)))[
+        0
+    ].as_py()
+    return text
 
 
 def _decimal_texts(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.string())
     # Arrow writes small decimals as 1.2E-9, which is exact but unusual.
     if pc.any(pc.match_substring(texts, "E")).as_py():
-        plain = (None if v is None else f"{Decimal(v):f}" for v in texts.to_pylist())
+        plain = (None if text is None else f"{Decimal(text):f}" for text in texts.to_pylist())
         return pa.array(plain, pa.string())
     return texts
 
@@ -147,10 +154,10 @@ def _decimal_texts(column: pa.Array) -> pa.Array:
 def _float_texts(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.string())
     # Most JSON readers parse a number without a point as an integer, and so lose the sign of -0.
-    whole = pc.match_substring_regex(texts, "^-?[0-9]+$")
-    texts = pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
-    special = pc.match_substring_regex(texts, "n")  # nan, inf
-    if not pc.any(special).as_py():
+    has_no_point = pc.match_substring_regex(texts, "^-?[0-9]+$")
+    texts = pc.if_else(has_no_point, pc.binary_join_element_wise(texts, ".0", ""), texts)
+    is_special = pc.match_substring_regex(texts, "n")  # nan, inf
+    if not pc.any(is_special).as_py():
         return texts
     for old, new in (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
         texts = pc.if_else(pc.equal(texts, old), new, texts)
@@ -158,11 +165,11 @@ def _float_texts(column: pa.Array) -> pa.Array:
 
 
 def _quoted_strings(texts: pa.Array) -> pa.Array:
-    unsafe = pc.match_substring_regex(texts, _JSON_UNSAFE)
-    if not pc.any(unsafe).as_py():
+    is_unsafe = pc.match_substring_regex(texts, _JSON_UNSAFE)
+    if not pc.any(is_unsafe).as_py():
         return _in_quotes(texts)
-    escaped = [orjson.dumps(text).decode() for text in texts.filter(unsafe).to_pylist()]
-    return pc.replace_with_mask(_in_quotes(texts), unsafe, pa.array(escaped, pa.string()))
+    escaped = [orjson.dumps(text).decode() for text in texts.filter(is_unsafe).to_pylist()]
+    return pc.replace_with_mask(_in_quotes(texts), is_unsafe, pa.array(escaped, pa.string()))
 
 
 def _in_quotes(texts: pa.Array) -> pa.Array:

@@ -49,6 +49,11 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_S = 5.0
 _PAUSE_RATIO = 4
+_MISSING_TABLE_FIX = "start the job, which creates the table, or correct its warehouse or name"
+_MISSING_IN_DATABASE_FIX = (
+    "start the job again: it creates the table with the next message of its source; "
+    "stream-app backfill brings the earlier rows"
+)
 """The pause after a request, as a multiple of the request's duration."""
 _Answer = TypeVar("_Answer")
 
@@ -234,9 +239,9 @@ class JobSite(Site):
             return replace(status, reason=refused_reason(status.reason or ""))
         status = replace(status, table=self.job.job_tables.full_name(status.table))
         if status.state == MISSING:
-            return replace(
-                status, reason=f"{status.reason}\nto fix: {self.job.job_tables.gone_fix}"
-            )
+            has_database = self.job.job_tables.separates_tables
+            fix = _MISSING_IN_DATABASE_FIX if has_database else _MISSING_TABLE_FIX
+            return replace(status, reason=f"{status.reason}\nto fix: {fix}")
         activity = self.activity_of(status.table)
         if activity is None or not activity.numbers.buckets:
             return status

@@ -76,7 +76,7 @@ class PageList:
         """Return the cells of the rows."""
         return [
             [
-                ListCell(_text(column.name, getattr(row, column.name)), column.right)
+                ListCell(_text(column.name, getattr(row, column.name)), column.align_right)
                 for column in self.columns
             ]
             for row in self.listing.rows

@@ -1,4 +1,4 @@
-"""A step of decoding in a job of one table, whose topics may hold other tables' records.
+"""Refuses records of other tables in a job of one table, whose topics may hold such records.
 
 Their rows would share one primary key: row 6 of another table would replace row 6 of the job's own.
 So such records are bad. The job decides which source table is its own

@@ -273,7 +273,7 @@ def test_the_warnings_of_a_job_outlive_its_log(database: DatabaseHarness) -> Non
     database.configure({}, stream={"otlp-endpoint": "http://127.0.0.1:1"})
     for _ in range(2):  # a table's own warnings stay, and each start finds the others anew
         output = database.run().output
-        assert "stream.otlp-endpoint gets traces, and no numbers" in output
+        assert "stream.otlp-endpoint receives traces, but no metrics" in output
         warnings = [line for line in database.status() if "warning" in line]
         assert sorted(line["table"] for line in warnings) == ["", "ods.orders"]
         [of_table] = [line for line in warnings if line["table"]]
@@ -282,7 +282,7 @@ def test_the_warnings_of_a_job_outlive_its_log(database: DatabaseHarness) -> Non
         for only in ((), ("orders",)):
             checked = database.tool("check", *only, "--quick", "--conf", str(database.conf))
             assert f"warning: the table ods.orders: {of_table['warning']}" in checked
-            assert "warning: stream.otlp-endpoint gets traces, and no numbers" in checked
+            assert "warning: stream.otlp-endpoint receives traces, but no metrics" in checked
         database.send("all", [with_time_of_day("shop.orders", 2)])
 
 

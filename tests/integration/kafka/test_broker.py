@@ -55,7 +55,7 @@ def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
         broker = EmbeddedBroker(tmp_path, port=taken.getsockname()[1])
         with pytest.raises(SourceError, match="ended at its start") as caught:
             broker.start()
-    assert "see that the port" in str(caught.value)
+    assert "check that port" in str(caught.value)
     assert broker.pid is None
 
 
@@ -71,7 +71,10 @@ def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
             ),
         )
     )
-    assert {name: topic.partitions for name, topic in topics_there.items()} == {first: 3, second: 1}
+    assert {name: topic.partition_count for name, topic in topics_there.items()} == {
+        first: 3,
+        second: 1,
+    }
     assert len({topic.topic_id for topic in topics_there.values()}) == 2
     assert (
         check_topics(

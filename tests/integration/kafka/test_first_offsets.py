@@ -78,7 +78,7 @@ def test_times_must_name_what_is_there(harness: JobHarness) -> None:
     harness.configure(topic, source={"starting-offsets-by-timestamp": times})
     error = harness.fails()
     assert "source.starting-offsets-by-timestamp" in error
-    for problem in (f"{topic}/1 has no time", f"{topic}/7 is not there", "other is not there"):
+    for problem in (f"{topic}/1 has no time", f"{topic}/7 does not exist", "other does not exist"):
         assert problem in error
 
 

@@ -71,7 +71,7 @@ def test_topics_are_checked_at_a_broker_that_asks(secure_kafka: SecureKafka, lis
         kafka_options=secure_kafka.options(listener),
     )
     topics = check_topics(source, timeout_s=60)
-    assert topics[topic].partitions == 1
+    assert topics[topic].partition_count == 1
 
 
 @pytest.mark.parametrize("listener", ["PLAIN", "SCRAM512"])

@@ -91,7 +91,7 @@ def test_a_backfill_writes_the_differences_from_the_topic_once(
     keep_aside(tmp_path / "quarantine", topic, {5: message("d", 2, "old"), 8: (b"x", b"y")})
     assert main(["backfill", "t", "--conf", str(conf)]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "1 quarantined record among them; they do not wait any more, once this is written",
+        "1 quarantined record among them; once this is written, they no longer wait",
         f"wrote in snapshot {before + 1}: {summary}",
     ]
     assert main(["quarantine", "list", "--conf", str(conf), "--format", "jsonl"]) == 0

@@ -116,7 +116,7 @@ def test_the_main_branch_follows_a_branch(
     capsys.readouterr()
     command = ["branch", "fast-forward", str(table), "side"]
     assert main([*command, "--dry-run"]) == 0
-    assert "of the main branch go" in capsys.readouterr().out
+    assert "of the main branch are deleted" in capsys.readouterr().out
     assert read(table) != wanted
     assert main(command) == 0
     assert main(command) == 0, "it may be repeated"

@@ -131,7 +131,7 @@ def meanings() -> dict[str, str]:
 
 
 def _keys(field: dataclasses.Field[Any]) -> list[str]:
-    if "read" in field.metadata:
+    if "convert" in field.metadata:
         return [field.name.replace("_", "-")]
     return [f"{prefix}…" for prefix in field.metadata.get("prefixes", ())]
 

@@ -107,8 +107,8 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     if args.full and args.follow:
         raise UsageError(
             "--full and --follow do not go together: each flush would rewrite the whole bucket",
-            fix="use --follow alone; 'compaction.optimization-interval' has each bucket merged "
-            "whole that often",
+            fix="use --follow alone; 'compaction.optimization-interval' says how often each whole "
+            "bucket is merged",
         )
     port = args.metrics_port
     if port is not None and not (args.follow and 0 < port < 65536):

@@ -19,20 +19,20 @@ from stream_app.table.opening import open_named_table
 _SHOWN_MAX = 20
 
 
-def check_table_name(name: str, tables: Collection[str], where: str) -> None:
+def check_table_name(name: str, known_names: Collection[str], where: str) -> None:
     """Check that a job has a table of this name.
 
     Raises:
         UsageError: the job has no table of this name; the error suggests the nearest name.
     """
-    if name in tables:
+    if name in known_names:
         return
-    nearest_name = nearest_table(name, tables)
-    meant = f"did you mean {nearest_name}? " if nearest_name else ""
-    names = ", ".join(sorted(tables)[:_SHOWN_MAX])
-    more = f" and {len(tables) - _SHOWN_MAX} more" if len(tables) > _SHOWN_MAX else ""
-    choice = f"name one of {names}{more}" if tables else "wait for the job's first table"
-    raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{choice}")
+    nearest_name = nearest_table(name, known_names)
+    suggestion = f"did you mean {nearest_name}? " if nearest_name else ""
+    shown_names = ", ".join(sorted(known_names)[:_SHOWN_MAX])
+    more = f" and {len(known_names) - _SHOWN_MAX} more" if len(known_names) > _SHOWN_MAX else ""
+    choice = f"name one of {shown_names}{more}" if known_names else "wait for the job's first table"
+    raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{suggestion}{choice}")
 
 
 def names_of_job(job_tables: JobTables) -> Sequence[str]:

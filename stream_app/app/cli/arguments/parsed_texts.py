@@ -23,9 +23,8 @@ def duration_argument(name: str, text: str) -> int:
     Raises:
         UsageError: the text is not a duration; `name` is the name of the argument.
     """
-    if (
-        text.strip().isdecimal()
-    ):  # Paimon would read such a number as milliseconds, which nobody means here
+    # Paimon would read such a number as milliseconds, which nobody means here.
+    if text.strip().isdecimal():
         raise UsageError(f"{name} {text} has no unit", fix="write it as 30min, 1h or 2d")
     try:
         return parse_duration_ms(text)

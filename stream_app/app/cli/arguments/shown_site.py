@@ -21,11 +21,11 @@ from stream_app.fileio.store_registry import file_io_of
 
 def add_site(parser: argparse.ArgumentParser) -> None:
     """Add ``--warehouse``, ``--conf`` and ``--set``."""
-    tables = parser.add_mutually_exclusive_group()
-    tables.add_argument(
+    site_group = parser.add_mutually_exclusive_group()
+    site_group.add_argument(
         "--warehouse", metavar="W", help=f"show all tables below this folder; default: {WAREHOUSE}"
     )
-    tables.add_argument(
+    site_group.add_argument(
         "--conf",
         metavar="FILE",
         type=Path,

@@ -23,20 +23,20 @@ _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
-def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
+def add_table(parser: argparse.ArgumentParser, meaning_without: str = "") -> None:
     """Add the argument TABLE.
 
     Args:
-        or_all: the meaning of a command line without a table; empty if the table is required.
+        meaning_without: the meaning of a command line without a table; empty if it needs one.
     """
     parser.add_argument(
         "table",
         metavar="TABLE",
-        nargs="?" if or_all else None,
+        nargs="?" if meaning_without else None,
         help=f"the folder of the table, …/warehouse/db.db/table; or db.table of the warehouse "
         f"${_WAREHOUSE_VARIABLE} (default: {WAREHOUSE}); or catalog.db.table of a catalog in the "
         f"file {CATALOGS_FILE} or ${CATALOGS_VARIABLE}"
-        f"{or_all and '; '}{or_all}",
+        f"{meaning_without and '; '}{meaning_without}",
     )
 
 
@@ -65,7 +65,7 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
     return f"{warehouse.rstrip('/')}/{match[1]}.db/{match[2]}"
 
 
-def named_table(location: str) -> FileStoreTable:
+def named_table(text: str) -> FileStoreTable:
     """Open the table, with options of the file system and of a catalog from the environment.
 
     Raises:
@@ -73,11 +73,11 @@ def named_table(location: str) -> FileStoreTable:
         UsageError: the file system is unknown, or one of its packages or settings is missing.
     """
     file_system, catalog = file_io_options(os.environ), catalog_options(os.environ)
-    if catalog and _DATABASE_AND_NAME.fullmatch(location) and not Path(location).exists():
-        table = open_named_table(location, catalog=catalog, file_io_options=file_system)
+    if catalog and _DATABASE_AND_NAME.fullmatch(text) and not Path(text).exists():
+        table = open_named_table(text, catalog=catalog, file_io_options=file_system)
     else:
-        where = table_location(location, os.environ)
-        table = open_named_table(where, file_io_options=file_system)
+        location = table_location(text, os.environ)
+        table = open_named_table(location, file_io_options=file_system)
     warn_of_unknown(table)
     return table
 

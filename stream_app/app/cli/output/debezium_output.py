@@ -36,7 +36,7 @@ from stream_app.table.follow.changelog_follow import ChangelogBatch
 from stream_app.table.read.selection import ROW_KIND
 
 _NULL = "null"
-_KINDS = pa.array([kind.short for kind in RowKind])
+_ROW_KINDS = pa.array([kind.short for kind in RowKind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +51,16 @@ class DebeziumMessages:
     table: str
     keys: tuple[str, ...]
 
-    def values(self, batch: ChangelogBatch) -> tuple[pa.Array, pa.Array]:
+    def keys_and_values(self, batch: ChangelogBatch) -> tuple[pa.Array, pa.Array]:
         """Return keys (null without a primary key) and values of the messages, as strings."""
         rows = batch.rows
-        kinds = pc.index_in(rows.column(ROW_KIND), value_set=_KINDS).to_numpy()
+        kinds = pc.index_in(rows.column(ROW_KIND), value_set=_ROW_KINDS).to_numpy()
         pairs = self._pairs(rows, kinds)
-        message_rows = np.flatnonzero(~_followers(pairs))
+        message_rows = np.flatnonzero(~_is_second_of_pair(pairs))
         texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
         nulls = pa.nulls(len(message_rows), pa.string())
-        is_pair, is_old = pairs[message_rows], kinds[message_rows] & 1 == 1
+        is_pair = pairs[message_rows]
+        is_old = kinds[message_rows] & 1 == 1  # -U is 1, and -D is 3
         own_texts = texts.take(pa.array(message_rows))
         next_rows = pa.array(np.minimum(message_rows + 1, len(kinds) - 1))
         before = pc.if_else(pa.array(is_old), own_texts, nulls)
@@ -88,8 +89,8 @@ class DebeziumMessages:
             return np.zeros(len(kinds), dtype=bool)
         for name in self.keys:
             column = rows.column(name)
-            same = pc.equal(column.slice(0, len(kinds) - 1), column.slice(1))
-            is_pair[:-1] &= same.to_numpy(zero_copy_only=False).astype(bool)
+            is_same = pc.equal(column.slice(0, len(kinds) - 1), column.slice(1))
+            is_pair[:-1] &= is_same.to_numpy(zero_copy_only=False).astype(bool)
         return is_pair
 
     def _message_tail(self, batch: ChangelogBatch) -> str:
@@ -106,11 +107,11 @@ class DebeziumMessages:
         return f'","ts_ms":{batch.commit_time_ms},"source":{orjson.dumps(source).decode()}}}'
 
 
-def _followers(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _is_second_of_pair(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Mark the +U rows that belong to a pair, and so have no separate message."""
-    follows = np.zeros_like(pairs)
-    follows[1:] = pairs[:-1]
-    return follows
+    is_second = np.zeros_like(pairs)
+    is_second[1:] = pairs[:-1]
+    return is_second
 
 
 def _row_texts(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import orjson
 
+from stream_app.app.text.listing import count_text
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import FAILED, NOT_COMPARED
 from stream_app.model.finding import Finding, FindingKind
@@ -25,11 +26,9 @@ def summary_of(kinds_by_table: Mapping[str, Collection[FindingKind]]) -> str:
         f"{word} {', '.join(by_code[code])}" for code, word in words.items() if code in by_code
     ]
     if 0 in by_code:
-        sound = f" in {len(by_code[0])}" if parts else ""
-        parts.append(f"nothing is wrong{sound}")
-    return (
-        f"{len(kinds_by_table)} table{'s' if len(kinds_by_table) != 1 else ''}: {'; '.join(parts)}"
-    )
+        sound_count = f" in {len(by_code[0])}" if parts else ""
+        parts.append(f"nothing is wrong{sound_count}")
+    return f"{count_text(len(kinds_by_table), 'table')}: {'; '.join(parts)}"
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
@@ -54,9 +53,11 @@ def print_findings(
         progress.clear()
         where = finding.where.removeprefix(f"{location}/")
         if args.format == "jsonl":
-            line = {"kind": finding.kind.value, "what": finding.problem, "where": where}
-            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
-            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
+            document = {"kind": finding.kind.value, "what": finding.problem, "where": where}
+            if finding.needed_by:
+                document["needed_by"] = finding.needed_by
+            document["fix"] = finding.fix
+            print(orjson.dumps(document).decode(), flush=True)
         else:
             if heading and len(kinds) == 1:
                 print(heading)
@@ -70,7 +71,7 @@ def print_findings(
 
 def result_lines(report: CheckReport, count: int) -> list[str]:
     """Return the lines of the result."""
-    lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
+    lines = [count_text(count, "finding") if count else "nothing is wrong"]
     if report.damaged and count > 1:
         lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
     return lines
@@ -78,7 +79,7 @@ def result_lines(report: CheckReport, count: int) -> list[str]:
 
 def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
     """Return the lines about the extent of the check."""
-    extent = f"{report.versions} version{'s' if report.versions != 1 else ''}"
+    extent = count_text(report.versions, "version")
     if report.branches:
         extent += f" of the table and {report.branches} of its branches"
     extent += "" if quick else f", {report.files} files with {report.rows} rows"

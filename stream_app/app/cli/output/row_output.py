@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
@@ -46,18 +45,18 @@ def output(path: Path | None) -> Iterator[BinaryIO]:
         with path.open("wb") as sink:
             yield sink
         return
-    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished_path = path.with_name(path.name + ".unfinished")
     try:
-        with unfinished.open("wb") as sink:
+        with unfinished_path.open("wb") as sink:
             yield sink
-        unfinished.replace(path)
+        unfinished_path.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        unfinished_path.unlink(missing_ok=True)
 
 
 def write_table(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
     """Write aligned columns for people."""
-    columns = [Column(field.name, right=is_numeric(field.type)) for field in schema]
+    columns = [Column(field.name, align_right=is_numeric(field.type)) for field in schema]
     rows = chain.from_iterable(_text_rows(batch) for batch in batches)
     for line in text_lines(columns, rows):
         sink.write(line.encode(errors="replace") + b"\n")
@@ -120,8 +119,3 @@ def _csv_column(column: pa.Array) -> pa.Array:
     if pa.types.is_nested(column.type):
         return plain_texts(column)
     return base64_texts(column) if pa.types.is_binary(column.type) else column
-
-
-def with_constant(value: object, data_type: pa.DataType, count: int) -> pa.Array:
-    """Return the rows with a further column of one constant."""
-    return pc.cast(pa.repeat(pa.scalar(value, data_type), count), data_type)

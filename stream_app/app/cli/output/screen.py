@@ -46,17 +46,17 @@ from stream_app.model.snapshot import (
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow", LOADING: "yellow"}
 _LINES_AROUND = 5
 """The number of lines for the title, the list's head with its rules, and the keys."""
-_SNAPSHOTS, _LOOKED_BACK, _COMPACTIONS = 4, 30, 4
-DETAIL_LINES = 5 + _SNAPSHOTS + _COMPACTIONS
+_SNAPSHOTS_SHOWN, _SNAPSHOTS_READ, _COMPACTIONS_SHOWN = 4, 30, 4
+DETAIL_LINES = 5 + _SNAPSHOTS_SHOWN + _COMPACTIONS_SHOWN
 _COLUMNS = (
     "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
 )  # fmt: skip
-_NARROW = 100
+_NARROW_WIDTH = 100
 """The width in characters below which some columns of numbers are omitted."""
-_LEFT_OUT = ("changed", "epoch", "snapshot", "runs")
-_NAME = 24
+_OMITTED_COLUMNS = ("changed", "epoch", "snapshot", "runs")
+_NAME_WIDTH_MIN = 24
 """The minimum number of characters that are shown of a name."""
-_WIDE = {"table": 2, "reason": 3}
+_COLUMN_RATIOS = {"table": 2, "reason": 3}
 """Columns that may be cut, and their shares of the remaining room."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
@@ -67,28 +67,28 @@ class ListView:
 
     Attributes:
         order: one of `ORDERS`.
-        chosen: the index of the table whose details are shown.
+        chosen_index: the index of the table whose details are shown.
         height, width: lines and characters of the terminal.
     """
 
     order: str = TROUBLE
-    chosen: int = 0
+    chosen_index: int = 0
     height: int = 24
-    width: int = _NARROW
+    width: int = _NARROW_WIDTH
 
     @property
-    def rows(self) -> int:
-        """Tables that fit on the screen."""
+    def row_count(self) -> int:
+        """The number of tables that fit on the screen."""
         return max(1, self.height - _LINES_AROUND - DETAIL_LINES)
 
-    def after(self, key: str | None, tables: int) -> ListView:
-        """Return the view after a key was pressed, for a list of `tables` tables."""
-        steps = {UP: -1, DOWN: 1, PAGE_UP: -self.rows, PAGE_DOWN: self.rows}
+    def after(self, key: str | None, table_count: int) -> ListView:
+        """Return the view after a key was pressed, for a list of `table_count` tables."""
+        steps = {UP: -1, DOWN: 1, PAGE_UP: -self.row_count, PAGE_DOWN: self.row_count}
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-            return replace(self, order=order, chosen=0)
-        index = self.chosen + steps.get(key or "", 0)
-        return replace(self, chosen=max(0, min(index, tables - 1)))
+            return replace(self, order=order, chosen_index=0)
+        index = self.chosen_index + steps.get(key or "", 0)
+        return replace(self, chosen_index=max(0, min(index, table_count - 1)))
 
     def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables in the order of the view."""
@@ -104,18 +104,18 @@ def screen(
         tables: the tables, in the order of the view.
         detail: the details of the chosen table.
     """
-    first = max(0, min(view.chosen - view.rows // 2, len(tables) - view.rows))
-    shown_tables = tables[first : first + view.rows]
-    left_out = _LEFT_OUT if view.width < _NARROW else ()
-    listed = table_list(
+    first_index = max(0, min(view.chosen_index - view.row_count // 2, len(tables) - view.row_count))
+    shown_tables = tables[first_index : first_index + view.row_count]
+    left_out = _OMITTED_COLUMNS if view.width < _NARROW_WIDTH else ()
+    grid = table_list(
         [_without_database(status, title) for status in shown_tables],
-        chosen=view.chosen - first,
+        chosen=view.chosen_index - first_index,
         left_out=left_out,
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
     if len(shown_tables) < len(tables):
-        keys += f" · tables {first + 1} to {first + len(shown_tables)} of {len(tables)}"
-    return Group(summary(title, tables), listed, detail, Text(keys, style="dim"))
+        keys += f" · tables {first_index + 1} to {first_index + len(shown_tables)} of {len(tables)}"
+    return Group(summary(title, tables), grid, detail, Text(keys, style="dim"))
 
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
@@ -147,18 +147,21 @@ def table_list(
 
     Columns without known values, and the columns in `left_out`, are omitted.
     """
-    listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
     rows = [_cells(status) for status in map(shorten_reason, tables)]
     columns = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
     for name in columns:
-        is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
-        listed.add_column(
+        is_text, width = name in _COLUMN_RATIOS, max(len(name), *(len(row[name]) for row in rows))
+        min_width = None if is_text else width
+        if name == "table":
+            min_width = min(width, _NAME_WIDTH_MIN)
+        grid.add_column(
             name,
             justify="left" if is_text or name == "state" else "right",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=min(width, _NAME) if name == "table" else None if is_text else width,
-            ratio=_WIDE.get(name) if chosen is not None else None,
+            min_width=min_width,
+            ratio=_COLUMN_RATIOS.get(name) if chosen is not None else None,
         )
     for index, (status, row) in enumerate(zip(tables, rows, strict=True)):
         style = _STYLES.get(status.state, "red")
@@ -166,8 +169,8 @@ def table_list(
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in columns
         ]
         cells[columns.index("state")] = f"[{style}]{status.state}[/]"
-        listed.add_row(*cells, style="reverse" if index == chosen else "")
-    return listed
+        grid.add_row(*cells, style="reverse" if index == chosen else "")
+    return grid
 
 
 def _cells(status: TableStatus) -> dict[str, str]:
@@ -196,9 +199,9 @@ def detail_of(site: Site, name: str) -> RenderableType:
         return Text(f"{name}: {visible_text(str(error))}", style="red", overflow="ellipsis")
 
 
-def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
+def _epoch_parts(snapshots: Sequence[Snapshot]) -> Iterator[str]:
     """Yield the seconds of each part of an epoch that precedes its commit."""
-    for snapshot in newest:
+    for snapshot in snapshots:
         parts = parse_parts((snapshot.properties or {}).get(SECONDS_PROPERTY))
         if parts:
             yield visible_text(f"epoch {snapshot.commit_identifier}: {format_parts(parts)}")
@@ -206,20 +209,22 @@ def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
 
 def _details(site: Site, name: str) -> list[Text]:
     table = site.open(name)
-    newest = list(islice(table.snapshots.backwards(), _LOOKED_BACK))
+    snapshots = list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
     lines = [Text(visible_text(name), style="bold")]
-    if not newest:
+    if not snapshots:
         return [*lines, Text("no snapshot yet")]
-    for snapshot in newest[:_SNAPSHOTS]:
+    for snapshot in snapshots[:_SNAPSHOTS_SHOWN]:
         added = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
         epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
         kind, time = snapshot.commit_kind.value, time_text(snapshot.time_ms)
         lines.append(Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {added}"))
-    lines += [Text(f"  {part}") for part in islice(_parts(newest), 1)]
-    compacts = (snapshot for snapshot in newest if snapshot.commit_kind is CommitKind.COMPACT)
-    rows = (row for snapshot in compacts for row in compactions_of(table, snapshot))
-    for row in islice(rows, _COMPACTIONS):
+    lines += [Text(f"  {part}") for part in islice(_epoch_parts(snapshots), 1)]
+    compact_snapshots = (
+        snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.COMPACT
+    )
+    rows = (row for snapshot in compact_snapshots for row in compactions_of(table, snapshot))
+    for row in islice(rows, _COMPACTIONS_SHOWN):
         where = f"{row.partition} bucket {row.bucket}".strip()
         level = "-" if row.output_level is None else row.output_level
         compacted = (
@@ -227,7 +232,7 @@ def _details(site: Site, name: str) -> list[Text]:
             f"{level}, {size_text(row.bytes_in)} → {size_text(row.bytes_out)}"
         )
         lines.append(Text(compacted, style="cyan"))
-    planned = next_compactions(table, newest[0])
+    planned = next_compactions(table, snapshots[0])
     due = [plan.reason for plan in planned.plans.values()]
     planned_text = planned.obstacle or "nothing is due"
     if due:
@@ -236,12 +241,12 @@ def _details(site: Site, name: str) -> list[Text]:
 
 
 UP, DOWN, PAGE_UP, PAGE_DOWN = "up", "down", "page up", "page down"
-_NAMES = {
+_KEY_NAMES = {
     b"\x1b[A": UP, b"\x1bOA": UP, b"k": UP,
     b"\x1b[B": DOWN, b"\x1bOB": DOWN, b"j": DOWN,
     b"\x1b[5~": PAGE_UP, b"\x1b[6~": PAGE_DOWN, b" ": PAGE_DOWN,
 }  # fmt: skip
-_LONGEST = 32
+_SEQUENCE_BYTES_MAX = 32
 
 
 @contextmanager
@@ -255,21 +260,21 @@ def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
         A function that waits some seconds for a key, and returns its name or letter. It returns
         None without a key, and ``q`` at the end of the input.
     """
-    before = termios.tcgetattr(terminal)
+    terminal_settings = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)
 
     def wait(seconds: float) -> str | None:
         ready, _, _ = select.select([terminal], [], [], seconds)
         if not ready:
             return None
-        data = os.read(terminal, _LONGEST)
+        data = os.read(terminal, _SEQUENCE_BYTES_MAX)
         if not data:
             return "q"
         # If several bytes arrive together, only the first key counts, unless they are the sequence
         # of one key.
-        return _NAMES.get(data) or _NAMES.get(data[:1]) or data[:1].decode(errors="replace")
+        return _KEY_NAMES.get(data) or _KEY_NAMES.get(data[:1]) or data[:1].decode(errors="replace")
 
     try:
         yield wait
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        termios.tcsetattr(terminal, termios.TCSADRAIN, terminal_settings)

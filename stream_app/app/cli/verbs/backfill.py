@@ -92,9 +92,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: wrong arguments, or the topics do not determine the table's rows.
     """
-    since = None
+    since_ms = None
     if args.begin != _EARLIEST:
-        since = ms_since_1970(timestamp_argument(args.begin))
+        since_ms = ms_since_1970(timestamp_argument(args.begin))
     config = configuration_of(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = None if config is None else config.stream.quarantine
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         )
     scope = scope_of(args.keys, table)
     if args.source is not None:
-        if job_tables is None or since is not None or args.source_kafka is not None:
+        if job_tables is None or since_ms is not None or args.source_kafka is not None:
             raise UsageError(
                 "--source reads the database in place of the topics",
                 fix="give --conf, and leave out --from and --from-topic",
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         source=source,
         rules=rules,
         progress=progress,
-        since_ms=since,
+        since_ms=since_ms,
         splitter=recorded_splitter(job_tables, table),
         choice=choice_of(job_tables),
         # A backfill of some keys does not finish a record.
@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
         print("keys without a message were left unchanged")
     if outcome.covered:
         records = count_text(outcome.covered, "quarantined record")
-        print(f"{records} among them; they do not wait any more, once this is written")
+        print(f"{records} among them; once this is written, they no longer wait")
     _print_written(outcome.written)
     return 0
 
@@ -146,7 +146,7 @@ def _backfill_from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
     job_tables: JobTables,
-    topics: SourceConfig,
+    source: SourceConfig,
     scope: Scope,
 ) -> int:
     state = state_of_job(job_tables)
@@ -157,7 +157,7 @@ def _backfill_from_database(
             job_tables=job_tables,
             database=database,
             source=job.own_source_of(table, args.source_table),
-            messages=WaitingMessages.of_job(table, job_tables, state, topics),
+            messages=WaitingMessages.of_job(table, job_tables, state, source),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
         )

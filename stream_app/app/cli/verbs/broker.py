@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
@@ -43,10 +44,7 @@ def run(args: argparse.Namespace) -> int:
         SourceError: the broker does not start.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with EmbeddedBroker(args.folder, port=args.port) as broker:
-            print(f"Kafka serves at {broker.bootstrap}; Ctrl-C stops it", flush=True)
-            signal.pause()
-    except KeyboardInterrupt:
-        return 0
+    with suppress(KeyboardInterrupt), EmbeddedBroker(args.folder, port=args.port) as broker:
+        print(f"Kafka serves at {broker.bootstrap}; Ctrl-C stops it", flush=True)
+        signal.pause()
     return 0

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stream_app.app.cli.arguments.parsed_texts import columns_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
-from stream_app.app.cli.output.row_output import with_constant, write_jsonl, write_table
+from stream_app.app.cli.output.row_output import write_jsonl, write_table
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
 from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     """Print or send changes as they appear.
 
     Raises:
-        UsageError: a snapshot has expired or does not exist, or arguments that do not go together.
+        UsageError: a snapshot has expired or does not exist, or arguments contradict each other.
     """
     # A supervisor's SIGTERM ends this as Ctrl-C does: the producer is closed, the exit is clean.
     earlier_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -144,7 +144,9 @@ def _run(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
         if args.to_kafka is not None:
             output = stack.enter_context(KafkaOutput(args.to_kafka))
-            _send_steps(follow, lambda batch: output.send(*messages.values(batch)), output.flush)
+            _send_steps(
+                follow, lambda batch: output.send(*messages.keys_and_values(batch)), output.flush
+            )
         elif args.format == _DEBEZIUM:
             _send_steps(follow, lambda batch: sink.write(_lines(messages, batch)), sink.flush)
         else:
@@ -177,12 +179,12 @@ def _make_follow(
         raise UsageError(f"--from {args.start} is after --to {args.end}", fix="give --from ≤ --to")
     if args.ignore_progress and args.consumer is None:
         raise UsageError("--ignore-progress is about a consumer", fix="add --consumer ID")
-    goes_on = (
+    has_progress = (
         args.consumer is not None
         and not args.ignore_progress
         and table.consumers.next_snapshot(args.consumer) is not None
     )
-    if not goes_on:
+    if not has_progress:
         check_start(table, start, follow=args.follow)
     columns = columns_argument(args.columns)
     read = StreamRead(
@@ -190,7 +192,7 @@ def _make_follow(
         None if columns is None else tuple(columns),
         None if args.where is None else row_filter(args.where, table.schema),
     )
-    following = FollowSettings(
+    settings = FollowSettings(
         start=start,
         end=args.end,
         follow=args.follow,
@@ -199,7 +201,7 @@ def _make_follow(
     )
     kind, snapshot = pa.field("_row_kind", pa.string()), pa.field("_snapshot", pa.int64())
     schema = pa.schema([kind, snapshot, *list(read.schema)[1:]])
-    return ChangelogFollow(read, following), schema
+    return ChangelogFollow(read, settings), schema
 
 
 def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
@@ -207,7 +209,7 @@ def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
     if missing:
         raise UsageError(
             f"--columns leaves out {', '.join(missing)} of the primary key, which identifies the "
-            f"row of a message",
+            "row of a message",
             fix="add them to --columns",
         )
 
@@ -216,17 +218,21 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
     """Yield rows with `_row_kind` and `_snapshot` in front of the table's columns."""
     for batch in batches:
         kinds, *columns = batch.rows.columns
-        number = with_constant(batch.snapshot_id, pa.int64(), batch.rows.num_rows)
-        yield pa.RecordBatch.from_arrays([kinds, number, *columns], schema=schema)
+        ids = pa.repeat(pa.scalar(batch.snapshot_id, pa.int64()), batch.rows.num_rows)
+        yield pa.RecordBatch.from_arrays([kinds, ids, *columns], schema=schema)
 
 
 def _lines(messages: DebeziumMessages, batch: ChangelogBatch) -> bytes:
-    _, values = messages.values(batch)
+    _, values = messages.keys_and_values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
 
 
 EARLIEST = "earliest"
-_NAMED = (StartMode.LATEST.value, StartMode.LATEST_FULL.value, StartMode.COMPACTED_FULL.value)
+_NAMED_STARTS = (
+    StartMode.LATEST.value,
+    StartMode.LATEST_FULL.value,
+    StartMode.COMPACTED_FULL.value,
+)
 
 
 def start_of(text: str) -> StreamStart:
@@ -237,7 +243,7 @@ def start_of(text: str) -> StreamStart:
     """
     if text == EARLIEST:
         return stream_start("from-snapshot", snapshot_id=0)
-    if text in _NAMED:
+    if text in _NAMED_STARTS:
         return stream_start(text)
     if match := re.fullmatch(r"([0-9]+)(-full)?", text):
         mode = "from-snapshot-full" if match[2] else "from-snapshot"
@@ -247,8 +253,8 @@ def start_of(text: str) -> StreamStart:
     except UsageError:
         raise UsageError(
             f"--from {text!r} is not a start",
-            fix=f"give a snapshot such as 7, 7-full, {EARLIEST}, {', '.join(_NAMED)}, or a time "
-            "such as 2026-01-31T12:00:00",
+            fix=f"give a snapshot such as 7, 7-full, {EARLIEST}, {', '.join(_NAMED_STARTS)}, or a "
+            "time such as 2026-01-31T12:00:00",
         ) from None
 
 

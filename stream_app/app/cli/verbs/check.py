@@ -186,7 +186,7 @@ def _database_to_compare(args: argparse.Namespace, job_tables: JobTables) -> Jdb
         )
     if args.source_table is not None and args.table is None:
         raise UsageError(
-            "--source-table is of one table, and all are compared", fix="name the table"
+            "--source-table names one table, and all are compared", fix="name the table"
         )
     return named_database(args, job_tables)
 
@@ -228,7 +228,7 @@ def _compare_job(
         sides = database_sides(table, database, own_source, wait_s)
         return set(_compare(args, table, sides, progress))
     kinds_by_table: dict[str, set[FindingKind]] = {}
-    of_other_databases: list[str] = []
+    foreign_names: list[str] = []
     refused = refused_sources(job_tables)
     for path in paths_of(job_tables, needs_one=not refused):
         name = path.rpartition("/")[2]
@@ -237,7 +237,7 @@ def _compare_job(
             check_readable(table, merges=True)
             source = job.source_of(table)
             if source is None:
-                of_other_databases.append(name)
+                foreign_names.append(name)
                 continue
             sides = database_sides(table, database, source, wait_s)
             kinds = _compare(args, table, sides, progress, heading=path)
@@ -250,8 +250,8 @@ def _compare_job(
     missing = print_findings(job.missing_tables(), "", args, progress, heading=str(database.url))
     if args.format == "text":
         print(summary_of(kinds_by_table))
-        if of_other_databases:
-            print(f"their rows come from another database: {', '.join(of_other_databases)}")
+        if foreign_names:
+            print(f"their rows come from another database: {', '.join(foreign_names)}")
     _print_warnings(args, warnings_of(job_tables))
     return set(missing).union(*kinds_by_table.values())
 
@@ -377,11 +377,11 @@ def _omission_findings(where: str, error: StreamAppError) -> Iterator[Finding]:
 
 
 def _print_warnings(
-    args: argparse.Namespace, warnings: Iterable[JobWarning], only: str | None = None
+    args: argparse.Namespace, warnings: Iterable[JobWarning], label: str | None = None
 ) -> None:
-    """Print the job's warnings; with `only`, just this table's and the whole job's."""
+    """Print the job's warnings; with `label`, only this table's and the whole job's."""
     for warning in warnings:
-        if only is not None and warning.table not in ("", only):
+        if label is not None and warning.table not in ("", label):
             continue
         fields = {"kind": "warning", "what": warning.problem, "where": warning.table}
         in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()

@@ -1,7 +1,7 @@
 """``stream-app compact``: compacts a table outside of the job that writes it.
 
-Builds the ``spark-submit`` command line of `compact_job` and becomes it; ``--dry-run`` needs no
-Spark.
+The verb builds the ``spark-submit`` command line of `compact_job`, which replaces its process.
+``--dry-run`` needs no Spark.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
-    """Check the arguments, then show the plan or become ``spark-submit``.
+    """Check the arguments, then show the plan, or replace this process by ``spark-submit``.
 
     Raises:
         UsageError: an argument is wrong.
     """
-    job = compaction_settings(args, configuration_of(args.conf))
-    if job.row_order is not None:
-        plan_sorting(job)  # report what is wrong before Spark begins
+    settings = compaction_settings(args, configuration_of(args.conf))
+    if settings.row_order is not None:
+        plan_sorting(settings)  # report what is wrong before Spark begins
     if args.dry_run:
-        plan = planned(job)
+        plan = first_compactions(settings)
         for line in Listing(PlannedCompaction, plan).lines():
             print(line)
         if not plan:
@@ -64,14 +64,14 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     arguments = sys.argv[sys.argv.index("compact") + 1 :]
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
-    command = submit_command("compact.py", arguments, job.spark)
-    become_spark(command, f"compact-{job.table.label}", job.table.location)
+    command = submit_command("compact.py", arguments, settings.spark)
+    become_spark(command, f"compact-{settings.table.label}", settings.table.location)
 
 
-def planned(job: CompactionSettings) -> list[PlannedCompaction]:
+def first_compactions(settings: CompactionSettings) -> list[PlannedCompaction]:
     """Return the compactions with which the job would begin."""
-    if job.row_order is not None:
-        return [planned_compaction(job.table, request) for request in plan_sorting(job)]
-    snapshot = job.table.snapshots.latest()
-    buckets = job.choice.buckets(job.table, snapshot)
-    return planned_compactions(job.table, snapshot, buckets, full=job.full)
+    if settings.row_order is not None:
+        return [planned_compaction(settings.table, request) for request in plan_sorting(settings)]
+    snapshot = settings.table.snapshots.latest()
+    buckets = settings.choice.buckets(settings.table, snapshot)
+    return planned_compactions(settings.table, snapshot, buckets, full=settings.full)

@@ -1,4 +1,4 @@
-"""``stream-app ingest``: builds the ``spark-submit`` command line of the job and becomes it.
+"""``stream-app ingest``: replaces its process by ``spark-submit`` with the job's command line.
 
 The configuration is checked first, so that a mistake shows at once and not after Spark's start.
 """
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
-    """Check the configuration and become ``spark-submit``.
+    """Check the configuration, and replace this process by ``spark-submit``.
 
     Raises:
         UsageError: the configuration is wrong.
@@ -82,7 +82,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     command = submit_command("ingest.py", arguments, config.spark, jars)
     if config.secrets.occur_in("\n".join(command)):
         raise UsageError(
-            "a secret among Spark's settings would stand on the command line of its JVM, which "
+            "a secret among Spark's settings would be on the command line of its JVM, which "
             "is public on this machine",
             where="[spark]: settings of the driver, of the cluster manager and of files",
             fix="give that setting in $SPARK_HOME/conf/spark-defaults.conf",

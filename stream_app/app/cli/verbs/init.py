@@ -14,7 +14,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.written_configuration import JobDraft, configuration_text
-from stream_app.app.source.first_messages import messages_at_both_ends, other_format
+from stream_app.app.source.first_messages import format_notice, messages_at_both_ends
 from stream_app.app.source.jdbc_table import jdbc_table
 from stream_app.app.source.topic_checks import check_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
@@ -65,11 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topic", metavar="TOPIC", help="with --from-jdbc: the topic of the table's changes"
     )
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
+    brokers = parser.add_mutually_exclusive_group(required=True)
+    brokers.add_argument(
         "--bootstrap-servers", metavar="HOST:PORT,…", help="the addresses of Kafka's brokers"
     )
-    where.add_argument(
+    brokers.add_argument(
         "--conf",
         type=Path,
         metavar="FILE",
@@ -177,7 +177,7 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
     facts = source_facts(source.format, source.format_options)
     table = None if messages is None else facts.describe(messages, mapping)
     if messages is None or table is None:
-        notice = None if messages is None else other_format(source.format, [messages])
+        notice = None if messages is None else format_notice(source.format, [messages])
         reason = "" if notice is None else f": {notice.problem}"
         raise WrongSourceError(
             f"no message shows a column{reason}",
@@ -205,8 +205,11 @@ def _job_draft(
     table: SourceTable,
     described_by: str,
 ) -> JobDraft:
-    """Return the draft of a job; `names`: of the database and of the table, `described_by`: its
-    source.
+    """Return the draft of a job.
+
+    Args:
+        names: the names of the database and of the table.
+        described_by: the source of the table's description.
     """
     message_format = format_named(source.format)
     options = dict(source.format_options)
@@ -226,7 +229,7 @@ def _job_draft(
         name=args.name or names[1],
         table=_check_columns(table),
         settings={
-            **{f"kafka.{key}": v for key, v in settings_without_secrets(source).items()},
+            **{f"kafka.{key}": value for key, value in settings_without_secrets(source).items()},
             **format_settings,
         },
     )
@@ -279,10 +282,10 @@ def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[st
             where=f"topic {topic}",
             fix="write a configuration with [sync], which takes all of them",
         )
-    *before, last = topic.split(".")
+    *parents, name = topic.split(".")
     if tables:
         return tables[0].schema or tables[0].database or "default", tables[0].table
-    return (before[-1] if before else "default"), last
+    return (parents[-1] if parents else "default"), name
 
 
 def _check_columns(table: SourceTable) -> SourceTable:

@@ -115,17 +115,17 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     choice.check(table, without_partitions="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
-    rows = _LISTINGS[args.listing](table, snapshot, choice)
-    if not rows.rows:
+    table_listing = _LISTINGS[args.listing](table, snapshot, choice)
+    if not table_listing.rows:
         scope = "" if choice.is_all else " in what was chosen"
         print(f"there are no {args.listing}{scope}", file=sys.stderr)
     if args.format == "jsonl":
-        _print_lines(rows.json_lines())
+        _print_lines(table_listing.json_lines())
     elif args.listing == "overview":
-        _print_lines(overview_lines(rows.rows[0]))
+        _print_lines(overview_lines(table_listing.rows[0]))
     else:
-        _print_lines(rows.lines())
-        if args.listing == "levels" and rows.rows:
+        _print_lines(table_listing.lines())
+        if args.listing == "levels" and table_listing.rows:
             print()
             picture = levels_picture(
                 run_rows(table, snapshot, choice), next_compactions(table, snapshot)

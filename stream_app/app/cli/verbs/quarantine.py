@@ -58,8 +58,8 @@ examples:
 _COLUMNS = (
     Column("reason"),
     Column("topic"),
-    Column("partition", right=True),
-    Column("records", right=True),
+    Column("partition", align_right=True),
+    Column("records", align_right=True),
     Column("offsets"),
     Column("first"),
     Column("last"),
@@ -221,12 +221,12 @@ class _Records:
         """The folder with the chosen records."""
         return self.job_quarantine if self.name is None else self.job_quarantine.of_table(self.name)
 
-    def waiting(self) -> Sequence[QuarantinedRecord]:
+    def waiting_records(self) -> Sequence[QuarantinedRecord]:
         """Return the records that still wait."""
         return self.choice.select(self.quarantine.waiting(self._commit_users(self.name)))
 
-    def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """Return the records of `waiting` by the name of their table; empty for a single table."""
+    def waiting_by_table(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
+        """Return the waiting records by the name of their table; empty for a single table."""
         separates_tables = self.job_tables is None or self.job_tables.separates_tables
         return {
             name: self.choice.select(
@@ -239,7 +239,9 @@ class _Records:
 
     def lines_of_other_tables(self) -> Iterator[str]:
         """Yield a line with the other tables that have waiting records; nothing without such."""
-        counts = {name: len(records) for name, records in self.of_tables().items() if records}
+        counts = {
+            name: len(records) for name, records in self.waiting_by_table().items() if records
+        }
         if counts:
             tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
             yield f"such records wait in tables; choose one with --table: {tables}"
@@ -258,8 +260,8 @@ class _Records:
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    tables = records.of_tables()
-    summaries = _summaries(records.waiting())
+    tables = records.waiting_by_table()
+    summaries = _summaries(records.waiting_records())
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
         columns = (Column("table"), *_COLUMNS)
@@ -302,7 +304,7 @@ def _summary(
 
 
 def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    waiting = records.waiting()
+    waiting = records.waiting_records()
     if not waiting and args.format == "text":
         yield from records.lines_of_other_tables()
     for record in waiting:
@@ -335,7 +337,7 @@ def _text(data: bytes | None) -> str:
 
 
 def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    quarantine, waiting = records.quarantine, records.waiting()
+    quarantine, waiting = records.quarantine, records.waiting_records()
     if not waiting:
         yield NOTHING
         yield from records.lines_of_other_tables()

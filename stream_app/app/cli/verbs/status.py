@@ -83,12 +83,12 @@ def run(args: argparse.Namespace) -> int:
         job_tables=config.job_tables,
         checkpoint=checkpoint,
         ends=source_ends(
-            config.source, lambda why: print(f"the lag is unknown: {why}", file=sys.stderr)
+            config.source, lambda reason: print(f"the lag is unknown: {reason}", file=sys.stderr)
         ),
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
-    is_there = read_state(checkpoint) is not None
+    has_begun = read_state(checkpoint) is not None
     if args.table is not None:
         check_table_name(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
@@ -97,14 +97,14 @@ def run(args: argparse.Namespace) -> int:
     for line in _remarks(config.stream.checkpoint, checkpoint, status, is_empty=not rows):
         print(line, file=sys.stderr)
     if config.job_tables.share is not None and not args.json:
-        print(f"{config.job_tables.name}: tables of other shares are other jobs'")
+        print(f"{config.job_tables.name}: other jobs have the tables of other shares")
     for line in listing.json_lines() if args.json else shortened.lines():
         print(line)
     _print_facts_of_job(status, as_json=args.json)
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")
-    return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
+    return FAILED if not has_begun or any(row.state in _TROUBLES for row in rows) else 0
 
 
 def _remarks(

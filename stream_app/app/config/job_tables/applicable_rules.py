@@ -48,7 +48,7 @@ def rules_of_existing_table(sync: SyncConfig, name: str, columns: RowType) -> Ta
 
     It omits definitions whose columns the table has dropped.
     """
-    return _applicable_rules(sync, name, columns.names, existing=columns.names).rules
+    return _applicable_rules(sync, name, columns.names, existing_names=columns.names).rules
 
 
 def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
@@ -60,14 +60,14 @@ def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> Applica
     Raises:
         UsageError: a setting of this table does not fit its columns.
     """
-    applicable = _applicable_rules(sync, name, columns.names, existing=None)
+    applicable = _applicable_rules(sync, name, columns.names, existing_names=None)
     try:
         all_columns = applicable.rules.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
         raise UsageError(
             str(error),
             where=f"sync.computed-column, for the table {name}",
-            fix=f"correct it, or give sync.tables.{name}.computed-column",
+            fix=f"correct the definition, or set sync.tables.{name}.computed-column",
         ) from None
     if applicable.rules.filter is not None:
         parse_predicate(applicable.rules.filter, all_columns)
@@ -78,7 +78,9 @@ def columns_with_made(
     sync: SyncConfig, name: str, columns: RowType
 ) -> tuple[RowType, tuple[str, ...]]:
     """Return a new table's columns with the made ones, and the texts of rules that do not fit."""
-    made_columns = _applicable_rules(sync, name, columns.names, existing=None).rules.made_columns
+    made_columns = _applicable_rules(
+        sync, name, columns.names, existing_names=None
+    ).rules.made_columns
     if clashing := sorted(made_columns.names.intersection(columns.names)):
         raise UsageError(
             f"the source has a column {clashing[0]!r}, and the job would make another one of that "
@@ -98,19 +100,22 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
         UsageError: the primary key has such a column.
     """
     made_columns = rules_of_new_table(sync, name, columns).rules.made_columns
-    for problem in key_problems(made_columns, keys) if made_columns and keys else ():
-        raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
+    problems = list(key_problems(made_columns, keys)) if made_columns and keys else []
+    if problems:
+        raise UsageError(problems[0], where=f"the table {name}", fix="choose other primary-keys")
 
 
-def made_column_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
+def made_column_problems(
+    sync: SyncConfig, declaration: FormatDeclaration
+) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
     tables = sync.table_rules.tables
     shared_problems = set()
-    for key, problem in _text_problems(_configured_rules(sync, TableSettings()), source):
+    for key, problem in _text_problems(_configured_rules(sync, TableSettings()), declaration):
         shared_problems.add(problem)
         yield f"sync.{key}", problem
     for name, rule in tables.items():
-        for key, problem in _text_problems(_configured_rules(sync, rule), source):
+        for key, problem in _text_problems(_configured_rules(sync, rule), declaration):
             if problem not in shared_problems:
                 yield f"sync.tables.{name}.{key}", problem
     takes_metadata = sync.metadata_column or any(rule.metadata_column for rule in tables.values())
@@ -124,9 +129,9 @@ def made_column_problems(sync: SyncConfig, source: FormatDeclaration) -> Iterato
             yield f"{key}-prefix", f"needs {key} or sync.metadata-column"
 
 
-def _text_problems(rules: TableConfig, source: FormatDeclaration) -> Iterator[tuple[str, str]]:
+def _text_problems(rules: TableConfig, declaration: FormatDeclaration) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for definitions and filters, whatever columns a table has."""
-    yield from missing_metadata("metadata-column", rules.metadata_columns, source)
+    yield from missing_metadata("metadata-column", rules.metadata_columns, declaration)
     for text in rules.computed_columns:
         with contextlib.suppress(DefinitionError):  # reported below
             definition = parse_definition(text)
@@ -169,9 +174,10 @@ def _in_lower_case(text: str) -> str:
         takes_column = function_of(definition).takes_column
     except DefinitionError:
         return text
-    first, *others = definition.arguments or ("",)
-    argument = first.lower() if takes_column else first
-    return f"{definition.name.lower()}={definition.function}({', '.join([argument, *others])})"
+    first_argument, *other_arguments = definition.arguments or ("",)
+    argument = first_argument.lower() if takes_column else first_argument
+    arguments = ", ".join([argument, *other_arguments])
+    return f"{definition.name.lower()}={definition.function}({arguments})"
 
 
 def _own_or_shared(table_names: Names | None, shared_names: Names) -> Names:
@@ -179,14 +185,14 @@ def _own_or_shared(table_names: Names | None, shared_names: Names) -> Names:
 
 
 def _applicable_rules(
-    sync: SyncConfig, name: str, columns: Collection[str], *, existing: Collection[str] | None
+    sync: SyncConfig, name: str, columns: Collection[str], *, existing_names: Collection[str] | None
 ) -> ApplicableRules:
     """Return the rules that apply to a table.
 
     Args:
         columns: the names of the columns that a rule may read.
-        existing: the columns of an existing table, of which it keeps the made ones; None for a new
-            table, which gets all made columns.
+        existing_names: the columns of an existing table, of which it keeps the made ones; None for
+            a new table, which gets all made columns.
     """
     rule = sync.table_rules.tables.get(name, TableSettings())
     configured, inapplicable = _configured_rules(sync, rule), list[str]()
@@ -195,33 +201,39 @@ def _applicable_rules(
     metadata = [
         key
         for key in configured.metadata_columns
-        if existing is None or f"{prefix}{key}" in existing
+        if existing_names is None or f"{prefix}{key}" in existing_names
     ]
     names = {*columns, *made_columns.metadata}
-    texts = {parse_definition(text).name: text for text in configured.computed_columns}
-    computed = []
+    definition_texts = {parse_definition(text).name: text for text in configured.computed_columns}
+    computed_columns = []
     for definition in made_columns.computed:
         argument = referenced_column(definition)
-        is_wanted = existing is None or definition.name in existing
+        is_wanted = existing_names is None or definition.name in existing_names
         has_column = argument is None or argument in names
-        if is_wanted and (has_column or (existing is None and rule.computed_column is not None)):
-            computed.append(texts[definition.name])
+        if is_wanted and (
+            has_column or (existing_names is None and rule.computed_column is not None)
+        ):
+            computed_columns.append(definition_texts[definition.name])
             names.add(definition.name)
         elif is_wanted:
             inapplicable.append(
-                f"computed-column {definition.name} does not hold: no column {argument}"
+                f"computed-column {definition.name} does not apply: there is no column {argument}"
             )
-    missing = set(named_columns(configured.filter or "")) - names
-    leaves_filter = bool(missing) and rule.filter is None
-    if leaves_filter:
-        inapplicable.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
+    missing_names = set(named_columns(configured.filter or "")) - names
+    omits_filter = bool(missing_names) and rule.filter is None
+    if omits_filter:
+        inapplicable.append(
+            f"filter does not apply: there is no column {', '.join(sorted(missing_names))}"
+        )
     history = configured.history
-    keeps_history = history is not None and (existing is None or {*history.names} <= {*existing})
+    keeps_history = history is not None and (
+        existing_names is None or {*history.names} <= {*existing_names}
+    )
     rules = replace(
         configured,
         options=configured.options if keeps_history else {},
-        computed_columns=tuple(computed),
+        computed_columns=tuple(computed_columns),
         metadata_columns=tuple(metadata),
-        filter=None if leaves_filter else configured.filter,
+        filter=None if omits_filter else configured.filter,
     )
     return ApplicableRules(rules, tuple(inapplicable))

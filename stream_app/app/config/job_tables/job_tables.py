@@ -43,10 +43,6 @@ class JobTables(ABC):
     """The name of the section with the warehouse, database and table options."""
     replaced_keys: ClassVar[tuple[str, ...]] = ()
     """The keys of ``[source]`` that this section has instead."""
-    gone_fix: ClassVar[str]
-    """The remedy for a table that does not exist any more."""
-    exclusion_fix: ClassVar[str] = ""
-    """The first remedy for a source table that cannot be loaded; empty without one."""
 
     source: SourceConfig
     expectations: ExpectationsConfig = field(default_factory=ExpectationsConfig)

@@ -23,7 +23,6 @@ class SingleTable(JobTables):
     """
 
     section_name = "table"
-    gone_fix = "start the job, which makes the table, or correct table.path"
 
     table: TableConfig
 
@@ -36,7 +35,7 @@ class SingleTable(JobTables):
         """See `JobTables.problems`."""
         yield from table_problems(self.table, self.source.format_declaration, given_keys)
         if self.share is not None:
-            yield "stream.share", "is of a job of a whole database, [sync]: this job has one table"
+            yield "stream.share", "is for a job of a whole database, [sync]: this job has one table"
         for key in given_keys:
             if key.startswith("expectations.") and key.endswith(f".{TABLES}"):
                 yield key, "is for a job of a whole database: leave it out"

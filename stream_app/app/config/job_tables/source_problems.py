@@ -1,6 +1,6 @@
 """Checks ``[source]`` before a message is read, and reports each problem with its key.
 
-`app_config` calls it, and reports them with the problems of other sections.
+`app_config` calls it, and reports these problems with those of other sections.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _cluster_problems(
     if not source.clusters:
         return
     if source.kind is not SourceKind.KAFKA:
-        yield _CLUSTERS, "are for topics of Kafka"
+        yield _CLUSTERS, "are for Kafka topics"
     if source.reader is TopicReader.SPARK:
         yield "source.reader", "must be 'native': Spark's source reads one cluster"
     if source.snapshot_from is not None:
@@ -89,7 +89,7 @@ def _cluster_problems(
     yield from cluster_problems(source.kafka_clusters[1:])
 
 
-def _has_value(source: SourceConfig, key: str) -> bool:
+def _differs_from_default(source: SourceConfig, key: str) -> bool:
     """Return whether a key's value differs from its default.
 
     Printed configurations also contain defaults.
@@ -102,38 +102,41 @@ def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterato
     """Yield (key, problem) for a first load from a database."""
     if source.snapshot_from is None:
         for key in sorted(given_keys):
-            if key.startswith("source.snapshot-") and _has_value(source, key):
+            if key.startswith("source.snapshot-") and _differs_from_default(source, key):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
     if source.kind is not SourceKind.KAFKA:
-        yield _LOAD, "is for topics: they bring the changes behind the database's rows"
+        yield _LOAD, "is for topics, which bring the changes after the load"
     if source.reader is TopicReader.SPARK:
         yield _LOAD, "needs source.reader = native"
     for key in _STARTS:
         if key in given_keys:
-            reason = "the topics are read from where they ended before the load"
-            yield key, f"is of no use beside {_LOAD}: {reason}"
+            reason = "the job reads the topics from the ends that they had before the load"
+            yield key, f"has no effect beside {_LOAD}: {reason}"
 
 
 def _format_problems(
     source: SourceConfig, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    declared = FORMATS[source.format]
-    yield from _foreign_option_problems(declared, given_keys)
-    for option in declared.options:
+    declaration = FORMATS[source.format]
+    yield from _foreign_option_problems(declaration, given_keys)
+    for option in declaration.options:
         if option.example and option.key not in source.format_options:
-            yield declared.full_key(option.key), f"is missing: such as {option.example!r}"
+            yield declaration.full_key(option.key), f"is missing: such as {option.example!r}"
 
 
 def _foreign_option_problems(
-    declared: FormatDeclaration, given_keys: Collection[str]
+    declaration: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for options that belong to a format other than the chosen one."""
     names: dict[str, list[str]] = {}
-    for declaration in FORMATS.values():
-        names.setdefault(declaration.section, []).append(declaration.name)
-    del names[declared.section]
+    for other in FORMATS.values():
+        names.setdefault(other.section, []).append(other.name)
+    del names[declaration.section]
     for key in sorted(given_keys):
         section, _, rest = key.removeprefix(_SOURCE).partition(".")
         if rest and key.startswith(_SOURCE) and section in names:
-            yield key, f"is of source.format = {' or '.join(names[section])}, not {declared.name}"
+            yield (
+                key,
+                f"is of source.format = {' or '.join(names[section])}, not {declaration.name}",
+            )

@@ -38,14 +38,6 @@ class WholeDatabase(JobTables):
 
     section_name = "sync"
     replaced_keys = ("merge-shards",)
-    gone_fix = (
-        "start the job again: it makes the table with the next message of its source; "
-        "stream-app backfill brings the rows from before"
-    )
-    exclusion_fix = (
-        "leave such tables out by sync.excluding-tables, name a key by "
-        "sync.tables.NAME.primary-keys where one is missing, or "
-    )
 
     sync: SyncConfig
 
@@ -64,7 +56,10 @@ class WholeDatabase(JobTables):
         if self.keeps_transactions:
             yield from transaction_problems(self.source, declaration)
             if self.share is not None:
-                yield "stream.share", "jobs of a share have no common border: leave it out"
+                yield (
+                    "stream.share",
+                    "is not for sync.transactions = 'whole': jobs have no common end of an epoch",
+                )
             if not names_folder(self.catalog):
                 yield "sync.transactions", "'whole' needs a catalog whose warehouse is a folder"
 

@@ -21,7 +21,7 @@ from stream_app.app.ops.doctor.observation import (
     warning,
 )
 from stream_app.app.source.broker_connection import TopicInfo
-from stream_app.app.source.first_messages import other_format
+from stream_app.app.source.first_messages import format_notice
 from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
 from stream_app.app.source.topic_messages import sampled_messages
 from stream_app.clock import Clock
@@ -104,12 +104,12 @@ class BrokerExamination:
             yield problem("broker", f"no record can be fetched ({error.problem})", error.fix)
         else:
             yield good_observation("broker", "the topics may be described and read")
-            if (notice := other_format(self.source.format, batches)) is not None:
+            if (notice := format_notice(self.source.format, batches)) is not None:
                 yield warning("broker", notice.problem, notice.fix)
 
     def _fullest_partition(self, topic: str, ends: PartitionOffsets) -> int:
         return max(
-            range(self.topics[topic].partitions),
+            range(self.topics[topic].partition_count),
             key=lambda partition: ends.get((topic, partition), 0),
         )
 

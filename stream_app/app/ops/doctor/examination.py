@@ -206,18 +206,18 @@ class Examination:
             yield from refused_sources_warnings(status.refused())
             yield from database_observations(job_tables, status.paths())
 
-    def _table(self, only: SingleTable) -> Iterator[Observation]:
+    def _table(self, job_tables: SingleTable) -> Iterator[Observation]:
         """Yield whether the table of a job of one table fits its configuration."""
-        schema = configured_schema(only.table, self.clock)
+        schema = configured_schema(job_tables.table, self.clock)
         try:
-            table = open_job_table(only, only.location)
+            table = open_job_table(job_tables, job_tables.location)
         except TableNotFoundError:
-            yield good_observation("table", f"{only.location} will be created")
+            yield good_observation("table", f"{job_tables.location} will be created")
             yield from self._merging(schema)
             return
         open_for_altering(table)
         check_fits(table, schema)
-        table = with_configuration(table, only.table.options)
+        table = with_configuration(table, job_tables.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, java_version, new_enough
+from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, is_new_enough, java_version
 from stream_app.app.ops.doctor.observation import Observation, good_observation, problem, warning
 from stream_app.app.text.listing import size_text
 from stream_app.errors import UsageError
@@ -36,7 +36,7 @@ def java_observations() -> Iterator[Observation]:
     install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
     if installed is None:
         yield problem("java", f"{program} does not print its version", install)
-    elif not new_enough(installed):
+    elif not is_new_enough(installed):
         yield problem("java", f"{program} is Java {installed}", install)
     else:
         yield good_observation("java", f"{installed} ({program})")

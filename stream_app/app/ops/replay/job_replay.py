@@ -94,7 +94,7 @@ def _replay(
 ) -> Replay:
     """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
-    rows = row_settings(job_tables, table, quarantines=True)
+    rows = row_settings(job_tables, table, quarantines_non_inserts=True)
     return Replay(
         quarantine=quarantine,
         table=table,

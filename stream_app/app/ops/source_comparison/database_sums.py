@@ -113,7 +113,7 @@ class SummedDatabase:
 
     def _definition(self, relation: str) -> JdbcTable:
         read = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
-        return replace(read, kinds=with_enums(self.connection, self.url, read.kinds))
+        return replace(read, source_types=with_enums(self.connection, self.url, read.source_types))
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def _column_text(
     dialect: SumDialect, relation: JdbcTable, source: SummedSource, field: DataField
 ) -> tuple[str, str | None]:
     """Return a column's type in the database, and the SQL of its text or None."""
-    for name, kind in relation.kinds.items():
+    for name, kind in relation.source_types.items():
         if source.column_of(name) == field.name:
             return kind, dialect.text_expression(name, kind, field.data_type)
     return "", None

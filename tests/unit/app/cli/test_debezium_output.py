@@ -29,7 +29,7 @@ def a_batch(*changes: tuple[str, int, str], is_full: bool = False) -> ChangelogB
 
 
 def messages_of(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> list[Message]:
-    keys, values = maker.values(batch)
+    keys, values = maker.keys_and_values(batch)
     return [
         (None if key is None else json.loads(key), json.loads(value))
         for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True)
@@ -117,7 +117,7 @@ def test_our_own_reader_reads_every_type_back() -> None:
         commit_time_ms=0,
         is_full=False,
     )
-    _, values = MESSAGES.values(batch)
+    _, values = MESSAGES.keys_and_values(batch)
     options = {"decimal.handling.mode": "string", "time.precision.mode": "isostring"}
     reader = format_pipeline(
         "debezium-json",

@@ -74,17 +74,17 @@ def test_a_list_that_is_too_long_follows_the_choice() -> None:
     view = ListView(height=30)
     for key in [DOWN] * 50:
         view = view.after(key, len(tables))
-    assert view.chosen == 50
+    assert view.chosen_index == 50
     shown = text_of(screen("shop", tables, view, ""))
     assert "t050" in shown
     assert "t001" not in shown
     assert f"of {len(tables)}" in shown
-    assert view.after(UP, 100).chosen == 49
-    assert view.after(PAGE_DOWN, 100).chosen == 50 + view.rows
-    assert view.after(PAGE_UP, 100).after(PAGE_UP, 100).after(PAGE_UP, 100).chosen < 50
+    assert view.after(UP, 100).chosen_index == 49
+    assert view.after(PAGE_DOWN, 100).chosen_index == 50 + view.row_count
+    assert view.after(PAGE_UP, 100).after(PAGE_UP, 100).after(PAGE_UP, 100).chosen_index < 50
     assert view.after("s", 100) == ListView(order="stale", height=30)
-    assert ListView(chosen=99).after(DOWN, 100).chosen == 99
-    assert ListView().after(DOWN, 0).chosen == 0
+    assert ListView(chosen_index=99).after(DOWN, 100).chosen_index == 99
+    assert ListView().after(DOWN, 0).chosen_index == 0
 
 
 @pytest.mark.parametrize(

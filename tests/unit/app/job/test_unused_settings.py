@@ -18,7 +18,7 @@ from tests.support.messages.database_topic import creates
 
 def an_unused(job: DatabaseJob, expectations: tuple[str, ...] = ()) -> UnusedSettings:
     return UnusedSettings(
-        named=job.sync.named_tables(),
+        named_tables=job.sync.named_tables(),
         idle_expectations=lambda: expectations,
         state_file=job.tables.state_file,
     )

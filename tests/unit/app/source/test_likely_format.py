@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.app.source.first_messages import other_format
+from stream_app.app.source.first_messages import format_notice
 from stream_app.app.source.likely_format import likely_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.message_format_registry import FORMATS, source_facts
@@ -47,10 +47,10 @@ def batch_of(values: list[bytes]) -> pa.RecordBatch:
 def test_captured_messages(file: str, topic: str, expected: str) -> None:
     values = values_of(file, topic)
     assert likely_format(values) == expected
-    notice = other_format("json", [batch_of(values)])
+    notice = format_notice("json", [batch_of(values)])
     assert notice is not None
     assert f'set source.format = "{expected}"' in notice.fix
-    assert other_format(expected, [batch_of(values)]) is None
+    assert format_notice(expected, [batch_of(values)]) is None
 
 
 MONGO = (
@@ -83,12 +83,12 @@ def test_without_messages_and_with_a_few_that_look_so() -> None:
 
 def test_numbers_of_a_registry_show_no_format_but_that_they_are_there() -> None:
     framed = batch_of([b"\0\0\0\0\7abc"])
-    assert other_format("avro", [framed]) is None
-    assert other_format("json", [framed]) is not None
+    assert format_notice("avro", [framed]) is None
+    assert format_notice("json", [framed]) is not None
 
 
 def test_flattened_documents_look_like_rows() -> None:
-    assert other_format("debezium-bson", [batch_of([b'{"_id":"1","__op":"c"}'])]) is None
+    assert format_notice("debezium-bson", [batch_of([b'{"_id":"1","__op":"c"}'])]) is None
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,10 @@ def test_plain_needs_nothing() -> None:
 
 
 def test_a_topic_without_a_known_id_is_not_called_recreated() -> None:
-    now = {"a": TopicInfo(topic_id="1", partitions=1), "b": TopicInfo(topic_id=None, partitions=1)}
+    now = {
+        "a": TopicInfo(topic_id="1", partition_count=1),
+        "b": TopicInfo(topic_id=None, partition_count=1),
+    }
     assert recreated_topics({"b": "2"}, now) == []
     assert recreated_topics({"a": None, "b": None}, now) == []
     assert recreated_topics({"a": "0"}, now) == ["a"]

@@ -69,9 +69,9 @@ def test_a_table_without_the_columns_has_what_fits(
         database.feeds(change("shop.numbers", {"id": 1, "n": 5}))
     assert database.columns("numbers") == ["id BIGINT NOT NULL", "n INT", *WHOLE[5:]]
     for words in (
-        "computed-column tag does not hold: no column v",
-        "computed-column first does not hold: no column tag",
-        "filter does not hold: no column note",
+        "computed-column tag does not apply: there is no column v",
+        "computed-column first does not apply: there is no column tag",
+        "filter does not apply: there is no column note",
     ):
         assert f"the table numbers: {words}" in caplog.text
     [row] = decoded(database, "numbers", change("shop.numbers", {"id": 1, "n": 5}))

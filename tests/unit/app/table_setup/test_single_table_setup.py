@@ -12,7 +12,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.table_setup.job_folder_access import make_local
+from stream_app.app.table_setup.job_folder_access import create_local_folder
 from stream_app.app.table_setup.single_table_setup import configured_schema, open_or_create_table
 from stream_app.clock import SystemClock
 from stream_app.errors import (
@@ -83,11 +83,11 @@ def test_a_folder_that_cannot_be_made_is_reported_as_a_folder(
 
 
 def test_a_quarantine_that_cannot_be_made_is_reported_at_start(tmp_path: Path) -> None:
-    make_local(str(tmp_path / "a" / "quarantine"))
+    create_local_folder(str(tmp_path / "a" / "quarantine"))
     assert (tmp_path / "a" / "quarantine").is_dir()
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="refused") as caught:
-        make_local(str(tmp_path / "file" / "quarantine"))
+        create_local_folder(str(tmp_path / "file" / "quarantine"))
     assert "file/quarantine" in caught.value.where
 
 

@@ -208,15 +208,15 @@ def run(args: argparse.Namespace) -> int:
     """
     changes = schema_changes(args.changes)
     table = named_table(args.table)
-    new = next_schema(table, changes)
+    new_schema = next_schema(table, changes)
     # An ALTER may remove what prevents writing, except what matters for files and rows.
-    options = {**new.options, **lasting_refusals(table.schema.options)}
-    open_for_altering(replace(table, schema=replace(new, options=options)))
+    options = {**new_schema.options, **lasting_refusals(table.schema.options)}
+    open_for_altering(replace(table, schema=replace(new_schema, options=options)))
 
     def result_lines() -> Iterator[str]:
         yield f"the table has schema {alter_table(table, changes).schema_id}"
 
-    is_empty = new.schema_id == table.schema.schema_id
+    is_empty = new_schema.schema_id == table.schema.schema_id
     return run_upkeep(
-        args, change.schema_differences(table.schema, new), result_lines, is_empty=is_empty
+        args, change.schema_differences(table.schema, new_schema), result_lines, is_empty=is_empty
     )

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
     if args.columns is not None:
-        raise UsageError("--checksum is of all columns", fix="leave out --columns")
+        raise UsageError("--checksum covers all columns", fix="leave out --columns")
 
     def result_lines() -> Iterator[str]:
         snapshot = publish_row_checksum(table, threads=os.cpu_count() or 1)

@@ -94,10 +94,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _listing(table: FileStoreTable) -> Iterator[str]:
-    facts = list(branch_facts(table))
-    for branch in facts:
+    branches = list(branch_facts(table))
+    for branch in branches:
         yield f"{branch.name}: {_versions(branch)}"
-    if not facts:
+    if not branches:
         yield "the table has no branches"
 
 
@@ -129,19 +129,19 @@ def _delete(args: argparse.Namespace, table: FileStoreTable) -> int:
 
     def delete() -> Iterator[str]:
         delete_branch(table, args.name)
-        yield f"deleted branch {args.name!r}; its files go by: stream-app remove-orphan-files"
+        yield f"deleted branch {args.name!r}; stream-app remove-orphan-files deletes its files"
 
     return run_upkeep(
-        args, [f"branch {args.name!r} goes, with {count_text(count, 'snapshot')}"], delete
+        args, [f"branch {args.name!r} is deleted, with {count_text(count, 'snapshot')}"], delete
     )
 
 
 def _forward_lines(plan: FastForwardPlan) -> Iterator[str]:
     if plan.rollback is not None and plan.rollback.numbers.snapshots:
         snapshot_ids = plan.rollback.numbers.snapshots
-        yield f"snapshots {snapshot_ids[-1]} to {snapshot_ids[0]} of the main branch go"
+        yield f"snapshots {snapshot_ids[-1]} to {snapshot_ids[0]} of the main branch are deleted"
     if plan.rollback is not None and plan.rollback.numbers.tags:
-        yield f"  tags that go: {', '.join(plan.rollback.numbers.tags)}"
+        yield f"  tags to delete: {', '.join(plan.rollback.numbers.tags)}"
     yield f"the main branch gets {_snapshot_text(plan.snapshots[-1])} of the branch"
 
 

@@ -53,13 +53,12 @@ def run(args: argparse.Namespace) -> int:
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
     live = FileStoreScan(table).live(table.snapshots.latest())
-    admitted = list(choice.chosen_entries(table, live))
-    partitions = list(dict.fromkeys(entry.partition for entry in admitted))
-    plan = drop_plan_lines(table, admitted, "no partition " + " or ".join(args.partitions))
+    chosen_entries = list(choice.chosen_entries(table, live))
+    partitions = list(dict.fromkeys(entry.partition for entry in chosen_entries))
+    plan = drop_plan_lines(table, chosen_entries, "no partition " + " or ".join(args.partitions))
 
     def result_lines() -> Iterator[str]:
-        commit = batch_committer(table)
-        snapshot = commit.drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
+        snapshot = batch_committer(table).drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
         dropped = count_text(len(partitions), "partition")
         yield f"dropped {dropped} in snapshot {snapshot.snapshot_id}"
 

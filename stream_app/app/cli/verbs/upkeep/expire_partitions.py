@@ -67,9 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _COLUMNS = (
     Column("partition", width_max=None),
     Column("time"),  # the local time from which its age counts
-    Column("files", right=True),
-    Column("rows", right=True),  # the rows of all files, with deletes and older versions
-    Column("bytes", right=True),
+    Column("files", align_right=True),
+    Column("rows", align_right=True),  # the rows of all files, with deletes and older versions
+    Column("bytes", align_right=True),
 )
 
 
@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
     def drop() -> Iterator[str]:
         remaining = count
         for expired in expire.execute(expiry):
-            yield f"snapshot {expired.snapshot.snapshot_id} drops them"
+            dropped = count_text(len(expired.partitions), "partition")
+            yield f"snapshot {expired.snapshot.snapshot_id} drops {dropped}"
             remaining -= len(expired.partitions)
         if remaining:
             yield f"kept, because of writes meanwhile: {count_text(remaining, 'partition')}"

@@ -74,7 +74,7 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
     else:
-        yield f"no snapshot goes: {snapshots.kept_by}"
+        yield f"no snapshot is deleted: {snapshots.kept_by}"
     if changelogs.numbers:
         yield _range_text("long-lived changelog", changelogs.numbers)
         yield from _file_lines(changelogs.files)
@@ -134,7 +134,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _range_text(noun: str, numbers: Sequence[int]) -> str:
     first, last = numbers[0], numbers[-1]
-    return f"{noun} {first} goes" if first == last else f"{noun}s {first} to {last} go"
+    if first == last:
+        return f"{noun} {first} is deleted"
+    return f"{noun}s {first} to {last} are deleted"
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:

@@ -56,14 +56,14 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
         f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the newest"
         + (": it has expired, and its tag restores it" if numbers.is_restored else "")
     )
-    for noun, lost in (
+    for noun, ids in (
         ("snapshots", numbers.snapshots),
         ("long-lived changelogs", numbers.changelogs),
     ):
-        if lost:
-            yield f"  {noun} that go: {len(lost)}, from {lost[-1]} to {lost[0]}"
+        if ids:
+            yield f"  {noun} to delete: {len(ids)}, from {ids[-1]} to {ids[0]}"
     if numbers.tags:
-        yield f"  tags that go: {', '.join(numbers.tags)}"
+        yield f"  tags to delete: {', '.join(numbers.tags)}"
     if numbers.consumers:
         names = ", ".join(
             f"{consumer.consumer_id} (at {consumer.next_snapshot})"
@@ -71,8 +71,8 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
         )
         yield f"  consumers that are ahead: {names}"
         if not is_forced:
-            yield "  so it is refused, unless --force is given"
-    yield f"  files that go: {files.count}, {size_text(files.byte_count)}"
+            yield "  so the rollback is refused, unless --force is given"
+    yield f"  files to delete: {files.count}, {size_text(files.byte_count)}"
 
 
 def run(args: argparse.Namespace) -> int:
