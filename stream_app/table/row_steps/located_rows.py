@@ -50,7 +50,7 @@ class NamedPartitions:
                 reasons |= dict.fromkeys(
                     message_indices.tolist(), f"NOT NULL column {name!r} is null"
                 )
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ class NarrowedColumns:
                 reasons |= dict.fromkeys(
                     row_messages[times_ms > self.type_times_ms[name]].tolist(), reason
                 )
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
     def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
         """Return the columns that do not follow their source, with the reasons."""
