@@ -138,7 +138,7 @@ class _IngestJob:
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
                 self.job_tables.source,
-                self.checked.reader,
+                self.checked.reader_settings,
                 self.spark,
                 self.checked.checkpoint,
                 driver_messages,
@@ -166,9 +166,9 @@ class _IngestJob:
             self.job_tables,
             prepared_tables,
             self.checked.state_file,
-            self.checked.reader,
+            self.checked.reader_settings,
             self.clock,
-            self._tasks,
+            self._task_count,
         )
 
     def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:
@@ -199,12 +199,12 @@ class _IngestJob:
 
     def _epoch_settings(self) -> EpochSettings:
         return EpochSettings(
-            tasks=self.stream.write_parallelism or self._tasks,
+            tasks=self.stream.write_parallelism or self._task_count,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
 
     @property
-    def _tasks(self) -> int:
+    def _task_count(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
     def _feeds(self, compactions: SparkCompactionQueue) -> JobFeeds:

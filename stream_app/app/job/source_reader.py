@@ -106,14 +106,14 @@ class NativeSourceReader:
     """A `SourceReader` by tasks that read ranges of offsets, which the job plans itself.
 
     Attributes:
-        reader: settings of the native reader; the client's options may contain passwords.
+        reader_settings: settings of the native reader; the client's options may contain passwords.
         offsets: asks the brokers for the topics' end offsets.
         load_epochs: the number of epochs of the first load; 0 without one.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
-    reader: ReaderSettings
+    reader_settings: ReaderSettings
     offsets: ClusterOffsets | JoinedOffsets
     load_epochs: int = 0
 
@@ -152,7 +152,7 @@ class NativeSourceReader:
         assert transactions_of is not None, "the configuration was checked"
         return WholeBorders(
             reader=TransactionReader(
-                settings=self.reader, transactions_of=transactions_of, clock=settings.clock
+                settings=self.reader_settings, transactions_of=transactions_of, clock=settings.clock
             ),
             log=BorderLog(settings.checkpoint),
             newest_offsets=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
@@ -171,7 +171,7 @@ def pace_of(stream: StreamConfig, clock: Clock) -> Pace:
 
 def source_reader_of(
     config: SourceConfig,
-    reader: ReaderSettings | None,
+    reader_settings: ReaderSettings | None,
     spark: SparkSession,
     checkpoint: JobFolder,
     driver_messages: int,
@@ -180,7 +180,7 @@ def source_reader_of(
     """Choose the reader of a job's source.
 
     Args:
-        reader: settings of the native reader, or None if Spark reads the source.
+        reader_settings: settings of the native reader, or None if Spark reads the source.
         driver_messages: see `DriverEpochs.messages_max`.
         load: a first load from a database, whose epochs run before those of the topics.
 
@@ -194,14 +194,16 @@ def source_reader_of(
         )
         return SparkSourceReader(files, DataFrameEpochs(spark))
     source = _kafka_source(config, checkpoint)
-    if reader is None:
+    if reader_settings is None:
         return SparkSourceReader(source, DataFrameEpochs(spark, source.read_between))
     task_count = config.min_partitions or spark.sparkContext.defaultParallelism
-    runner = DriverEpochs(RangeEpochs(spark, reader, task_count), driver_messages)
-    offsets = source_offsets(config, reader)
+    runner = DriverEpochs(RangeEpochs(spark, reader_settings, task_count), driver_messages)
+    offsets = source_offsets(config, reader_settings)
     if load is None:
-        return NativeSourceReader(source, runner, reader, offsets)
-    return NativeSourceReader(source, load.runner_before(runner), reader, offsets, load.epochs)
+        return NativeSourceReader(source, runner, reader_settings, offsets)
+    return NativeSourceReader(
+        source, load.runner_before(runner), reader_settings, offsets, load.epochs
+    )
 
 
 def _kafka_source(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:

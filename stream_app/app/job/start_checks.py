@@ -48,12 +48,12 @@ class CheckedJob(NamedTuple):
     Attributes:
         tables: the job's only table, or its whole database.
         state_file: the job's state in its checkpoint.
-        reader: settings of the native reader, or None if Spark reads the source.
+        reader_settings: settings of the native reader, or None if Spark reads the source.
     """
 
     tables: CheckedTables
     state_file: JobStateFile
-    reader: ReaderSettings | None
+    reader_settings: ReaderSettings | None
 
     @property
     def checkpoint(self) -> JobFolder:
@@ -93,8 +93,8 @@ class JobChecks:
         Raises:
             StreamAppError: a check fails.
         """
-        reader = native_reader(self.job_tables.source)  # step 1
-        self._check_reader(reader)
+        reader_settings = native_reader(self.job_tables.source)  # step 1
+        self._check_reader(reader_settings)
         decoder = _decoder_of(self.job_tables.source)
         self._check_folders()  # step 2
         topics = _check_source(self.job_tables.source)  # step 3
@@ -113,11 +113,11 @@ class JobChecks:
         state_file.begin(decoder)  # step 7
         state_file.warn([*_warnings_of(self.stream), *warnings])
         _check_not_recreated(topics, state_file)
-        return CheckedJob(tables, state_file, reader)
+        return CheckedJob(tables, state_file, reader_settings)
 
-    def _check_reader(self, reader: ReaderSettings | None) -> None:
+    def _check_reader(self, reader_settings: ReaderSettings | None) -> None:
         """Refuse settings that only the native reader honours, if Spark reads the source."""
-        if reader is None and self.job_tables.keeps_transactions:
+        if reader_settings is None and self.job_tables.keeps_transactions:
             raise UsageError(
                 "only the native reader ends epochs between transactions, and it cannot read these "
                 "topics",
@@ -125,7 +125,7 @@ class JobChecks:
                 fix="see the log for what source.reader = 'native' lacks, or leave the key out",
             )
         has_pace = self.stream.freshness is not None and not self.stream.is_available_now
-        if reader is None and has_pace:
+        if reader_settings is None and has_pace:
             raise UsageError(
                 "only the native reader chooses the length of epochs, and it cannot read this "
                 "source",

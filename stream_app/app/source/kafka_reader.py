@@ -124,13 +124,15 @@ def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, l
     return tuple(sorted(client.options.items())), problems
 
 
-def source_offsets(source: SourceConfig, reader: ReaderSettings) -> ClusterOffsets | JoinedOffsets:
+def source_offsets(
+    source: SourceConfig, settings: ReaderSettings
+) -> ClusterOffsets | JoinedOffsets:
     """Return a client for the beginning and end offsets of a source's topics, in all its clusters.
 
     Args:
-        reader: the settings with which the messages are read.
+        settings: the settings with which the messages are read.
     """
-    clients = {"": reader.client, **dict(reader.clusters)}
+    clients = {"": settings.client, **dict(settings.clusters)}
     offsets = {
         cluster.name: ClusterOffsets(
             dict(clients[cluster.name]), topics=cluster.topics, pattern=cluster.topic_pattern
@@ -140,11 +142,11 @@ def source_offsets(source: SourceConfig, reader: ReaderSettings) -> ClusterOffse
     return JoinedOffsets(offsets) if source.clusters else offsets[""]
 
 
-def end_offsets(source: SourceConfig, reader: ReaderSettings) -> Offsets:
+def end_offsets(source: SourceConfig, settings: ReaderSettings) -> Offsets:
     """Return topic → Kafka partition → end offset.
 
     Raises:
         SourceError: no broker of a cluster responds.
     """
-    with closing(source_offsets(source, reader)) as offsets:
+    with closing(source_offsets(source, settings)) as offsets:
         return offsets.offsets_at(OffsetEnd.NEWEST)

@@ -120,7 +120,7 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
     # The survey compares names as the source spells them.
     as_spelled = replace(job_tables, sync=replace(sync, case_sensitive=True))
     for origin, part in parts:
-        location = as_spelled.target(origin)
+        location = as_spelled.target_path(origin)
         if location is None:
             continue
         try:

@@ -162,7 +162,7 @@ class JobTables(ABC):
         return RenameReaction.NEW_COLUMN
 
     @abstractmethod
-    def target(self, origin: Origin) -> str | None:
+    def target_path(self, origin: Origin) -> str | None:
         """Return the folder of the table for a source table's messages, or None without one."""
 
     @abstractmethod

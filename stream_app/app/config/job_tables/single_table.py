@@ -65,8 +65,8 @@ class SingleTable(JobTables):
         """See `JobTables.paths`."""
         return {self.name: self.table.path}
 
-    def target(self, origin: Origin) -> str:
-        """See `JobTables.target`."""
+    def target_path(self, origin: Origin) -> str:
+        """See `JobTables.target_path`."""
         return self.table.path
 
     def table_config(self, name: str, columns: RowType) -> TableConfig:

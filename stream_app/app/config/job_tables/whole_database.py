@@ -130,8 +130,8 @@ class WholeDatabase(JobTables):
         """See `JobTables.renames_of`."""
         return self.sync.renames_of(name)
 
-    def target(self, origin: Origin) -> str | None:
-        """See `JobTables.target`."""
+    def target_path(self, origin: Origin) -> str | None:
+        """See `JobTables.target_path`."""
         name = self.new_name(origin, {})
         return None if name is None else self.sync.path(name)
 

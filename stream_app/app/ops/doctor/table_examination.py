@@ -157,7 +157,7 @@ def column_observations(
 
 
 def _remarks(job_tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
-    location, options = job_tables.target(origin), job_tables.mapping_options
+    location, options = job_tables.target_path(origin), job_tables.mapping_options
     reader = job_tables.source.facts
     if location is None:
         return

@@ -34,8 +34,8 @@ def test_jobs_of_one_table_and_of_many_have_locations() -> None:
 
 
 def test_which_table_takes_a_source_table() -> None:
-    assert [ONLY.target(ORDERS), ONLY.target(SCRATCH)] == ["/w/d.db/orders"] * 2
-    assert [MANY.target(ORDERS), MANY.target(SCRATCH)] == ["/w/d.db/s_orders", None]
+    assert [ONLY.target_path(ORDERS), ONLY.target_path(SCRATCH)] == ["/w/d.db/orders"] * 2
+    assert [MANY.target_path(ORDERS), MANY.target_path(SCRATCH)] == ["/w/d.db/s_orders", None]
 
 
 def test_under_which_names_it_is_kept_and_shown() -> None:
@@ -64,7 +64,7 @@ def test_each_table_belongs_to_one_share_of_a_database() -> None:
     shares = [replace(MANY, share=TableShare(number, 3)) for number in (1, 2, 3)]
     assert [share.name for share in shares] == [f"d (share {number} of 3)" for number in (1, 2, 3)]
     origins = [Origin("shop", "", f"t{number}") for number in range(300)]
-    takers = [[share for share in shares if share.target(origin)] for origin in origins]
+    takers = [[share for share in shares if share.target_path(origin)] for origin in origins]
     assert {len(some) for some in takers} == {1}
     counts = [sum(share in some for some in takers) for share in shares]
     assert min(counts) > 70, "a hash deals them out"

@@ -56,7 +56,7 @@ def test_a_table_that_is_gone_says_how_it_comes_again(tmp_path: Path) -> None:
     shutil.rmtree(job.sync.path("orders"))
     with page_of(job) as page:
         for words in (page.words("/"), page.words("/tables/ods.orders", status=404)):
-            assert re.search(r"missing .*to fix: start the job again: it makes the table", words)
+            assert re.search(r"missing .*to fix: start the job again: it creates the table", words)
         with page.response("/events/ods.orders") as answer:
             first = next(stream := versions(answer))
             job.start()

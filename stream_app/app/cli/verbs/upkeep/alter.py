@@ -103,11 +103,15 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
     ),
     "--drop-column": ("X", "drop a column", change.DropColumn),
     "--change-type": ("'X TYPE'", "give a column another type", parse_change_type),
-    "--nullable": ("X", "let a column be null", lambda text: change.ChangeNullability(text, True)),
+    "--nullable": (
+        "X",
+        "let a column be null",
+        lambda text: change.ChangeNullability(text, nullable=True),
+    ),
     "--not-null": (
         "X",
         "forbid nulls in a column",
-        lambda text: change.ChangeNullability(text, False),
+        lambda text: change.ChangeNullability(text, nullable=False),
     ),
     "--move-column": ("'X AFTER Y'", "move a column: FIRST, LAST, BEFORE Y, AFTER Y", parse_move),
     "--comment-column": (
