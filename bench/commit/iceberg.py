@@ -82,7 +82,7 @@ class Epochs:
         writer = bucket_writer(self.table, _ALONE, 0, next_sequence_number=first)
         writer.write(batch)
         change = flushed_files(writer, _ALONE, 0)
-        self._commit.commit_epoch(self._epoch, [change], basis=self._commit.buckets.basis)
+        self._commit.commit_epoch(self._epoch, [change], basis=self._commit.bucket_state.basis)
         self._commit.compact_due()
         self._epoch += 1
         return time.process_time() - began

@@ -259,7 +259,7 @@ class Simulation:
         self.waits.append(self._back_pressure())
         file = self.model.flushed(number)
         self.flushed += file.file_size
-        finished = self.coordinator.finished()
+        finished = self.coordinator.finished_compactions()
         self.coordinator.add_new_files(
             [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
         )
@@ -290,13 +290,13 @@ class Simulation:
     def _back_pressure(self) -> float:
         """Seconds that the epoch waited."""
         began = self.executor.clock.seconds
-        while self.coordinator.back_pressure.over_stop_trigger():
+        while self.coordinator.back_pressure.buckets_over_stop_trigger():
             self.coordinator.trigger()
             if self.coordinator.is_idle():
                 break
-            if not self.coordinator.finished():
+            if not self.coordinator.finished_compactions():
                 self.executor.wait()
-            self._apply(self.coordinator.finished())
+            self._apply(self.coordinator.finished_compactions())
             self.coordinator.trigger()
         return self.executor.clock.seconds - began
 

@@ -239,7 +239,7 @@ def _description(compactions: Sequence[QueuedCompaction]) -> str:
     """Describe a job for Spark's own page."""
     table, request = compactions[0]
     unit = request.unit
-    where = f"{table.paths.partition(request.partition)} bucket {request.bucket}".strip()
+    where = f"{table.paths.partition_path(request.partition)} bucket {request.bucket}".strip()
     more = f" and {len(compactions) - 1} small compactions more" if len(compactions) > 1 else ""
     return (
         f"compact {where}: {len(unit.files)} files into level {unit.output_level} "

@@ -71,7 +71,7 @@ def planned_compaction(table: FileStoreTable, request: CompactRequest) -> Planne
     """Return the compaction that a request describes, with its sizes."""
     unit, has_runs = request.unit, table.kind.merges_by_key
     return PlannedCompaction(
-        partition=table.paths.partition(request.partition),
+        partition=table.paths.partition_path(request.partition),
         bucket=request.bucket,
         sorted_runs=request.runs if has_runs else None,
         reason=unit.reason,

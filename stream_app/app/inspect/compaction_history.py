@@ -69,7 +69,7 @@ def compactions_of(
         recorded.setdefault((report.partition, report.bucket), []).append(report)
     rows = []
     for (partition, bucket), entries in changes.items():
-        path = table.paths.partition(partition)
+        path = table.paths.partition_path(partition)
         reports = recorded.get((path, bucket))
         if reports is None:
             rows.append(_derive_row(snapshot, path, bucket, entries))

@@ -82,7 +82,7 @@ def live_files(
 
 def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:
     """Return a file's partition folder, bucket and level."""
-    return table.paths.partition(entry.partition), entry.bucket, entry.file.level
+    return table.paths.partition_path(entry.partition), entry.bucket, entry.file.level
 
 
 def key_text(data: bytes, key_type: RowType) -> str:

@@ -147,7 +147,7 @@ class JobFeeds:
             executor_of,
             self.stopping,
             takes_repeats=takes_repeats,
-            policy=self._compaction_policy,
+            policy_bounds=self._compaction_policy,
         )
         self._table_jobs.append(table_job)
         events.watch(table_job)

@@ -172,7 +172,7 @@ class EpochCommitter(Generic[Messages]):
                 if feed.name in waiting:
                     self._compact_due(feed)
             for feed in self.tables.feeds:
-                feed.table_job.check_none_waits()
+                feed.table_job.check_no_row_waits()
 
     def stop(self, *, publishes: bool = False) -> None:
         """Begin and commit no more epochs; the commit in progress is completed.

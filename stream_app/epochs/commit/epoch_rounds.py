@@ -335,4 +335,4 @@ def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
     """
     if routed.message_format is not part.message_format:
         return True
-    return not routed.first_offsets and not feed.table_job.committer.buckets.fits(routed.basis)
+    return not routed.first_offsets and not feed.table_job.committer.bucket_state.fits(routed.basis)

@@ -254,7 +254,7 @@ class RoundCommits(Generic[Messages]):
         reserve = self.reserve if result.output.counts.restored else 0
         job, plan = result.feed.table_job, result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not job.committer.buckets.fits(plan.basis)
+        is_moved = not plan.first_offsets and not job.committer.bucket_state.fits(plan.basis)
         return is_late or is_moved or job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.table.file_store_table import FileStoreTable, with_files
+from stream_app.table.file_store_table import FileStoreTable, with_file_io
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
@@ -178,7 +178,7 @@ class _PackedPlans(Mapping[int, TablePlan]):
             packed = _unpack_shelf(self._shelves[index // _SHELF])[index]
             table, message_format = _unpack_table(packed)
             self._plans[index] = TablePlan(
-                table=with_files(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
+                table=with_file_io(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
                 first_offsets=epoch_state.first_offsets.get(index, {}),

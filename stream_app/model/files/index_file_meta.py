@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import FileKind
 
 DELETION_VECTORS = "DELETION_VECTORS"
@@ -92,6 +93,11 @@ class IndexManifestEntry:
     partition: bytes
     bucket: int
     index_file: IndexFileMeta
+
+    @property
+    def bucket_id(self) -> BucketId:
+        """The bucket of the file."""
+        return self.partition, self.bucket
 
     @property
     def holds_deletion_vectors(self) -> bool:

@@ -23,6 +23,7 @@ from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 BATCH_ROWS = 16_384
 _ANSWER_S = 3600
+"""MySQL may search for a part's first row so long, and a task may take as long to use a batch."""
 _FIX = (
     "see that it runs, that it lets the user read the table, and that no ALTER has removed a "
     "column; then start the job again: it goes on with this part"

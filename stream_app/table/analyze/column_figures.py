@@ -58,7 +58,7 @@ class ColumnFigures:
     _minimum: pa.Scalar | None = field(init=False, default=None)
     _maximum: pa.Scalar | None = field(init=False, default=None)
     _total_length: int = field(init=False, default=0)
-    _max_length: int = field(init=False, default=0)
+    _length_max: int = field(init=False, default=0)
     _sketch: DistinctSketch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,22 +76,22 @@ class ColumnFigures:
             is_text = self.column.data_type.root in STRING_ROOTS
             lengths = (pc.utf8_length if is_text else pc.binary_length)(valid_values)
             self._total_length += pc.sum(lengths).as_py()
-            self._max_length = max(self._max_length, pc.max(lengths).as_py())
+            self._length_max = max(self._length_max, pc.max(lengths).as_py())
         else:
             self._add_bounds(valid_values)
 
     def statistics(self) -> ColumnStatistics:
         """Return the statistics of all values that were added."""
         value_count = self._row_count - self._null_count
-        average_length, max_length = self._lengths(value_count)
+        average_length, length_max = self._lengths(value_count)
         return ColumnStatistics(
             column_id=self.column.field_id,
             distinct_count=min(self._sketch.count(), value_count),
             null_count=self._null_count,
-            least=self._text(self._minimum),
-            greatest=self._text(self._maximum),
+            minimum=self._text(self._minimum),
+            maximum=self._text(self._maximum),
             average_length=average_length,
-            longest=max_length,
+            length_max=length_max,
         )
 
     def _add_bounds(self, valid_values: pa.Array) -> None:
@@ -108,7 +108,7 @@ class ColumnFigures:
         if root in STRING_ROOTS | BINARY_ROOTS:
             if not value_count:
                 return None, None
-            return -(-self._total_length // value_count), self._max_length
+            return -(-self._total_length // value_count), self._length_max
         if root is TypeRoot.DECIMAL:
             width = 8 if self.column.data_type.precision <= _SHORT_DECIMAL else 16
             return width, width

@@ -71,7 +71,7 @@ class ManifestMerger:
         scan = FileStoreScan(self.table)
         unchanged: list[ManifestFileMeta] = []
 
-        def live() -> Iterator[ManifestEntry]:
+        def remaining_entries() -> Iterator[ManifestEntry]:
             for meta in metas:
                 must_change = meta.file_name in rewritten
                 if not must_change and not scan.may_hold(meta, buckets):
@@ -84,7 +84,7 @@ class ManifestMerger:
                 else:
                     unchanged.append(meta)
 
-        merged = self.table.manifests.write_manifests(live())
+        merged = self.table.manifests.write_manifests(remaining_entries())
         return unchanged + merged
 
     def _read(self, meta: ManifestFileMeta) -> list[ManifestEntry]:

@@ -95,7 +95,7 @@ class TableKeys:
         """
         entry = file.entry
         files = self.table.bucket_files(
-            entry.partition, entry.bucket, columns=self._read_type, system=SYSTEM_COLUMNS
+            entry.partition, entry.bucket, columns=self._read_type, system_columns=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get((entry.partition, entry.bucket), {})
         for rows in replace(files, vectors=vectors).read(entry.file):

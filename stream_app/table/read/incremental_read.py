@@ -231,7 +231,7 @@ def _check_bucket_counts(
     for entry in after:
         old_count = old_counts.get(entry.partition, entry.total_buckets)
         if old_count != entry.total_buckets:
-            partition = table.paths.partition(entry.partition)
+            partition = table.paths.partition_path(entry.partition)
             raise UsageError(
                 f"the number of buckets changes from {old_count} to {entry.total_buckets}"
                 + (f" in partition {partition}" if partition else "")

@@ -82,9 +82,9 @@ def rollback_applies(
         newest: the number of the newest snapshot; None without snapshots.
         newest_list: its delta manifest list; None if the snapshot is unreadable.
     """
-    if newest is None or newest not in announcement.going:
+    if newest is None or newest not in announcement.delta_lists:
         return False
-    return newest_list in (None, announcement.going[newest])
+    return newest_list in (None, announcement.delta_lists[newest])
 
 
 def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
@@ -93,7 +93,7 @@ def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -
     Args:
         newest: as `rollback_applies`.
     """
-    return newest is None or newest < max(announcement.going, default=0)
+    return newest is None or newest < max(announcement.delta_lists, default=0)
 
 
 def blocking_expiry(

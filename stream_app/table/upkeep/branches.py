@@ -240,7 +240,7 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
     newest = plan.snapshots[-1]
     withdraw_rollbacks(branch)  # left by a crashed fast-forward
     delta_lists = {newest.snapshot_id: newest.delta_manifest_list}
-    announcement = RollbackAnnouncement(target=newest.snapshot_id, going=delta_lists)
+    announcement = RollbackAnnouncement(target=newest.snapshot_id, delta_lists=delta_lists)
     announcement_name = branch.rollback_announcements.announce(announcement)
     try:
         has_first_snapshot = branch.snapshots.exists(plan.snapshots[0].snapshot_id)

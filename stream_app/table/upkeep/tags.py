@@ -149,7 +149,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
-    tags = {tag.name: tag for tag in table.tags.tags(but=unreadable)}
+    tags = {tag.name: tag for tag in table.tags.tags(excluded=unreadable)}
     existing_names = [*tags, *unreadable]
     for name in names:
         if name not in existing_names:

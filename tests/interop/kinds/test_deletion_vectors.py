@@ -251,7 +251,7 @@ def compact(table: FileStoreTable, entry: ManifestEntry) -> None:
     """Writes one file anew without its deleted rows, as a COMPACT of ours."""
     rows = rows_of(table, entry)
     name = entry.file.file_name.replace("data-", "data-anew-")
-    path = Path(table.paths.bucket(entry.partition, entry.bucket)) / name
+    path = Path(table.paths.bucket_folder(entry.partition, entry.bucket)) / name
     pq.write_table(rows, path)
     file = replace(
         entry.file, file_name=name, row_count=rows.num_rows, file_size=path.stat().st_size

@@ -32,7 +32,7 @@ def ran(
     table = small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
     executor = CompactInCaller(table)
     policy = None if freshness is None else PolicyBounds(freshness, budget)
-    job = TableJob(table, lambda _: executor, policy=policy)
+    job = TableJob(table, lambda _: executor, policy_bounds=policy)
     job.open("job")
     for epoch in range(EPOCHS):
         first = job.prepare_epoch()

@@ -154,7 +154,7 @@ class DatabaseBackfill:
             )
 
     def _check_buckets(self, state: SourceCheck) -> None:
-        if state.view is not self.table:
+        if state.compared_table is not self.table:
             raise UnsupportedTableError(
                 "the rows of a key may be in any partition, or wait for a bucket",
                 where=self.table.location,

@@ -25,7 +25,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import to_expression
-from stream_app.table.check.compared_rows import SnapshotRows, as_compared, deletes_of
+from stream_app.table.check.compared_rows import SnapshotRows, compared_table, deletes_of
 from stream_app.table.check.doubled_keys import doubled_keys
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
@@ -70,7 +70,7 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
     """
     if condition is None:
         return all_keys
-    keys = as_compared(table).schema
+    keys = compared_table(table).schema
     fields = [field for field in keys.fields if field.name in keys.primary_keys]
     expression = to_expression(parse_predicate(condition, RowType(tuple(fields))))
     return lambda rows: rows.filter(expression)
@@ -124,17 +124,19 @@ class TableChanges:
         """Yield deletes of all rows of keys that are in several partitions, and count them."""
         if self._duplicates is not None:
             rows = SnapshotRows.of_snapshot(self.table, self.snapshot)
-            for partition, bucket, part in deletes_of(rows, self.state.view, self._duplicates):
+            for partition, bucket, part in deletes_of(
+                rows, self.state.compared_table, self._duplicates
+            ):
                 yield from self._count((partition, bucket), part)
 
     def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
-        present = self.state.stored(self.snapshot, self._duplicates)
+        present = self.state.stored_rows(self.snapshot, self._duplicates)
         buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
             expected = self._in_scope(self.state.source.rows(bucket, keep_deletes=True))
             stored_rows = self._in_scope(present.rows(bucket))
-            for differing in differences(self.state.view.layout(), stored_rows, expected):
+            for differing in differences(self.state.compared_table.layout(), stored_rows, expected):
                 yield from self._count(bucket, self._as_changes(differing))
 
     def written_rows(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:

@@ -95,7 +95,9 @@ class ComparedTable:
         if self.replay is not None:
             yield from self.check.findings(self.snapshot)
             if len(self.omissions.key_names) == 1:
-                yield from self.check.repeated(self.snapshot, *self.omissions.key_names.values())
+                yield from self.check.repeated_key_findings(
+                    self.snapshot, *self.omissions.key_names.values()
+                )
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
             changes = f"{self.replay.count} changes of {topics}, up to where the table is"
             report.replayed.append(changes)

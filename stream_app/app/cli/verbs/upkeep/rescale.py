@@ -141,4 +141,4 @@ def _plan_lines(
 
 
 def _partition_name(table: FileStoreTable, planned: PlannedRescale) -> str:
-    return table.paths.partition(planned.partition) or "the table"
+    return table.paths.partition_path(planned.partition) or "the table"
