@@ -199,16 +199,9 @@ def _decode_envelopes(
     parsed_images = framed_images(
         tails.frames, codes, ops, image_rows, shape, images.columns, settings
     )
-    return DecodedPart(
-        positions,
-        _make_records(
-            values,
-            MarkedRecords(positions, images.marks[selection]),
-            parsed_images,
-            shape,
-            settings,
-        ),
-    )
+    marked_records = MarkedRecords(positions, images.marks[selection])
+    records = _make_records(values, marked_records, parsed_images, shape, settings)
+    return DecodedPart(positions, records)
 
 
 def _decode_flat(
@@ -229,12 +222,11 @@ def _decode_flat(
     texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
     parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
     marks = parsed_rows.marks[positions]
-    # A delete's image is that before the change, which may lack columns.
+    # The image of a delete is that before the change, which may lack columns.
     marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
-    return DecodedPart(
-        positions,
-        _make_records(values, MarkedRecords(positions, marks), parsed_images, shape, settings),
-    )
+    marked_records = MarkedRecords(positions, marks)
+    records = _make_records(values, marked_records, parsed_images, shape, settings)
+    return DecodedPart(positions, records)
 
 
 def _make_records(

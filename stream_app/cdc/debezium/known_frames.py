@@ -54,7 +54,7 @@ class RecordFrame:
     """The text that follows the images of a record.
 
     Attributes:
-        tail: from the comma before `source` to the end.
+        tail: the bytes from the comma before `source` to the end.
         op_position: the position of the op's letter in the tail.
         source: the connector and the table in the source block, by `TABLE_FIELDS`.
     """

@@ -107,16 +107,16 @@ class DebeziumAvro(DebeziumJson):
             SourceError: the schema registry does not answer.
             WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
-        values, present = present_values(messages)
+        values, present_rows = present_values(messages)
         outcome = self._new_outcome(messages)
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
-                outcome.learn_schemas({str(number): int(present[rows[0]])})
+                outcome.learn_schemas({str(number): int(present_rows[rows[0]])})
             schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
             for begin in range(0, len(rows), SLICE_ROWS):
                 part = schema_values.slice(begin, SLICE_ROWS)
-                message_index = present[rows[begin : begin + SLICE_ROWS]]
+                message_index = present_rows[rows[begin : begin + SLICE_ROWS]]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
                 else:
