@@ -27,7 +27,12 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.debezium.debezium_description import describe
 from stream_app.cdc.debezium.debezium_origins import time_of
-from stream_app.cdc.debezium.one_record import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
+from stream_app.cdc.debezium.decoding.one_record import (
+    ADDED_PREFIX,
+    FLAT_FIELDS,
+    TABLE_FIELDS,
+    origin_in,
+)
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of

@@ -45,9 +45,9 @@ from stream_app.cdc.debezium.debezium_options import (
     keeps_nulls,
     parse_options,
 )
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.parsed_images import decode_images
+from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.decoding.one_record import TABLE_FIELDS
+from stream_app.cdc.debezium.decoding.parsed_images import decode_images
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey

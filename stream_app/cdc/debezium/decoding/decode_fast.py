@@ -20,10 +20,10 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, are_too_deep
-from stream_app.cdc.debezium.decode_whole import decode_framed
-from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
-from stream_app.cdc.debezium.one_record import images_of
-from stream_app.cdc.debezium.parsed_images import (
+from stream_app.cdc.debezium.decoding.decode_whole import decode_framed
+from stream_app.cdc.debezium.decoding.known_frames import FramedTails, KnownFrames
+from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.parsed_images import (
     DecodeSettings,
     ParsedImages,
     decode_images,
