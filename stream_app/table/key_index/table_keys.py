@@ -102,7 +102,7 @@ class TableKeys:
             keys = self.with_hashes(rows.select(self.rule.keys))
             row_count = rows.num_rows
             is_live = np.ones(row_count, np.bool_)
-            if self.rule.deletes_end:
+            if self.rule.deletes_remove_rows:
                 is_live = ~retract_kind_mask(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),

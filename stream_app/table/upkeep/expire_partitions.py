@@ -182,7 +182,7 @@ class ExpirePartitions:
 
     def _partitions_too_old(self, partitions: Sequence[DatedPartition]) -> list[DatedPartition]:
         before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
-        return expired_partitions(partitions, before_ms=before_ms, at_most=len(partitions))
+        return expired_partitions(partitions, before_ms=before_ms, limit=len(partitions))
 
     def _with_times(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}

@@ -24,17 +24,17 @@ from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import oldest_needed
+from stream_app.planning.commit.job_epochs import oldest_needed_snapshot
 from stream_app.planning.upkeep.expire_range import (
     ExpireConfig,
     ExpireRange,
-    limited_by_consumer,
+    limit_by_consumer,
     snapshot_range,
 )
 from stream_app.planning.upkeep.unused_files import (
     dropped_files,
     unprotected_entries,
-    without_flushed,
+    without_flushed_files,
 )
 from stream_app.table.commit.recorded_epochs import recording
 from stream_app.table.file_store_table import FileStoreTable
@@ -266,14 +266,14 @@ class ExpireSnapshots:
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:
             return expire_range
-        return limited_by_consumer(expire_range, oldest_unread_snapshot(self.table, now_ms))
+        return limit_by_consumer(expire_range, oldest_unread_snapshot(self.table, now_ms))
 
     def _without_newest_epochs(self, newest_id: int, expire_range: ExpireRange) -> ExpireRange:
         """Return the range without the snapshots that alone record a job's newest epoch."""
         if expire_range.is_empty:
             return expire_range
         snapshots = self.table.snapshots.backwards(begin=newest_id)
-        first_needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
+        first_needed = oldest_needed_snapshot(recording(snapshots), self.table.clock.now_ms())
         if first_needed is None or first_needed >= expire_range.end:
             return expire_range
         return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
@@ -382,7 +382,7 @@ def add_dropped(
     reads.prefetch([version.delta_manifest_list], with_manifests=True)
     entries = dropped_files(reads.entries(version.delta_manifest_list) or ())
     if not with_flushed:
-        entries = without_flushed(entries)
+        entries = without_flushed_files(entries)
     if entries:
         needed_files = protected.files_needed(version.snapshot_id, reads, cache)
         collector.add_data_files(unprotected_entries(entries, needed_files))
