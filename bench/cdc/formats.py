@@ -28,7 +28,7 @@ from bench.goal import Goal
 from bench.processor_profile import print_profile
 from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.schema_registry_port import Registered
+from stream_app.cdc.schema_registry_port import RegisteredSchema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.brokers.schema_registry import answer_of, encoded, schema_registry
@@ -276,7 +276,7 @@ message Row {
 def protobuf_row(row: Row) -> bytes:
     """A row as a serializer of Protobuf writes it, with its amount as text."""
     values = {name: value for name, value in row.items() if value is not None}
-    registered = Registered(1, "PROTOBUF", PROTO)
+    registered = RegisteredSchema(1, "PROTOBUF", PROTO)
     return protobuf_bytes(registered, [0], {**values, "amount": str(row["amount"])})
 
 

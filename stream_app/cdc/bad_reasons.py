@@ -1,6 +1,7 @@
 """Classifies the reasons of bad records into a few kinds, which can be counted by name.
 
-A reason is a sentence for people, with names and values in it. Its wording determines its kind. The
+A reason is a sentence for people, with names and values in it. The quarantine stores this text
+alone, so the wording determines the kind, also of records that an earlier version stored. The
 decoders and the steps of `cdc` choose the wording, and tests compare it with this list.
 """
 
@@ -37,7 +38,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 REASON_KINDS: tuple[str, ...] = (*(kind for kind, _ in _KINDS), OTHER)
-"""All that `reason_kind` gives."""
+"""All results of `reason_kind`."""
 
 
 class UnreadableRecordError(ValueError):

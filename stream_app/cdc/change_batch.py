@@ -21,7 +21,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 
-_Seen = TypeVar("_Seen")
+_SightedT = TypeVar("_SightedT")
 ROW_KIND = VALUE_KIND
 """Name of the first column of a change batch; its int8 values are `RowKind`s."""
 
@@ -38,7 +38,7 @@ MESSAGE_SCHEMA = pa.schema(
 """A Kafka message. `partition` and `offset` are Kafka's; a null `value` is a tombstone."""
 
 BAD_RECORD_SCHEMA = MESSAGE_SCHEMA.append(pa.field("reason", pa.string()))
-"""A message that cannot be decoded, as it came, and why."""
+"""A message that cannot be decoded, as the job received it, and the reason."""
 BAD_RECORD_ORDER = [(name, "ascending") for name in ("topic", "partition", "offset")]
 
 
@@ -52,7 +52,7 @@ class TableTraits:
         ignores_deletes: whether old rows stay in any case, so that no message has to prove its row.
         merges_shards: whether the table is meant to have rows of several source tables.
         lowers_names: whether columns have the source's names in lower case.
-        restored: columns whose value an update may omit when it has not changed. The table's writer
+        restored_columns: columns whose unchanged value an update may omit. The table's writer
             takes the value from the older row.
         takes_null_keys: whether columns of the primary key may be null.
     """
@@ -61,7 +61,7 @@ class TableTraits:
     ignores_deletes: bool = False
     merges_shards: bool = False
     lowers_names: bool = False
-    restored: frozenset[str] = frozenset()
+    restored_columns: frozenset[str] = frozenset()
     takes_null_keys: bool = False
 
 
@@ -81,7 +81,7 @@ class ChangeBatch:
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U. When updates omit values of
-            `TableTraits.restored`, the column `unchanged_values.UNCHANGED` follows.
+            `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
         message_index: int32 [n]; the position of each row's message in the decoded batch. It never
             decreases.
     """
@@ -99,8 +99,8 @@ class ChangeBatch:
         rows = self.rows.filter(pa.array(mask))
         return ChangeBatch(rows=rows, message_index=self.message_index[mask])
 
-    def behind(self, position: int) -> ChangeBatch:
-        """Return the rows of all messages after a position."""
+    def changes_after(self, position: int) -> ChangeBatch:
+        """Return the changes of all messages after a position."""
         begin = int(np.searchsorted(self.message_index, position, side="right"))
         return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
 
@@ -123,12 +123,13 @@ class DecodedBatch:
         tables: name of a source table → the position of its first message with a row. The name is
             empty for messages without one.
         decoder_errors: number of bad records at which the decoder failed instead of judging them.
-        drift: unknown and missing columns of records that were decoded.
-        violations: records that violate expectations, whatever happened to them.
+        drift: unknown, missing and cut columns of records that were decoded.
+        violations: number of records that violate each expectation, whatever its action is.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         description: the source table as messages describe it, if it differs from the table.
-        records: name of a source table → its records with rows; only `OwnMessages` counts them.
-        others: records of source tables that the table does not accept; they are bad records.
+        records: name of a source table → number of its records with rows; only `OwnMessages` counts
+            them.
+        other_records: number of bad records of source tables that the table does not accept.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
             `OwnMessages` sets it.
         truncated: position of the last message that empties the table, or None. The rows of earlier
@@ -146,15 +147,17 @@ class DecodedBatch:
     description: SourceTable | None = None
     truncated: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
-    others: int = 0
+    other_records: int = 0
     refusal: WrongSourceError | None = None
 
-    def quarantining(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        """Return the same batch, with these messages as bad records instead of rows.
+    def with_bad_records(
+        self, messages: pa.RecordBatch, reasons: Mapping[int, str]
+    ) -> DecodedBatch:
+        """Return the same batch, with some of its messages as bad records instead of rows.
 
         Args:
-            messages: the messages of this batch.
-            reasons: as in `bad_records`; if empty, the batch is returned unchanged.
+            messages: all messages of this batch.
+            reasons: position of a message → why it is a bad record; may be empty.
         """
         if not reasons:
             return self
@@ -167,23 +170,29 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def results_in_batch(decoded: DecodedBatch, rows: Int32s) -> DecodedBatch:
-    """Return the results of a part of the messages; `rows` are its positions in the batch."""
+def results_in_batch(decoded: DecodedBatch, message_index: Int32s) -> DecodedBatch:
+    """Return the results of some messages of a batch, with positions in that batch.
+
+    Args:
+        message_index: int32 [m]; the positions of these messages in the batch.
+    """
     changes = decoded.changes
     return replace(
         decoded,
-        changes=ChangeBatch(rows=changes.rows, message_index=rows[changes.message_index]),
-        tables={name: int(rows[first]) for name, first in decoded.tables.items()},
-        drift=_sightings_in_batch(decoded.drift, rows),
-        violations=_sightings_in_batch(decoded.violations, rows),
-        schemas={key: int(rows[first]) for key, first in decoded.schemas.items()},
-        truncated=None if decoded.truncated is None else int(rows[decoded.truncated]),
+        changes=ChangeBatch(rows=changes.rows, message_index=message_index[changes.message_index]),
+        tables={name: int(message_index[position]) for name, position in decoded.tables.items()},
+        drift=_sightings_in_batch(decoded.drift, message_index),
+        violations=_sightings_in_batch(decoded.violations, message_index),
+        schemas={key: int(message_index[position]) for key, position in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(message_index[decoded.truncated]),
     )
 
 
-def _sightings_in_batch(sightings: Mapping[_Seen, Sighting], rows: Int32s) -> dict[_Seen, Sighting]:
+def _sightings_in_batch(
+    sightings: Mapping[_SightedT, Sighting], message_index: Int32s
+) -> dict[_SightedT, Sighting]:
     return {
-        key: Sighting(sighting.records, int(rows[sighting.first]))
+        key: Sighting(sighting.records, int(message_index[sighting.first]))
         for key, sighting in sightings.items()
     }
 
@@ -199,24 +208,27 @@ def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         bad=pa.concat_batches([left.bad, right.bad]),
         skipped=left.skipped + right.skipped,
         decoder_errors=left.decoder_errors + right.decoder_errors,
-        tables=_earliest_rows(left.tables, right.tables),
+        tables=_earliest_positions(left.tables, right.tables),
         drift=join_sightings(left.drift, right.drift),
         violations=join_sightings(left.violations, right.violations),
-        schemas=_earliest_rows(left.schemas, right.schemas),
+        schemas=_earliest_positions(left.schemas, right.schemas),
         description=functools.reduce(merged_source_table, descriptions) if descriptions else None,
         truncated=max(truncations, default=None),
     )
 
 
-def _earliest_rows(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {**right, **{name: min(row, right.get(name, row)) for name, row in left.items()}}
+def _earliest_positions(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {
+        **right,
+        **{name: min(position, right.get(name, position)) for name, position in left.items()},
+    }
 
 
-def join_bad_records(rows: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+def join_bad_records(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     """Return the bad records of one batch, in the order of their messages."""
-    if not rows.num_rows or not others.num_rows:
-        return rows if rows.num_rows else others
-    return pa.concat_batches([rows, others]).sort_by(BAD_RECORD_ORDER)
+    if not left.num_rows or not right.num_rows:
+        return left if left.num_rows else right
+    return pa.concat_batches([left, right]).sort_by(BAD_RECORD_ORDER)
 
 
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -269,10 +281,12 @@ def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.Reco
         messages: columns of `MESSAGE_SCHEMA`; missing ones become null.
         reasons: position of a message → why it cannot be decoded.
     """
-    rows = sorted(reasons)
-    picked = messages.take(pa.array(rows, pa.int32())) if rows else messages.slice(0, 0)
-    columns: list[Any] = [_column(picked, field) for field in MESSAGE_SCHEMA]
-    columns.append(pa.array([reasons[row] for row in rows], pa.string()))
+    positions = sorted(reasons)
+    bad_messages = (
+        messages.take(pa.array(positions, pa.int32())) if positions else messages.slice(0, 0)
+    )
+    columns: list[Any] = [_column(bad_messages, field) for field in MESSAGE_SCHEMA]
+    columns.append(pa.array([reasons[position] for position in positions], pa.string()))
     return pa.RecordBatch.from_arrays(columns, schema=BAD_RECORD_SCHEMA)
 
 
@@ -295,10 +309,10 @@ def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
     return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 
 
-def message_place(messages: pa.RecordBatch, row: int) -> str:
+def message_place(messages: pa.RecordBatch, position: int) -> str:
     """Describe the place of a message: its topic, partition and offset."""
     topic, partition, offset = (
-        messages.column(name)[row].as_py() for name in ("topic", "partition", "offset")
+        messages.column(name)[position].as_py() for name in ("topic", "partition", "offset")
     )
     return f"topic {topic}, partition {partition}, offset {offset}"
 

@@ -26,8 +26,6 @@ JSON_AS = "json-as"
 """The option with a value of `JsonColumns`."""
 TYPE_MAPPING = "type-mapping"
 """The option with the names of `MappingMode`, for tables that follow their source."""
-
-
 CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
@@ -56,9 +54,11 @@ class DriftReaction(enum.Enum):
     STOP = "stop"
     QUARANTINE = "quarantine"
     EVOLVE = "evolve"
-    """The table gets the column: of unknown ones alone."""
+    """The table gets the column; only for unknown columns."""
 
 
+_REFUSING_REACTIONS = (DriftReaction.STOP, DriftReaction.QUARANTINE)
+"""A tuple, because the hash of an enum's member is a call of Python code."""
 NARROWED_REACTIONS = tuple(
     reaction.value for reaction in DriftReaction if reaction is not DriftReaction.EVOLVE
 )
@@ -71,7 +71,7 @@ CUT_REACTIONS = (
 """The values of `CUT_VALUES`."""
 
 DriftedColumn = tuple[DriftKind, str]
-_Seen = TypeVar("_Seen")
+_SightedT = TypeVar("_SightedT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +97,17 @@ def drift_of(
     before: Collection[str] | None,
     after: Collection[str] | None,
     *,
-    ignored: str | None = None,
+    ignored_prefix: str | None = None,
 ) -> Drift:
     """Compare the columns of a record's images with a table's.
 
     Args:
         before, after: the fields of the images; None for a missing image.
-        ignored: prefixes of fields that the format adds to an image, which are not columns.
+        ignored_prefix: the prefix of fields that the format adds to an image.
     """
     unknown = (set(before or ()) | set(after or ())) - columns
-    if ignored is not None:
-        unknown = {name for name in unknown if not name.startswith(ignored)}
+    if ignored_prefix is not None:
+        unknown = {name for name in unknown if not name.startswith(ignored_prefix)}
     missing = frozenset() if after is None else columns.difference(after)
     return Drift(frozenset(unknown), missing) if unknown or missing else NO_DRIFT
 
@@ -132,11 +132,7 @@ class ColumnPolicy:
     @property
     def examines_records(self) -> bool:
         """Whether the policy may refuse records, so that each record must be examined."""
-        with_refusal = (
-            DriftReaction.STOP,
-            DriftReaction.QUARANTINE,
-        )  # no set: its hashes would be Python
-        return self.unknown in with_refusal or self.missing in with_refusal
+        return self.unknown in _REFUSING_REACTIONS or self.missing in _REFUSING_REACTIONS
 
     @property
     def reports_drift(self) -> bool:
@@ -154,7 +150,7 @@ class ColumnPolicy:
                 (drift.unknown, "is not in the table (unknown-columns", self.unknown),
                 (drift.missing, "is missing (missing-columns", self.missing),
             )
-            if names and reaction in (DriftReaction.STOP, DriftReaction.QUARANTINE)
+            if names and reaction in _REFUSING_REACTIONS
         ]
         return min(refusals, key=lambda refusal: not refusal.stops, default=None)
 
@@ -192,17 +188,19 @@ class Sighting:
 
 
 def join_sightings(
-    left: Mapping[_Seen, Sighting], right: Mapping[_Seen, Sighting]
-) -> dict[_Seen, Sighting]:
+    left: Mapping[_SightedT, Sighting], right: Mapping[_SightedT, Sighting]
+) -> dict[_SightedT, Sighting]:
     """Join the sightings of two parts of a batch, with positions in the whole batch."""
-    shared = {seen: left[seen].plus(right[seen]) for seen in left.keys() & right.keys()}
+    shared = {key: left[key].plus(right[key]) for key in left.keys() & right.keys()}
     return {**left, **right, **shared}
 
 
-def add_sighting(into: dict[DriftedColumn, Sighting], drift: Drift, sighting: Sighting) -> None:
-    """Count records that have this drift."""
+def add_sighting(
+    sightings: dict[DriftedColumn, Sighting], drift: Drift, sighting: Sighting
+) -> None:
+    """Add the sighting of this drift to the sightings of each of its columns."""
     for column in drift.columns():
-        into[column] = sighting.plus(into[column]) if column in into else sighting
+        sightings[column] = sighting.plus(sightings[column]) if column in sightings else sighting
 
 
 Aliases = Mapping[str, str]
@@ -210,7 +208,7 @@ Aliases = Mapping[str, str]
 
 
 def parse_aliases(text: str) -> Aliases:
-    """Parse the value of the option.
+    """Parse the value of `COLUMN_ALIASES`.
 
     Raises:
         UsageError: the value is not a list of ``NAME=COLUMN``, or has a name twice.

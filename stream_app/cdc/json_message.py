@@ -27,11 +27,11 @@ class JsonNumber(str):
     __slots__ = ()
 
 
-class _Object(dict[str, Any]):
-    """A JSON object with repeated keys: its pairs in order, and the repeated keys."""
+class _RepeatingObject(dict[str, Any]):
+    """A JSON object with repeated fields: its pairs in order, and the names of these fields."""
 
     pairs: Sequence[tuple[str, Any]] = ()
-    twice: frozenset[str] = frozenset()
+    repeated_names: frozenset[str] = frozenset()
 
 
 def load_document(value: bytes) -> Any:
@@ -64,10 +64,10 @@ def load_document(value: bytes) -> Any:
 
 
 def quick_document(value: bytes) -> Any:
-    """Return the document of a message for readers of its names and forms, or None if it is not
-    JSON.
+    """Return the document of a message for callers that only need its names and kinds of values.
 
-    If a field is repeated, the last one counts. Numbers may be rounded.
+    If a field is repeated, the last one counts. Numbers may be rounded. The result is None if the
+    message is not JSON.
     """
     try:
         return orjson.loads(value)
@@ -81,25 +81,25 @@ def quick_document(value: bytes) -> Any:
     return document
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(plain := dict(pairs)) == len(pairs):
-        return plain
-    result = _Object(plain)
-    result.pairs = pairs
-    result.twice = frozenset(
-        name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(document := dict(pairs)) == len(pairs):
+        return document
+    repeating = _RepeatingObject(document)
+    repeating.pairs = pairs
+    repeating.repeated_names = frozenset(
+        name for name, count in Counter(name for name, _ in pairs).items() if count > 1
     )
-    return result
+    return repeating
 
 
-def with_values(document: dict[str, Any], converted: Callable[[str, Any], Any]) -> dict[str, Any]:
+def with_values(document: dict[str, Any], convert: Callable[[str, Any], Any]) -> dict[str, Any]:
     """Return the object with each value converted; repeated fields stay repeated.
 
     Args:
-        converted: returns the new value for a field's name and value.
+        convert: returns the new value for a field's name and value.
     """
-    pairs = document.pairs if isinstance(document, _Object) else document.items()
-    return _pairs([(name, converted(name, value)) for name, value in pairs])
+    pairs = document.pairs if isinstance(document, _RepeatingObject) else document.items()
+    return _object_of([(name, convert(name, value)) for name, value in pairs])
 
 
 def refuse_constant(name: str) -> Any:
@@ -112,7 +112,7 @@ def refuse_constant(name: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_pairs,
+    object_pairs_hook=_object_of,
     parse_float=JsonNumber,
     parse_int=JsonNumber,
     parse_constant=refuse_constant,
@@ -123,10 +123,10 @@ def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
     """Refuse an object that has one of these fields twice.
 
     Raises:
-        UnreadableRecordError: it has.
+        UnreadableRecordError: the object has one of them twice.
     """
-    if isinstance(document, _Object) and (twice := document.twice & names):
-        raise UnreadableRecordError(f"has the field {min(twice)!r} twice")
+    if isinstance(document, _RepeatingObject) and (repeated := document.repeated_names & names):
+        raise UnreadableRecordError(f"has the field {min(repeated)!r} twice")
 
 
 def text_of(document: dict[str, Any], name: str) -> str | None:
@@ -161,7 +161,7 @@ def image_of(value: Any, name: str, columns: frozenset[str]) -> Image | None:
 
 
 def cell_of(value: Any) -> Cell:
-    """Return the kind and the text of a value."""
+    """Return the kind of a value and its text."""
     match value:
         case None:
             return JsonKind.NULL, ""
@@ -178,7 +178,7 @@ def cell_of(value: Any) -> Cell:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON with every number, and every field of an object, exactly as written."""
+    """Return compact JSON with every number, and every field of an object, exactly as written."""
     parts: list[str] = []
     _write(value, parts.append)
     return "".join(parts)
@@ -189,19 +189,19 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
     if isinstance(value, JsonNumber):
         put(value)
     elif isinstance(value, dict):
-        pairs = value.pairs if isinstance(value, _Object) else value.items()
-        before = "{"
+        pairs = value.pairs if isinstance(value, _RepeatingObject) else value.items()
+        separator = "{"
         for name, item in pairs:
-            put(f"{before}{_encoded(name)}:")
+            put(f"{separator}{_encoded(name)}:")
             _write(item, put)
-            before = ","
+            separator = ","
         put("}" if pairs else "{}")
     elif isinstance(value, list):
-        before = "["
+        separator = "["
         for item in value:
-            put(before)
+            put(separator)
             _write(item, put)
-            before = ","
+            separator = ","
         put("]" if value else "[]")
     else:
         put(_encoded(value))

@@ -36,26 +36,26 @@ from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 
 BAD_DESCRIBED_MAX = 100
-"""Bad records of a batch that are looked at for columns that are spelled in another way."""
+"""The most bad records of a batch in which another spelling of columns is searched."""
 Describe = Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
 
 
 def spellings(names: Iterable[str]) -> dict[str, str]:
-    """Return a map from names in lower case to the names as spelled.
+    """Return a map from names in lower case to the source's spelling of them.
 
     Raises:
         WrongSourceError: two names differ only in case.
     """
-    spelled: dict[str, str] = {}
+    spelling_of: dict[str, str] = {}
     for name in names:
-        other = spelled.setdefault(name.lower(), name)
+        other = spelling_of.setdefault(name.lower(), name)
         if other != name:
             raise WrongSourceError(
                 f"the columns {other!r} and {name!r} of the source would both become "
                 f"{name.lower()!r}",
                 fix="rename one of them at the source, or set sync.case-sensitive = true",
             )
-    return spelled
+    return spelling_of
 
 
 def lower_case_table(table: SourceTable) -> SourceTable:
@@ -83,10 +83,10 @@ class LowerCaseDescription:
 
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `SourceFacts.describe`."""
-        described = (
+        descriptions = (
             self.describe(messages.slice(row, 1), options) for row in range(messages.num_rows)
         )
-        tables = [lower_case_table(table) for table in described if table is not None]
+        tables = [lower_case_table(table) for table in descriptions if table is not None]
         return functools.reduce(merged_source_table, tables) if tables else None
 
 
@@ -97,14 +97,14 @@ class LowerCaseFormat:
     Attributes:
         make: makes the format of a setup.
         origins: see `SourceFacts.origins`; shards may spell a column in different ways.
-        setup: with the table's names.
+        setup: the setup with the table's own column names.
     """
 
     make: Callable[[FormatSetup], MessageFormat]
     describe: Describe
     origins: Callable[[pa.RecordBatch], Origins]
     setup: FormatSetup
-    _spelled: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
+    _spellings: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
     _formats: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -127,35 +127,37 @@ class LowerCaseFormat:
 
     def _decode_table(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode one source table's messages up to a new spelling, then continue from there."""
-        spelled = self._spelled.setdefault(origin, {})
-        finished: DecodedBatch | None = None
-        begin, tried = 0, set[str]()
+        spelling_of = self._spellings.setdefault(origin, {})
+        joined: DecodedBatch | None = None
+        begin = 0
+        tried_names: set[str] = set()
         if messages.num_rows:
-            self._learn(spelled, messages, 0, ())
+            self._learn(spelling_of, messages, 0, ())
         while True:
             unread = messages.slice(begin)
-            decoded = self._decode_by_spelling(spelled, unread)
-            row, names = self._find_new_spelling(spelled, unread, decoded)
+            decoded = self._decode_by_spelling(spelling_of, unread)
+            row, names = self._find_new_spelling(spelling_of, unread, decoded)
             if row is not None:
-                decoded = self._decode_by_spelling(spelled, unread.slice(0, row))
+                decoded = self._decode_by_spelling(spelling_of, unread.slice(0, row))
             decoded = results_in_batch(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
-            finished = decoded if finished is None else join_results(finished, decoded)
+            joined = decoded if joined is None else join_results(joined, decoded)
             if row is None:
-                return finished
-            tried = tried if row == 0 else set()
-            # A message that has a column in two spellings asks for both in turn.
-            self._learn(spelled, unread, row, [*names, *tried])
-            tried.update(names)
+                return joined
+            tried_names = tried_names if row == 0 else set()
+            # A message that has a column in two spellings is decoded again by each of them.
+            self._learn(spelling_of, unread, row, [*names, *tried_names])
+            tried_names.update(names)
             begin += row
 
     def _find_new_spelling(
-        self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
+        self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
     ) -> tuple[int | None, list[str]]:
-        """Return the first message with new spellings of columns, and these spellings, or None.
+        """Return the position of the first message with new spellings, and these spellings.
 
-        A record that lacks its key under the known name is bad.
+        The position is None without a new spelling. The search includes bad records, because a
+        record is bad if its key has another name than the known one.
         """
-        first: dict[str, int] = {
+        first_rows: dict[str, int] = {
             name: sighting.first
             for (kind, name), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
@@ -163,44 +165,44 @@ class LowerCaseFormat:
         bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
         for row in pc.index_in(bad, messages.column("offset")).to_pylist():
             for name in self._column_names(messages, row):
-                known_name = spelled.get(name.lower(), name)
+                known_name = spelling_of.get(name.lower(), name)
                 if known_name != name and name.lower() in self.setup.columns.names:
-                    first[name] = min(row, first.get(name, row))
-        earliest = min(first.values(), default=None)
-        return earliest, sorted(name for name, row in first.items() if row == earliest)
+                    first_rows[name] = min(row, first_rows.get(name, row))
+        earliest = min(first_rows.values(), default=None)
+        return earliest, sorted(name for name, row in first_rows.items() if row == earliest)
 
     def _learn(
-        self, spelled: dict[str, str], messages: pa.RecordBatch, row: int, others: Iterable[str]
+        self, spelling_of: dict[str, str], messages: pa.RecordBatch, row: int, names: Iterable[str]
     ) -> None:
         """Learn how a message spells its columns.
 
         Args:
-            others: names that the message is known to have.
+            names: further names that the message has.
 
         Raises:
             WrongSourceError: two names differ only in case.
         """
-        spelled.update(spellings(dict.fromkeys([*self._column_names(messages, row), *others])))
+        spelling_of.update(spellings(dict.fromkeys([*self._column_names(messages, row), *names])))
 
     def _column_names(self, messages: pa.RecordBatch, row: int) -> list[str]:
-        picked = with_all_columns(messages.slice(row, 1))
-        table = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
+        message = with_all_columns(messages.slice(row, 1))
+        table = self.describe(message, self.setup.mapping or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
 
     def _decode_by_spelling(
-        self, spelled: Mapping[str, str], messages: pa.RecordBatch
+        self, spelling_of: Mapping[str, str], messages: pa.RecordBatch
     ) -> DecodedBatch:
-        decoded = self._format(spelled).decode(messages)
+        decoded = self._format(spelling_of).decode(messages)
         schema = change_schema(self.setup.arrow_schema)
         rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
-        missing = {
+        drift = {
             (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting
             for (kind, name), sighting in decoded.drift.items()
         }
-        return replace(decoded.with_rows(rows), drift=missing)
+        return replace(decoded.with_rows(rows), drift=drift)
 
-    def _format(self, spelled: Mapping[str, str]) -> MessageFormat:
-        names = tuple(spelled.get(name, name) for name in self.setup.columns.names)
+    def _format(self, spelling_of: Mapping[str, str]) -> MessageFormat:
+        names = tuple(spelling_of.get(name, name) for name in self.setup.columns.names)
         if names not in self._formats:
             columns = RowType(
                 tuple(
@@ -208,12 +210,12 @@ class LowerCaseFormat:
                     for column, name in zip(self.setup.columns, names, strict=True)
                 )
             )
-            keys = tuple(spelled.get(name, name) for name in self.setup.primary_keys)
+            keys = tuple(spelling_of.get(name, name) for name in self.setup.primary_keys)
             sequence = self.setup.traits.sequence_fields
             traits = replace(
                 self.setup.traits,
-                sequence_fields=tuple(spelled.get(name, name) for name in sequence),
-                restored=frozenset(),  # the writer knows columns by the table's names alone
+                sequence_fields=tuple(spelling_of.get(name, name) for name in sequence),
+                restored_columns=frozenset(),  # the writer knows columns by the table's names alone
             )
             schema = pa.schema(
                 [

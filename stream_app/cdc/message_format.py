@@ -56,7 +56,7 @@ class FormatSetup:
         keep_update_before: whether an update also produces -U (changelog-producer = input). An
             update of the key always does.
         traits: further settings that decide how messages are decoded.
-        renamed: an earlier name in the source → the table's column.
+        renamed: name that the source used earlier → the table's column.
         mapping: the mapping of types; None if the table does not follow its source.
     """
 
@@ -93,7 +93,7 @@ class SourceSurvey(Protocol):
         ...
 
     def notices(self) -> Iterator[Notice]:
-        """Return notices for the user, topic by topic."""
+        """Yield notices for the user, topic by topic."""
         ...
 
 
@@ -113,15 +113,15 @@ class DdlText:
 
 
 DdlOf = Callable[[dict[str, Any]], DdlText | None]
-"""A message's document → its statement; None: it has none."""
+"""Returns the statement in a message's document, or None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
     """The facts about the source that messages show without their rows; can be pickled.
 
-    It never raises because of a message. It raises `SourceError` when a server that it asks, such
-    as a schema registry, does not answer.
+    No function here raises because of a message. A function raises `SourceError` when a server that
+    it asks, such as a schema registry, does not answer.
 
     Attributes:
         origins: finds the source table that each message names, without decoding it.
@@ -156,9 +156,9 @@ class FormatDeclaration:
 
     Attributes:
         name: the value of ``source.format``.
-        section: the options are in the configuration's section ``source.SECTION``.
+        section: the name of the configuration's section ``source.SECTION`` that has the options.
         introduction: the introduction of the options, for their page of the documentation.
-        options: in the order of that page.
+        options: the format's options, in the order of that page.
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.

@@ -38,7 +38,7 @@ class StepPlace(IntEnum):
     """The order of the steps, with the reason for each place."""
 
     COLUMN_ALIASES = auto()
-    """The source's names of columns end here: all later steps know the table's."""
+    """Gives columns the table's names, which all later steps use."""
     DESCRIBED_COLUMNS = auto()
     """Comes before the steps that refuse records, because their schemas have all columns. A record
     that the decoder refuses shows only types."""
@@ -47,11 +47,11 @@ class StepPlace(IntEnum):
     DEFAULTS = auto()
     """Fills all columns, because the filters judge the row that the table would store."""
     FILTER_OF_MESSAGES = auto()
-    """Conditions on what all changes of a row share: they choose among messages."""
+    """Conditions on columns that all changes of a row share; they choose among messages."""
     FILTER_OF_ROWS = auto()
     """The other conditions. A row that does not pass may have any value and partition."""
     EXPECTATIONS = auto()
-    """Judge the rows that belong into the table, and no others."""
+    """Judge only the rows that belong into the table."""
     MERGEABLE_VALUES = auto()
     """A value that no merge can take must not reach a writer."""
     NAMEABLE_PARTITIONS = auto()
@@ -94,9 +94,12 @@ class Pipeline:
     steps: Mapping[StepPlace, Step] = field(default_factory=dict)
     own_messages: OwnMessages | None = None
 
-    def with_steps(self, more: Mapping[StepPlace, Step | None]) -> Pipeline:
+    def with_steps(self, added_steps: Mapping[StepPlace, Step | None]) -> Pipeline:
         """Return the same pipeline with further steps; ignores steps that are None."""
-        steps = {**self.steps, **{place: step for place, step in more.items() if step is not None}}
+        steps = {
+            **self.steps,
+            **{place: step for place, step in added_steps.items() if step is not None},
+        }
         return replace(self, steps=dict(sorted(steps.items())))
 
     @property
@@ -130,11 +133,11 @@ class Pipeline:
             bad = bad_records(messages, {0: reason})
             return DecodedBatch(changes=no_changes(schema), bad=bad, skipped=0, decoder_errors=1)
         half = messages.num_rows // 2
-        first, second = (
+        left, right = (
             self._decode_isolating(part) for part in (messages.slice(0, half), messages.slice(half))
         )
-        behind = np.arange(half, messages.num_rows, dtype=np.int32)
-        return join_results(first, results_in_batch(second, behind))
+        right_index = np.arange(half, messages.num_rows, dtype=np.int32)
+        return join_results(left, results_in_batch(right, right_index))
 
     def _decode_with_steps(self, messages: pa.RecordBatch) -> DecodedBatch:
         decoded = self.decoder.decode(messages)

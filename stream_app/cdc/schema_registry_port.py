@@ -11,12 +11,11 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 
 URL = "schema.registry.url"
 USER_INFO = "schema.registry.basic.auth.user.info"
-NO_HEAD = "is not of a registry: it does not begin with 0 and the number of a schema"
-
-
 HEADERS = "schema.id.headers"
 USE_ID = "apicurio.registry.use-id"
 ID_HANDLER = "apicurio.registry.id-handler"
+NO_HEAD = "is not of a registry: it does not begin with 0 and the number of a schema"
+"""The reason of a bad record that does not name its schema."""
 
 
 class HeaderKind(Enum):
@@ -44,7 +43,7 @@ class SchemaHeaders:
 
 
 class IdKind(Enum):
-    """The kinds of numbers that messages carry; the values are those of the option."""
+    """The kinds of schema numbers in messages; the values are those of the option."""
 
     AUTO = "auto"
     GLOBAL = "globalId"
@@ -60,14 +59,16 @@ class SchemaKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredSchema:
     """A schema of a registry.
 
     Attributes:
-        schema_type: a value of `SchemaKind`, or another word of the registry; empty: it has none.
+        number: its number in the registry.
+        schema_type: a value of `SchemaKind`, or another word of the registry; empty if the registry
+            names no type.
         text: its text.
-        references: the name by which it refers to each schema, and that schema's text. A schema
-            stands behind those to which it refers itself.
+        references: the name and the text of each schema to which it refers. A schema stands behind
+            those to which it refers itself.
     """
 
     number: int
@@ -76,10 +77,10 @@ class Registered:
     references: tuple[tuple[str, str], ...] = ()
 
     def check(self, schema_kind: SchemaKind) -> None:
-        """Check that it is a schema of this language.
+        """Check that the schema is in this language.
 
         Raises:
-            UnreadableRecordError: it is not.
+            UnreadableRecordError: the schema is in another language.
         """
         if self.schema_type not in ("", schema_kind.value):
             raise UnreadableRecordError(
@@ -95,20 +96,20 @@ class Schemas(Protocol):
         """Return the number of the schema with a GUID of 16 bytes.
 
         Raises:
-            UnreadableRecordError: the registry has none.
+            UnreadableRecordError: the registry has no schema with this GUID.
             SourceError: no server answers.
             WrongSourceError: the login is refused.
         """
         ...
 
-    def schema(self, number: int) -> Registered:
+    def schema(self, number: int) -> RegisteredSchema:
         """Return the schema of a number.
 
         Args:
-            number: -1: the message is not in the wire format.
+            number: -1 stands for messages that are not in the wire format.
 
         Raises:
-            UnreadableRecordError: messages of this number cannot be read, whatever they hold.
+            UnreadableRecordError: messages with this number cannot be read, whatever they contain.
             SourceError: no server answers.
             WrongSourceError: the login is refused.
         """
@@ -117,12 +118,12 @@ class Schemas(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registries:
-    """The way to reach registries.
+    """The access to registries.
 
     Attributes:
         schemas_at: opens the schemas of a registry. It takes the addresses of its servers, the
             login, the section of their options, and what Apicurio's numbers count.
-        url_problem: what is wrong with an address; empty: nothing.
+        url_problem: returns what is wrong with an address; empty if nothing is.
     """
 
     schemas_at: Callable[[tuple[str, ...], str, str, IdKind], Schemas]

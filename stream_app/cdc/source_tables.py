@@ -25,9 +25,9 @@ class Origins:
     """The source table of each of n messages.
 
     Attributes:
-        tables: the different ones.
-        codes: int32 [n]; position in `tables`; `NO_TABLE`: the message means no row, e.g. a
-            tombstone, a heartbeat or a transaction marker, or cannot be read.
+        tables: the distinct source tables.
+        codes: int32 [n]; position in `tables`, or `NO_TABLE` for a message that cannot be read or
+            means no row, e.g. a tombstone, a heartbeat or a transaction marker.
         unreadable: position of a message → why its table cannot be read.
     """
 
@@ -42,24 +42,24 @@ def origins_of(
     """Return the origins of n messages, by the names in each.
 
     Args:
-        database, schema, table: strings [n], plain or dictionary-encoded; null: unknown. Without
-            a table a message has no origin.
+        database, schema, table: strings [n], plain or dictionary-encoded; null if unknown. A
+            message without a table has no origin.
     """
     codes: Int32s = np.full(len(table), NO_TABLE, np.int32)
     names = [_as_strings(column) for column in (database, schema, table)]
-    with_table = np.flatnonzero(valid_of(names[2]))
-    if not len(with_table):
+    named_rows = np.flatnonzero(valid_of(names[2]))
+    if not len(named_rows):
         return Origins(tables=(), codes=codes, unreadable=unreadable)
-    known_names = [column.take(pa.array(with_table)) for column in names]
+    known_names = [column.take(pa.array(named_rows)) for column in names]
     joined = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
     tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
-    codes[with_table] = joined.indices.to_numpy()
+    codes[named_rows] = joined.indices.to_numpy()
     return Origins(tables=tables, codes=codes, unreadable=unreadable)
 
 
-def in_their_clusters(
+def origins_with_clusters(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.RecordBatch
 ) -> Origins:
     """Return the origins of messages with the cluster of their topics."""
@@ -69,11 +69,12 @@ def in_their_clusters(
     if not any(clusters) or not origins.tables:
         return origins
     pairs = origins.codes.astype(np.int64) * len(clusters) + topics.indices.to_numpy()
-    different, positions = np.unique(pairs, return_inverse=True)
-    first = int(np.searchsorted(different, 0))  # pairs of `NO_TABLE` are negative
+    distinct_pairs, positions = np.unique(pairs, return_inverse=True)
+    first_named = int(np.searchsorted(distinct_pairs, 0))  # pairs of `NO_TABLE` are negative
     tables: dict[Origin, int] = {}
-    codes = np.full(len(different), NO_TABLE, np.int32)
-    for index, pair in enumerate(different[first:].tolist(), start=first):  # a loop over topics
+    codes = np.full(len(distinct_pairs), NO_TABLE, np.int32)
+    # A loop over topics.
+    for index, pair in enumerate(distinct_pairs[first_named:].tolist(), start=first_named):
         code, topic = divmod(pair, len(clusters))
         origin = _in_cluster(origins.tables[code], clusters[topic])
         codes[index] = tables.setdefault(origin, len(tables))
@@ -86,10 +87,10 @@ def _in_cluster(origin: Origin, cluster: str) -> Origin:
     return replace(origin, table=name, cluster=cluster)
 
 
-def of_each_origin(
+def messages_by_origin(
     origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
 ) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """Yield the messages of each source table, by its name."""
+    """Yield the messages of each source table, in the order of the tables' names."""
     batch = messages.combine_chunks().to_batches()
     if not batch:
         return
@@ -103,19 +104,20 @@ def _as_strings(column: pa.Array) -> pa.Array:
 
 
 def table_name(*names: str) -> str:
-    """Return the name of a source's table, from the outermost to the table's own.
+    """Join the names of a source's table by dots; the result is empty if the table is unknown.
 
-    Empty when the table itself is unknown.
+    Args:
+        names: from the outermost name to the table's own.
     """
     return ".".join(filter(None, names)) if names[-1] else ""
 
 
 def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
-    """Return the name of each source table → its first wanted record.
+    """Return the name of each source table → the position of its first record in the mask.
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,
-            schema and table, or dictionaries of them. Without them nothing is known.
+            schema and table, or dictionaries of them. Without columns the result is empty.
         mask: bool [n].
     """
     records = np.flatnonzero(mask)
@@ -124,16 +126,16 @@ def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
     if len(records) < len(mask):
         columns = [column.take(pa.array(records)) for column in columns]
     if all(map(_is_constant, columns)):
-        first = np.zeros(1, np.int64)
+        first_rows = np.zeros(1, np.int64)
     else:
         columns = [column.cast(pa.string()) for column in columns]
         joined = pc.binary_join_element_wise(
             *columns, "\0", null_handling="replace", null_replacement=""
         )
         codes = joined.dictionary_encode().indices.to_numpy()
-        first = np.sort(np.unique(codes, return_index=True)[1])
+        first_rows = np.sort(np.unique(codes, return_index=True)[1])
     first_by_name: dict[str, int] = {}
-    for row in first.tolist():  # a loop over tables
+    for row in first_rows.tolist():  # a loop over tables
         name = table_name(*(column[row].as_py() or "" for column in columns))
         first_by_name.setdefault(name, int(records[row]))
     return first_by_name
@@ -141,6 +143,6 @@ def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
 
 def _is_constant(column: pa.Array) -> bool:
     if isinstance(column, pa.DictionaryArray) and not column.null_count:
-        used = np.flatnonzero(np.bincount(column.indices.to_numpy()))
-        column = column.dictionary.take(pa.array(used))
+        used_codes = np.flatnonzero(np.bincount(column.indices.to_numpy()))
+        column = column.dictionary.take(pa.array(used_codes))
     return len(column.unique()) == 1

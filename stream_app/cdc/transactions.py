@@ -17,7 +17,7 @@ from stream_app.arrow_buffers import Int64s
 MessageKinds = npt.NDArray[np.int8]
 LogPositions = npt.NDArray[np.int64]
 """Positions in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
-numbers are compared one after the other. A negative first one: the position is not known."""
+numbers are compared one after the other. A position is unknown if its first number is negative."""
 POSITION_NUMBERS = 3
 UNKNOWN = -1
 
@@ -46,12 +46,12 @@ class EndMarkers:
     """The facts in e END markers, and their counts of changes, m in all.
 
     Attributes:
-        message_index: int64 [e]; rows of the messages.
+        message_index: int64 [e]; the positions of the messages.
         ids: strings [e]; the whole ids, which may have the position of the commit.
         times: int64 [e]; ms since 1970, as the source says.
-        logs: strings [e]; what names the log in which positions grow, such as a server.
-        positions: int64 [e, 3]; those of the commits. Changes of the transaction lie before it or
-            have it; changes of later transactions lie behind it.
+        logs: strings [e]; the name of the log in which positions grow, such as a server.
+        positions: int64 [e, 3]; the positions of the commits. Changes of a transaction are at or
+            before its commit; changes of later transactions are after it.
         owners: int64 [m]; the marker of each count, by its number in `message_index`.
         collections: strings [m]; tables as the markers name them.
         counts: int64 [m]; the changes of the transaction in that table.
@@ -73,12 +73,13 @@ class MessageTransactions:
 
     Attributes:
         kinds: int8 [n], of `MessageKind`.
-        names: strings [n]; what is the same for all messages of one transaction of a connector.
-            Markers do not name the connector. Null without a transaction.
+        names: strings [n]; the part of the id that all messages of a transaction share; null
+            without a transaction. Transactions of different connectors may share a name.
         sources: strings [n]; the connector's name in changes; null in markers.
         tables: strings [n]; the table of a change, from the outermost name to its own.
         orders: int64 [n]; the number of a change within its transaction.
-        positions: int64 [n, 3]; of changes. With `orders` they grow along the source's log.
+        positions: int64 [n, 3]; the positions of changes, which grow with `orders` along the
+            source's log.
         ends: the END markers.
     """
 

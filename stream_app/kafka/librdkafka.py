@@ -293,7 +293,7 @@ class KafkaClient:
         """Put addresses of messages into `pointers` until it is full or the time is over.
 
         Returns:
-            Their number. The caller returns each message by `release`.
+            The number of messages. The caller returns each by `release`.
         """
         count: int = self._library.consume_batch(
             self._topics[topic], partition, wait_ms, pointers.ctypes.data, len(pointers)
@@ -305,7 +305,7 @@ class KafkaClient:
         deque(map(self._library.message_destroy, pointers), maxlen=0)
 
     def known_begin(self, topic: str, partition: int) -> int:
-        """Return the oldest offset according to the newest fetch; negative: unknown."""
+        """Return the oldest offset according to the newest fetch; negative if it is unknown."""
         begin, end = c.c_int64(), c.c_int64()
         name = topic.encode()
         ends = c.byref(begin), c.byref(end)
@@ -313,9 +313,7 @@ class KafkaClient:
         return begin.value
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
-        """Return the oldest offset and the one after the newest, from the broker; or an error's
-        code.
-        """
+        """Ask the broker for the oldest offset and the one after the newest; or return an error."""
         begin, end = c.c_int64(), c.c_int64()
         code: int = self._library.query_watermark_offsets(
             self._client, topic.encode(), partition, c.byref(begin), c.byref(end), timeout_ms

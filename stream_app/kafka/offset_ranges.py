@@ -23,7 +23,7 @@ PIECE_MIN = 256
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Offsets of one partition: from `begin` on, up to and without `end`."""
+    """Offsets of one partition, from `begin` up to but excluding `end`."""
 
     topic: str
     partition: int

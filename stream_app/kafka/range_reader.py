@@ -54,11 +54,11 @@ _ANSWER_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderSettings:
-    """The settings of a reader; can be pickled, and is the key of kept readers.
+    """The settings of a reader, by which a process keeps its readers; they can be pickled.
 
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
-        clusters: names of further clusters, with theirs.
+        clusters: names of further clusters, with the options of their clients.
         headers: the headers that name a message's schema, or None to read no headers.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
         ranges_at_once: the number of ranges that are fetched at once, such as the current one and
@@ -329,7 +329,7 @@ class RangeReader:
     def _give_up(self, progress: _Progress, waited_s: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
 
-        Brokers that start, or that have just created a topic, do not know it either.
+        A broker that starts, or has just created the topic, does not know the partition either.
         """
         target = progress.target
         watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)

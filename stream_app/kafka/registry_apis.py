@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from stream_app.cdc.schema_registry_port import IdKind, Registered, SchemaKind
+from stream_app.cdc.schema_registry_port import IdKind, RegisteredSchema, SchemaKind
 
 _REFERENCES_MAX = 200
 """The most schemas to which one schema refers, directly or not."""
@@ -30,7 +30,7 @@ class RegistryRefusalError(Exception):
     """The reason why no message with a schema number can be read."""
 
 
-def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> Registered:
+def registered_at(url: str, get: Get, number: int, id_kind: IdKind) -> RegisteredSchema:
     """Return the schema of a number.
 
     Args:
@@ -63,7 +63,7 @@ def number_of_guid(get: Get, guid: UUID) -> int:
     return numbers[0]
 
 
-def _confluent_schema(get: Get, number: int) -> Registered:
+def _confluent_schema(get: Get, number: int) -> RegisteredSchema:
     answer = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
     references: dict[str, str] = {}
 
@@ -76,10 +76,10 @@ def _confluent_schema(get: Get, number: int) -> Registered:
 
     _collect_references(number, answer.get("references"), references, read)
     schema_type = str(answer.get("schemaType") or SchemaKind.AVRO.value)
-    return Registered(number, schema_type, _text(answer), tuple(references.items()))
+    return RegisteredSchema(number, schema_type, _text(answer), tuple(references.items()))
 
 
-def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> Registered:
+def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> RegisteredSchema:
     number_kind = id_kind
     if number_kind is IdKind.AUTO:
         number_kind = IdKind.GLOBAL if version == "2" else IdKind.CONTENT
@@ -100,7 +100,7 @@ def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> Re
     text = get(path, reason_prefix).decode()
     reference_list = _document(get(f"{path}/references", reason_prefix), number)
     _collect_references(number, reference_list, references, read)
-    return Registered(number, "", text, tuple(references.items()))
+    return RegisteredSchema(number, "", text, tuple(references.items()))
 
 
 def _collect_references(

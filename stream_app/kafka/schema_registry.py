@@ -28,7 +28,7 @@ from stream_app.cdc.schema_registry_port import (
     URL,
     USER_INFO,
     IdKind,
-    Registered,
+    RegisteredSchema,
     Registries,
 )
 from stream_app.clock import Clock, SystemClock
@@ -63,8 +63,8 @@ _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
 _SchemaId = int | bytes
 """The number of a schema, or its GUID."""
-_RegistryAnswer = Registered | int
-_RegistryAnswerT = TypeVar("_RegistryAnswerT", Registered, int)
+_RegistryAnswer = RegisteredSchema | int
+_RegistryAnswerT = TypeVar("_RegistryAnswerT", RegisteredSchema, int)
 _answers: dict[tuple[SchemaRegistry, _SchemaId], _RegistryAnswer] = {}
 _refusals: dict[tuple[SchemaRegistry, _SchemaId], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
@@ -81,7 +81,7 @@ class SchemaRegistry:
         user_info: the login as ``USER:PASSWORD``; empty without one.
         section: the section of the options that name the registry, for errors.
         id_kind: the kind of id that Apicurio's numbers are.
-        refused_s: seconds for which a number stays refused. Then it is asked for again, since a
+        refused_s: seconds for which a number stays refused. Then it is requested again, because a
             server may learn of a schema later than the producer.
         pauses_s: seconds before all servers are asked again, when none can answer for now.
     """
@@ -94,18 +94,18 @@ class SchemaRegistry:
     pauses_s: tuple[float, ...] = _PAUSES_S
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
-    def schema(self, number: int) -> Registered:
+    def schema(self, number: int) -> RegisteredSchema:
         """See `Schemas.schema`."""
         if number < 0:
             raise UnreadableRecordError(NO_HEAD)
 
-        def ask(url: str, get: Get) -> Registered:
+        def ask(url: str, get: Get) -> RegisteredSchema:
             return registered_at(url, get, number, self.id_kind)
 
         if number > _NUMBER_MAX:
             reason = f"names schema {number}, which the schema registry does not have"
             raise UnreadableRecordError(reason)
-        return self._cached_answer(number, Registered, ask)
+        return self._cached_answer(number, RegisteredSchema, ask)
 
     def number_of(self, guid: bytes) -> int:
         """See `Schemas.number_of`."""

@@ -131,7 +131,7 @@ class _ProblemError(Exception):
 
 
 def security_options(java_options: Mapping[str, str]) -> SecurityOptions:
-    """Translate the options of logins and certificates; skips others."""
+    """Translate the options of logins and certificates; skip others."""
     options: dict[str, str] = {}
     problems: dict[str, str] = {}
     protocol = java_options.get("security.protocol", "PLAINTEXT").upper()

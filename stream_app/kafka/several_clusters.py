@@ -86,9 +86,7 @@ class ClusterClients:
         self._clients.clear()
 
     def _client_of(self, topic: str) -> tuple[KafkaClient, str]:
-        """Return the client of a topic's cluster, made at the first call, and the topic's name
-        there.
-        """
+        """Return the client of a topic's cluster, made once, and the topic's name there."""
         cluster, name = cluster_and_name(topic)
         if cluster not in self._clients:
             if cluster not in self.settings:

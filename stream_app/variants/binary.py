@@ -121,8 +121,10 @@ class Variant:
                 return _integer_or_decimal(kind, content)
 
     def _shape(self) -> tuple[int, int, int, int]:
-        """Return the positions of a container's ids, of its offsets, their size, and the values'
-        position.
+        """Return the layout of a container.
+
+        Returns:
+            The positions of its ids and its offsets, an offset's size, and the values' position.
         """
         sizes = self.kind
         is_object = self.basic_kind == layout.OBJECT

@@ -20,7 +20,7 @@ from stream_app.app.config.source_clusters import (
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.message_format import FormatDeclaration, SourceFacts
-from stream_app.cdc.source_tables import in_their_clusters
+from stream_app.cdc.source_tables import origins_with_clusters
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS, source_facts
 from stream_app.model.schema.data_type import RowType
@@ -207,7 +207,7 @@ class SourceConfig:
         facts = source_facts(self.format, self.format_options)
         if not self.clusters:
             return facts
-        return replace(facts, origins=partial(in_their_clusters, facts.origins))
+        return replace(facts, origins=partial(origins_with_clusters, facts.origins))
 
     @property
     def kafka_clusters(self) -> list[Cluster]:

@@ -34,7 +34,7 @@ from stream_app.app.table_setup.source_statements import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import SourceFacts
-from stream_app.cdc.source_tables import of_each_origin
+from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
@@ -217,14 +217,14 @@ class DatabaseTables:
 
     def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unreadable`."""
-        parts = of_each_origin(self._facts.origins, messages)
+        parts = messages_by_origin(self._facts.origins, messages)
         self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
         self.quarantine(epoch, messages)
 
     def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self._facts.origins, messages):
+        for origin, part in messages_by_origin(self._facts.origins, messages):
             targets = {**self._targets, **_targets_in(by_table)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):

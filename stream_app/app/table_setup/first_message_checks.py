@@ -25,7 +25,7 @@ from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey
-from stream_app.cdc.source_tables import of_each_origin
+from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.clock import Clock
 from stream_app.epochs.commit.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 from stream_app.errors import UsageError
@@ -113,7 +113,7 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
     """
     sync = job_tables.sync
     count = 0
-    parts = list(of_each_origin(job_tables.source.facts.origins, messages))
+    parts = list(messages_by_origin(job_tables.source.facts.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(tables_in_messages(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)

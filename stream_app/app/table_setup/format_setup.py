@@ -55,7 +55,7 @@ def format_setup(
     """
     setup = whole_setup(source, schema)
     if restores:
-        traits = replace(setup.traits, restored=restored_columns(schema, conditions))
+        traits = replace(setup.traits, restored_columns=restored_columns(schema, conditions))
         setup = replace(setup, traits=traits)
     return source_setup(setup, table.made_columns)
 

@@ -19,10 +19,10 @@ from stream_app.cdc.canal.mysql_types import convert_by_types
 from stream_app.cdc.columns.column_reading import ColumnReading, Family, JsonKind
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import (
+    explicit_nulls,
     fill_up,
     ops_of,
     rows_with_nulls_after,
-    sent_nulls,
 )
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
@@ -76,7 +76,7 @@ class _PairedRows(NamedTuple):
         is_object: Bools = valid_of(self.data.values) & ((self.old_rows < 0) | has_object)
         return is_object
 
-    def sent_nulls(
+    def explicit_nulls(
         self, messages: dialect.ParsedMessages, table: dialect.Table, is_paired: Bools
     ) -> tuple[list[Int64s], Sequence[int]]:
         """Find the records whose row of `old` has an explicit null, for each column.
@@ -85,7 +85,7 @@ class _PairedRows(NamedTuple):
             The records; and the positions of messages that cannot be parsed.
         """
         if messages.nulls is None:
-            return sent_nulls(
+            return explicit_nulls(
                 messages.values,
                 rows_with_nulls_after(messages.values, is_paired, b'"old":'),
                 [reading.name for reading in table.readings],
@@ -100,7 +100,7 @@ class _PairedRows(NamedTuple):
 
 def images_of(
     messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-) -> dialect.Parsed:
+) -> dialect.ParsedRecords:
     """Read the images of messages whose rows are records.
 
     An UPDATE of two rows, and a DELETE::
@@ -122,7 +122,7 @@ def images_of(
     paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
     message_index, after = paired_rows.message_index, children_of(data_rows.values)
     previous = [values_at(column, paired_rows.old_rows) for column in children_of(old_rows.values)]
-    null_records, unreadable_messages = paired_rows.sent_nulls(messages, table, is_paired)
+    null_records, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
     before = fill_up(previous, after, null_records)
     suspects[list(unreadable_messages)] = True
     suspects[message_index[~paired_rows.are_objects()]] = True
@@ -145,8 +145,8 @@ def images_of(
         tables=tuple(_column_of_records(column, message_indices) for column in origin),
     )
     if is_one_to_one:
-        return dialect.Parsed(images)
-    return dialect.Parsed(images, message_index, suspects)
+        return dialect.ParsedRecords(images)
+    return dialect.ParsedRecords(images, message_index, suspects)
 
 
 def _column_of_records(column: pa.Array, message_indices: pa.Array | None) -> pa.Array:

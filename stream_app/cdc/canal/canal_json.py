@@ -42,7 +42,7 @@ from stream_app.cdc.json_records.json_options import (
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
-from stream_app.cdc.json_records.origin_fields import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginFields, change_times
 from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.record_images import Image, RecordImages
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE
@@ -84,7 +84,7 @@ class CanalDialect(dialect.Dialect):
             return dialect.DocumentImages(rows, (), name_count)
         return dialect.DocumentImages(old_rows, rows, name_count)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], _key: Any, options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -113,9 +113,9 @@ class CanalDialect(dialect.Dialect):
             lists={"data": row_fields, "old": replace(row_fields, is_partial=True)},
         )
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         return images_of(messages, table, json_kinds)
 
@@ -214,19 +214,19 @@ def _default(data_type: DataType) -> Encoding:
             return Encoding.TEXT
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     database, table, message_type, is_ddl = columns
     lacks_row = bools_of(pc.is_in(message_type, pa.array(sorted(_NO_ROW_TYPES))))
     lacks_row |= bools_of(is_ddl)
     lacks_row &= ~bools_of(pc.equal(message_type, "TRUNCATE"))
-    return OriginAndTime(database, table, ~lacks_row)
+    return NamedOrigins(database, table, ~lacks_row)
 
 
 _ORIGINS = OriginFields(
     pa.schema(
         [*((name, pa.string()) for name in ("database", "table", "type")), ("isDdl", pa.bool_())]
     ),
-    _origin_and_time,
+    _named_origins,
 )
 
 
@@ -249,11 +249,11 @@ CANAL_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#canal) describes how the "
     "messages are read.",
     options=_OPTIONS,
-    dialect=lambda _: CanalDialect(),
-    encoding=_default,
+    make_dialect=lambda _: CanalDialect(),
+    encoding_of=_default,
     origins=_ORIGINS.origins,
     change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
     has_whole_before=_has_whole_before,
     ddl_of=_ddl_of,
     telltale_fields=(frozenset({"database", "table", "type", "data", "isDdl"}),),
-).declared()
+).declaration()

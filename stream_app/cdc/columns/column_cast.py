@@ -102,7 +102,7 @@ def _boolean_number(_: ColumnReading, wire: pa.Array) -> CastResult:
 
 
 def _boolean_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
-    """Convert ``is_true`` and ``false``, and ``1`` and ``0`` of a source that writes only text."""
+    """Convert ``true`` and ``false``, and ``1`` and ``0`` of a source that writes only text."""
     if reading.encoding is Encoding.TEXT:
         wire = pc.replace_with_mask(wire, pc.equal(wire, "1"), pa.scalar("true"))
         wire = pc.replace_with_mask(wire, pc.equal(wire, "0"), pa.scalar("false"))

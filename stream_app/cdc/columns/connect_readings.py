@@ -1,8 +1,7 @@
-"""Chooses the reading of a column by its schema of Kafka Connect.
+"""Chooses the reading of a column by its Kafka Connect schema.
 
-The schema has a literal type, a semantic type and parameters.
-
-Formats whose messages have a schema call it once per schema. A semantic type is converted in
+The schema has a literal type, a semantic type and parameters. Formats whose messages have a schema
+call this module once for each schema. A semantic type is converted in
 columns whose type matches its meaning. A column of numbers or text gets the value as it was sent.
 In other columns the record is bad, because any stored value would be a guess. So is a record with
 an integer without a semantic type in a column of times.

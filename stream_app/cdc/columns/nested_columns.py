@@ -5,7 +5,7 @@ fit, the whole value fails. Scalars inside have plain JSON forms, however the so
 columns: numbers are JSON numbers, times are ISO 8601 text, and bytes are base64.
 
 1. Arrays and objects without a MAP come from the parser in columns, and are cast level by level.
-2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, then step 1.
+2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, and cast by step 1.
 3. Texts that do not parse together are read one by one, and their parts are cast together.
 
 Members of an object that the ROW lacks are ignored. Fields of the ROW that the object lacks are

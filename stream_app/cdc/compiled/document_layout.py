@@ -1,6 +1,6 @@
 """Rewrites messages of MongoDB as messages of a relational table, by machine code.
 
-`debezium-bson` tries it before its other ways. A rewritten message means what they read from the
+`debezium-bson` tries it before its slower ways. A rewritten message means what they read from the
 original. It declines some messages, which they then read, and it never raises.
 """
 
@@ -64,9 +64,9 @@ class DocumentLayout:
         """Return the layout of a table, or None if machine code can find none of its names.
 
         Args:
-            forms: by the names of the columns in which not every value has a meaning, those of
-                `FORMS` that have one.
-            order: names of a document, as they stand in it.
+            forms: name of a column → those of `FORMS` that have a meaning in the column, for
+                columns in which some have none.
+            order: names of a document, in its order.
         """
         names = plain_names([*order, *forms])
         if not names or len(plain_names(forms)) < len(forms):

@@ -1,6 +1,6 @@
 """Parses images of rows into Arrow columns in one pass, by machine code.
 
-Formats of JSON call it whose messages have a head of images and a known tail, or are images
+It serves formats of JSON whose messages have a head of images and a known tail, or are images
 themselves. They make one `ImageLayout` for each shape. It never raises: it declines messages, which
 the caller reads in another way. Its columns equal those of `json_lines.parse_objects`, except that
 a decimal in base64 comes as a decimal.
@@ -231,7 +231,7 @@ class ImageLayout:
         Their objects are parsed too, where the layout has some.
 
         Args:
-            data: uint8; all messages. The last are copied, as something must end them.
+            data: uint8; all messages. The last are copied, so that a quote ends each text.
             offsets: int64 [n + 1]; of the messages in the data.
         """
         count = len(offsets) - 1

@@ -151,8 +151,8 @@ class InnerBuffers(NamedTuple):
         buffers: int64 [k + m, 15]; the `ImageBuffers` of each object, then of each list.
         object_count, list_count: k and m; the message's last columns are the objects, then the
             lists.
-        list_rows: int64 [2, m]; the rows in each list's buffers, of the messages before and with
-            the message that is being parsed.
+        list_rows: int64 [2, m]; the number of rows in each list's buffers, without the message
+            that is being parsed, and with it.
         partial: a bit for each object and list; 1: columns that its images lack are not drift.
         searches: the searches for names that a message may ask for, beside one for each byte.
     """

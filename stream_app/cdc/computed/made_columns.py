@@ -55,7 +55,7 @@ _SAMPLE_TYPES = (
 
 
 class MetadataError(DefinitionError):
-    """A metadata column that does not exist."""
+    """A metadata column that does not exist, or that is made twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class MadeColumns:
         return bool(self.computed or self.metadata or self.writer_columns)
 
     def with_history(self, history: HistoryColumns) -> MadeColumns:
-        """Return the same columns, and those of a history: the start of a version is metadata.
+        """Return these columns and those of a history, in which a version's start is metadata.
 
         Raises:
             MetadataError: a column is made twice.
@@ -218,7 +218,7 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
 
 
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
-    """Return the problem of a definition with every type of its column; empty without one."""
+    """Return the problem that a definition has with each type of its column; empty without one."""
     problems: Counter[str] = Counter()
     for data_type in _SAMPLE_TYPES:
         try:

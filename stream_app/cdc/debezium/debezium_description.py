@@ -1,15 +1,15 @@
 """Describes a source table from Debezium's messages: its columns, their types, and its key.
 
-Implements `describe` and `versions` of `message_format.SourceFacts`. It is called when a table is
-created, and when messages have columns or types that the table lacks. It is called for each batch
-where ``narrowed-columns = quarantine``.
+Implements `describe` and `versions` of `message_format.SourceFacts`. The job calls it when it
+creates a table, when messages have columns or types that the table lacks, and for each batch where
+``narrowed-columns = quarantine``.
 
 1. Each distinct schema envelope is read once. It has names, types, nullability and comments.
 2. Plain JSON has names alone. Their type is STRING, which holds every value.
 3. The key's columns are those of the Kafka key, else those of the field ``pkNames``.
 
 Source: Paimon `flink/action/cdc/format/debezium/DebeziumJsonRecordParser.java` and
-`format/AbstractJsonRecordParser.java`. It takes each column of an envelope for nullable.
+`format/AbstractJsonRecordParser.java`. Paimon takes each column of an envelope for nullable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyarrow as pa
 from stream_app.cdc.debezium.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
-from stream_app.cdc.json_records.dialect_description import parsed, untyped_table, with_key
+from stream_app.cdc.json_records.dialect_description import parse_json, untyped_table, with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.source.mapping_options import MappingOptions
@@ -51,9 +51,9 @@ def describe(
         pk_names = pk_names or next(filter(None, map(_pk_names, version.payloads)), ())
     if not tables:
         return None
-    ordered = [table for _, table in sorted(tables, key=itemgetter(0))]
-    together = functools.reduce(merged_source_table, ordered)
-    return with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
+    tables_in_order = [table for _, table in sorted(tables, key=itemgetter(0))]
+    merged_table = functools.reduce(merged_source_table, tables_in_order)
+    return with_key(merged_table, (*_kafka_keys(messages.column("key")), pk_names))
 
 
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[TableVersionSeen]:
@@ -101,29 +101,29 @@ def _versions_of_group(
 ) -> Iterator[_VersionMessages]:
     """Divide a group of messages by the versions of the source table.
 
-    An envelope in unusual spelling is not split off, and is a version of its own.
+    An envelope in unusual spelling is a version of its own.
     """
-    plain: list[dict[str, Any]] = []
+    plain_payloads: list[dict[str, Any]] = []
     plain_positions: list[int] = []
     for row, payload in zip(positions, payloads.to_pylist(), strict=True):
         document = _parse_object(payload)
         if document is None:
             continue
         is_wrapped = document.keys() == {"schema", "payload"}
-        inner = document["payload"] if is_wrapped else document
+        row_payload = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
             yield _VersionMessages(
-                document["schema"], [row], [inner] if isinstance(inner, dict) else []
+                document["schema"], [row], [row_payload] if isinstance(row_payload, dict) else []
             )
-        elif isinstance(inner, dict):
+        elif isinstance(row_payload, dict):
             plain_positions.append(row)
-            plain.append(inner)
-    if plain or schema is not None:
-        yield _VersionMessages(schema, plain_positions or positions[:1], plain)
+            plain_payloads.append(row_payload)
+    if plain_payloads or schema is not None:
+        yield _VersionMessages(schema, plain_positions or positions[:1], plain_payloads)
 
 
 def _parse_object(payload: bytes) -> dict[str, Any] | None:
-    document = parsed(payload)
+    document = parse_json(payload)
     return document if isinstance(document, dict) else None
 
 

@@ -3,14 +3,14 @@
 The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
-Messages are grouped by their schema, and `json_records.decoder` decodes each group. A record goes
-one of three ways: `decode_fast`, by its images; `decode_whole`, of whole messages; and
-`decode_one_by_one`, for the records that both decline.
+Messages are grouped by their schema, and `json_records.decoder` decodes each group in three ways.
+`decode_fast` reads the images alone, and `decode_whole` parses whole messages. `decode_one_by_one`
+reads the records that both decline.
 
-Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change whose
-row is not certain stops the job or is a bad record.
+Where no before-image proves the row of a change, its Kafka key must prove it (`key_proof`). A
+change whose row is not certain stops the job or is a bad record.
 
-What a message becomes: c and r give +I; u gives -U (if kept) and +U; d gives -D of the
+A message with op c or r becomes +I, u becomes -U (if kept) and +U, and d becomes -D of the
 before-image. A column that is missing in a message is null. Tombstones, heartbeats, transaction
 markers, schema changes and logical messages (op m) are skipped. Flattened messages without
 ``__op`` count as creates.
@@ -77,7 +77,7 @@ class DebeziumJson:
         """Use the setup's options, unless others are given.
 
         Args:
-            fields: the columns of messages without a schema of their own; None: unknown.
+            fields: the columns of messages without a schema of their own; None if unknown.
         """
         self._options = options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
@@ -97,7 +97,9 @@ class DebeziumJson:
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
             placeholder=self._options.placeholder,
-            restored=setup.traits.restored if self._options.looks_up else frozenset(),
+            restored_columns=setup.traits.restored_columns
+            if self._options.looks_up
+            else frozenset(),
         )
         self._keys = KeyCheck(rules, self._options.quarantines_unproven)
         self._fields = fields or {}
@@ -125,7 +127,8 @@ class DebeziumJson:
         for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
-                outcome.schemas[group.fingerprint] = int(message_index[payloads.message_index[0]])
+                first = int(message_index[payloads.message_index[0]])
+                outcome.learn_schemas({group.fingerprint: first})
             decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
             decoder.decode(payloads.payloads, message_index[payloads.message_index])
 
@@ -180,7 +183,7 @@ class DebeziumJson:
         return decode_framed_group(placed.values, group, self._settings)
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
+        """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         return decode_whole(placed.values, group.shape, self._settings)
 
@@ -188,13 +191,13 @@ class DebeziumJson:
         """Read values one by one, into the outcome of the batch (step 3)."""
         result = decode_one_by_one(placed.values, group.readings, self._settings)
         outcome.add_result(result, placed.message_index)
-        for position, wrapped in result.wrapped:
-            readings = self._readings_for(connect_fields(wrapped.schema))
-            payload = pa.array([wrapped.payload], pa.binary())
-            inner = decode_one_by_one(payload, readings, self._settings)
-            if inner.wrapped:
-                inner.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(inner, placed.message_index[position : position + 1])
+        for position, record in result.enveloped:
+            readings = self._readings_for(connect_fields(record.schema))
+            payload = pa.array([record.payload], pa.binary())
+            record_result = decode_one_by_one(payload, readings, self._settings)
+            if record_result.enveloped:
+                record_result.reasons[0] = "is an envelope within an envelope"
+            outcome.add_result(record_result, placed.message_index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

@@ -1,7 +1,7 @@
 """Options of the format ``debezium-json``, and the encodings that follow from them.
 
-They repeat the connector's configuration, which messages without the schema envelope do not
-contain. Called once, when the format is made.
+The options repeat the connector's configuration, which messages without the schema envelope do not
+contain. A format calls `parse_options` once, when it is made.
 
 Source: Debezium's connector properties `decimal.handling.mode`, `time.precision.mode` and
 `binary.handling.mode`, with their defaults.
@@ -178,12 +178,12 @@ def parse_options(
     options: Mapping[str, str],
     columns: RowType,
     name: str = "debezium-json",
-    declared: tuple[Option[Any], ...] = JSON_OPTIONS,
+    format_options: tuple[Option[Any], ...] = JSON_OPTIONS,
 ) -> DebeziumOptions:
     """Check the options of a table's format.
 
     Args:
-        name, declared: the name of the format, and its declared options.
+        name, format_options: the name of the format, and its declared options.
 
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
@@ -191,7 +191,7 @@ def parse_options(
     current_options = {
         key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
     }
-    checked = check_options(name, SECTION, declared, current_options, columns)
+    checked = check_options(name, SECTION, format_options, current_options, columns)
     placeholder = checked.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
     if not is_placeholder(placeholder):
         raise UsageError(

@@ -1,12 +1,12 @@
 """Finds the source table of each of Debezium's JSON messages, without decoding a row.
 
-Called by the splitter of jobs with many tables, before the decoding. Each of three ways reads the
+The splitter of jobs with many tables calls it before the decoding. Each of three ways reads the
 messages that the previous one leaves:
 
-1. One message is parsed for its table. Messages with the same bytes at the same distance from their
-   end belong to the same table. The search repeats this with one of the remaining messages. If this
-   matches too few messages, it parses the first message of each run of similar neighbours.
-2. If this matches too few messages too, the fields of the rest are parsed in columns.
+1. The search parses one message for its table. Messages with these names at the same distance from
+   their end belong to this table. The search repeats this with one of the unread messages. Where
+   this matches too few messages, it parses the first message of each run of similar neighbours.
+2. Where the runs are too short, the fields of the unread messages are parsed in columns.
 3. The remaining messages are read one by one, with a final result.
 
 Source: Debezium documentation, "Data change events" and "New record state extraction".
@@ -39,7 +39,7 @@ from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_message import json_text, load_document
-from stream_app.cdc.json_records.origin_fields import FieldsRead
+from stream_app.cdc.json_records.origin_fields import FieldReader
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from stream_app.model.source.origin import Origin
 
@@ -59,12 +59,12 @@ _TIME_FIELDS = pa.schema(
 )
 _WORD = 8
 _ROUNDS_MAX = 32
-_WORTHWHILE = 24
-"""Way 1 goes on while a round finds this share of the messages that are left."""
+_WORTHWHILE_SHARE = 24
+"""Way 1 goes on while a round finds at least this share of the unread messages, 1 in 24."""
 _RUN_MIN = 128
-"""Messages that a run must have on average: a parse in columns reads fewer in the same time."""
+"""The fewest messages of a run on average: for shorter runs a parse in columns is faster."""
 _SHORT_RUNS = 3
-"""Shorter runs that do not end the search."""
+"""The number of shorter runs that do not end the search."""
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
@@ -88,30 +88,33 @@ class _Search:
         self._unreadable: dict[int, str] = {}
 
     def origins(self) -> Origins:
+        """Return the results."""
         return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
         unread_rows = np.arange(len(values))
-        data = _Bytes(values)
+        data = _MessageBytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1
             if not len(unread_rows):
                 return
-            before, unread_rows = (
-                len(unread_rows),
-                self._assign_alike(data, values, message_index, unread_rows),
-            )
-            if _WORTHWHILE * (before - len(unread_rows)) < before:
+            unread_count = len(unread_rows)
+            unread_rows = self._assign_similar(data, values, message_index, unread_rows)
+            if _WORTHWHILE_SHARE * (unread_count - len(unread_rows)) < unread_count:
                 unread_rows = self._assign_runs(data, values, message_index, unread_rows)
                 break
         if len(unread_rows):
             values, message_index = values.take(pa.array(unread_rows)), message_index[unread_rows]
-            readable = looks_like_object(values) & ~are_too_deep(values)
-            self._read_in_columns(values.filter(pa.array(readable)), message_index[readable])
-            self._read_one_by_one(values.filter(pa.array(~readable)), message_index[~readable])
+            is_candidate = looks_like_object(values) & ~are_too_deep(values)
+            self._read_in_columns(
+                values.filter(pa.array(is_candidate)), message_index[is_candidate]
+            )
+            self._read_one_by_one(
+                values.filter(pa.array(~is_candidate)), message_index[~is_candidate]
+            )
 
-    def _assign_alike(
-        self, data: _Bytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
+    def _assign_similar(
+        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
     ) -> Int64s:
         """Read one of the remaining messages, and return those of other tables."""
         # The sample is from the middle: numbers after the name grow, so the first may have another
@@ -121,41 +124,48 @@ class _Search:
         ]
 
     def _assign_runs(
-        self, data: _Bytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
+        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
     ) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
-        Returns the messages after the runs, where the tables' messages alternate.
+        Return the messages after the runs, where the tables' messages alternate.
         """
-        begin, width, reads = 0, _RUN_MIN, 0
-        while begin < len(unread_rows) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
-            alike = self._read_sample(
+        begin, width, run_count = 0, _RUN_MIN, 0
+        while begin < len(unread_rows) and begin >= _RUN_MIN * (run_count - _SHORT_RUNS):
+            has_table = self._read_sample(
                 data, values, message_index, unread_rows[begin : begin + width], 0
             )
-            run = len(alike) if alike.all() else int(np.argmin(alike))
-            begin, width, reads = begin + run, max(_RUN_MIN, 2 * run), reads + 1
+            run_length = len(has_table) if has_table.all() else int(np.argmin(has_table))
+            begin += run_length
+            width = max(_RUN_MIN, 2 * run_length)
+            run_count += 1
         return unread_rows[begin:]
 
     def _read_sample(
-        self, data: _Bytes, values: pa.Array, message_index: Int32s, rows: Int64s, sample: int
+        self,
+        data: _MessageBytes,
+        values: pa.Array,
+        message_index: Int32s,
+        rows: Int64s,
+        sample: int,
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
         value, row = values[int(rows[sample])].as_py(), int(message_index[rows[sample]])
         self._read_message(value, row)
         code = self._codes[row]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
-        same = np.zeros(len(rows), np.bool_)
+        has_table = np.zeros(len(rows), np.bool_)
         if pieces:
-            same = data.have_pieces(rows, pieces)
-            self._codes[message_index[rows[same]]] = code
-        same[sample] = True
-        return same
+            has_table = data.have_pieces(rows, pieces)
+            self._codes[message_index[rows[has_table]]] = code
+        has_table[sample] = True
+        return has_table
 
     def _read_in_columns(self, values: pa.Array, message_index: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for half, rows, columns in parse_by_halves(values, message_index, _FIELDS):
+        for part, rows, columns in parse_by_halves(values, message_index, _FIELDS):
             if columns is None:
-                self._read_one_by_one(half, rows)
+                self._read_one_by_one(part, rows)
                 continue
             op, source, *flat = columns
             nested = children_of(source)
@@ -165,7 +175,7 @@ class _Search:
                 if mask.any():
                     self._assign_tables(names, mask, rows)
             suspects = ~(is_envelope | is_flat)
-            self._read_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
+            self._read_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
 
     def _assign_tables(self, names: Sequence[pa.Array], mask: Bools, message_index: Int32s) -> None:
         database, schema, table = (column.filter(pa.array(mask)) for column in names)
@@ -194,7 +204,7 @@ def _is_named(names: pa.Array) -> Bools:
     return bools_of(pc.greater(pc.binary_length(names), 0))
 
 
-class _Bytes:
+class _MessageBytes:
     """The bytes of n messages, in which eight bytes can be compared at any position."""
 
     def __init__(self, values: pa.Array) -> None:
@@ -205,15 +215,17 @@ class _Bytes:
     def have_pieces(self, rows: Int64s, pieces: Sequence[_Piece]) -> Bools:
         """Return the mask of values at `rows` that have all the pieces: bool [len(rows)]."""
         farthest = max(piece.distance for piece in pieces)
-        same: Bools = self._lengths[rows] >= farthest
+        has_pieces: Bools = self._lengths[rows] >= farthest
         for piece in pieces:
-            starts = self._ends[rows[same]] - piece.distance
-            fits: Bools = np.ones(len(starts), np.bool_)
+            starts = self._ends[rows[has_pieces]] - piece.distance
+            has_piece: Bools = np.ones(len(starts), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):
-                fits &= self._words.occurs_at(starts + shift, piece.text[shift : shift + _WORD])
-            same[same] = fits
-        return same
+                has_piece &= self._words.occurs_at(
+                    starts + shift, piece.text[shift : shift + _WORD]
+                )
+            has_pieces[has_pieces] = has_piece
+        return has_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +267,11 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
-    read = FieldsRead(_TIME_FIELDS)
+    reader = FieldReader(_TIME_FIELDS)
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        read.read(payloads, group.message_index)
-    return read.times(messages.num_rows, _times_of)
+        reader.read(payloads, group.message_index)
+    return reader.times(messages.num_rows, _times_of)
 
 
 def without_envelopes(values: pa.Array) -> pa.Array:
@@ -288,9 +300,9 @@ def _payload_of(value: bytes) -> bytes:
 
 def time_of(value: bytes) -> int | None:
     """Return the time of one message's change in ms, or None if the message has no time."""
-    read = FieldsRead(_TIME_FIELDS)
-    read.read(pa.array([value], pa.binary()), np.zeros(1, np.int32))
-    time_ms: int | None = _times_of(read.parts[0][1])[0].as_py() if read.parts else None
+    reader = FieldReader(_TIME_FIELDS)
+    reader.read(pa.array([value], pa.binary()), np.zeros(1, np.int32))
+    time_ms: int | None = _times_of(reader.parts[0][1])[0].as_py() if reader.parts else None
     return time_ms
 
 

@@ -1,8 +1,8 @@
 """Debezium records → rows by their images alone, without a parse of whole messages.
 
-The quickest way of `debezium_json`, which tries it first. Records with a known frame
-(`known_frames`) have their images parsed: by machine code, which takes flattened records too, or
-in columns. `decode_whole` and `decode_one_by_one` take the messages that it declines.
+`debezium_json` tries this way first, because it is the fastest. Of records with a known frame
+(`known_frames`), machine code or the columnar parser reads the images. Machine code reads flattened
+records too. `decode_whole` and `decode_one_by_one` take the messages that this way declines.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class FramedGroup(Group):
     """Messages of one schema, with their most recent frames.
 
     Attributes:
+        fingerprint: a hash of the schema.
+        frames: the most recent frames.
         layout_choice: the machine-code decoder, or None if machine code does not run.
     """
 
@@ -102,16 +104,16 @@ def _decode_by_frames(
     if framed is None:
         return None
     shape = group.shape_at(values, framed.positions, settings.policy)
-    misread = are_too_deep(framed.images, NESTING_MAX - 1)
-    misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
-    if misread.any():
-        framed = framed.without_images(misread)
+    may_misread = are_too_deep(framed.images, NESTING_MAX - 1)
+    may_misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
+    if may_misread.any():
+        framed = framed.without_images(may_misread)
     positions = framed.positions
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    decoded = decode_framed(part, framed, shape, settings)
-    return None if decoded is None else DecodedPart(positions, decoded)
+    records = decode_framed(part, framed, shape, settings)
+    return None if records is None else DecodedPart(positions, records)
 
 
 def _decode_by_machine_code(
@@ -150,12 +152,12 @@ def _layout_of(
     readings, json_kinds = list(shape.readings), list(shape.json_kinds)
     if shape.is_flat:
         names = {reading.name for reading in readings}
-        added = flat_fields(settings)
-        if not names.isdisjoint(added):
+        added_fields = flat_fields(settings)
+        if not names.isdisjoint(added_fields):
             return None
-        readings += map(text_reading, added)
-        json_kinds += [JsonKind.STRING] * len(added)
-    shortest = min(map(len, settings.placeholder.binaries))
+        readings += map(text_reading, added_fields)
+        json_kinds += [JsonKind.STRING] * len(added_fields)
+    shortest_placeholder = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
         for images in _images_in(values.take(pa.array(positions)).to_pylist())
@@ -163,12 +165,15 @@ def _layout_of(
         for name in image
     )
     return layout_class.for_columns(
-        readings, json_kinds, list(order), reads_base64=shortest > layout_class.BASE64_MAX
+        readings,
+        json_kinds,
+        list(order),
+        reads_base64=shortest_placeholder > layout_class.BASE64_MAX,
     )
 
 
 def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
-    """Return the images of the values that are records."""
+    """Yield the images of the values that are records."""
     return filter(None, map(images_of, objects_in(values)))
 
 
@@ -182,8 +187,8 @@ def _decode_envelopes(
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
-    images = layout.parse(bytes_of(values), starts, tails.lasts)
-    if not choice.parsed_most(None if images is None else images.is_parsed):
+    images = layout.parse(bytes_of(values), starts, tails.tail_starts)
+    if not choice.check_share(None if images is None else images.is_parsed):
         return None
     assert images is not None
     if not len(images.columns[0]):
@@ -191,11 +196,17 @@ def _decode_envelopes(
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
     image_rows = images.before_at[selection], images.after_at[selection]
-    parsed = framed_images(tails.frames, codes, ops, image_rows, shape, images.columns, settings)
+    parsed_images = framed_images(
+        tails.frames, codes, ops, image_rows, shape, images.columns, settings
+    )
     return DecodedPart(
         positions,
         _make_records(
-            values, MarkedRecords(positions, images.marks[selection]), parsed, shape, settings
+            values,
+            MarkedRecords(positions, images.marks[selection]),
+            parsed_images,
+            shape,
+            settings,
         ),
     )
 
@@ -208,44 +219,47 @@ def _decode_flat(
 ) -> DecodedPart | None:
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
-    parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.parsed_most(None if parsed is None else parsed.is_parsed):
+    parsed_rows = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    if not choice.check_share(None if parsed_rows is None else parsed_rows.is_parsed):
         return None
-    assert parsed is not None
-    positions = np.flatnonzero(parsed.is_parsed)
+    assert parsed_rows is not None
+    positions = np.flatnonzero(parsed_rows.is_parsed)
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
     count = len(shape.readings)
-    extra = dict(zip(flat_fields(settings), parsed.columns[count:], strict=True))
-    flat = flat_images(part, parsed.columns[:count], extra, shape, settings)
-    marks = parsed.marks[positions]
+    texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
+    parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
+    marks = parsed_rows.marks[positions]
     # A delete's image is that before the change, which may lack columns.
-    marks = np.where(flat.images.has_before, marks * _BEFORE_FACTOR, marks)
+    marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
     return DecodedPart(
-        positions, _make_records(values, MarkedRecords(positions, marks), flat, shape, settings)
+        positions,
+        _make_records(values, MarkedRecords(positions, marks), parsed_images, shape, settings),
     )
 
 
 def _make_records(
     values: pa.Array,
-    marked: MarkedRecords,
-    parsed: ParsedImages,
+    records: MarkedRecords,
+    parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
     """Make the rows of parsed records, and find columns that differ from the table's."""
-    _, decoded, questions = decode_images(parsed, shape.readings, settings, is_flat=shape.is_flat)
+    _, image_rows, questions = decode_images(
+        parsed_images, shape.readings, settings, is_flat=shape.is_flat
+    )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        marks = np.where(decoded.suspects, 0, marked.marks)
-        drift = _drift_of(values, MarkedRecords(marked.positions, marks), settings.policy)
-    return DecodedRecords(decoded, questions, drift)
+        marks = np.where(image_rows.suspects, 0, records.marks)
+        drift = _drift_of(values, MarkedRecords(records.positions, marks), settings.policy)
+    return DecodedRecords(image_rows, questions, drift)
 
 
 def _drift_of(
-    values: pa.Array, marked: MarkedRecords, policy: ColumnPolicy
+    values: pa.Array, records: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
     """Return the unknown and missing columns, read from one record of each sum of marks."""
-    positions, marks = marked
+    positions, marks = records
     sightings: dict[DriftedColumn, Sighting] = {}
     marked_rows = np.flatnonzero(marks)
     _, firsts, counts = np.unique(marks[marked_rows], return_index=True, return_counts=True)

@@ -23,23 +23,23 @@ from stream_app.cdc.rows.record_images import Cell
 
 @dataclass(slots=True)
 class DebeziumResult(RecordsResult):
-    """The results of records; `wrapped` are unread records in a schema envelope."""
+    """The results of records; those in `enveloped` are unread, in a schema envelope."""
 
-    wrapped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
+    enveloped: list[tuple[int, EnvelopedRecord]] = field(default_factory=list)
 
 
 def decode_one_by_one(
     values: pa.Array, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> DebeziumResult:
-    """Read each value, binary [n], on its own."""
+    """Read each value, binary [n], independently."""
     questions: dict[int, int] = {}
     result = DebeziumResult(questions=questions)
     keys = frozenset(reading.name for reading in readings if reading.is_key)
 
-    def read(position: int, value: bytes) -> Change | Truncate | NoRow | None:
+    def read_value(position: int, value: bytes) -> Change | Truncate | NoRow | None:
         record = read_record(value, settings.policy.columns, keys)
         if isinstance(record, EnvelopedRecord):
-            result.wrapped.append((position, record))
+            result.enveloped.append((position, record))
             return None
         if not isinstance(record, RowRecord):
             return record
@@ -49,7 +49,7 @@ def decode_one_by_one(
                 questions[position] = question
         return Change((record,), record.table, record.drift)
 
-    changes = result.read(values, read, settings.policy)
+    changes = result.read_changes(values, read_value, settings.policy)
     result.add_rows(changes, readings, settings.row_rules, reads_tables=settings.reads_tables)
     return result
 
@@ -87,18 +87,19 @@ def _restore_unchanged(
         cell = after.get(reading.name)
         if cell is None or not _is_unchanged(settings.placeholder, reading, cell):
             continue
-        if record.op == "u" and record.before is None and reading.name in settings.restored:
+        if record.op == "u" and record.before is None and reading.name in settings.restored_columns:
             omitted.add(reading.name)
             del after[reading.name]
             continue
-        old = None if settings.row_rules.before_has_key_only else (before or {}).get(reading.name)
-        if old is None or old[0] is JsonKind.NULL:
+        old_cell = (before or {}).get(reading.name)
+        has_key_only = settings.row_rules.before_has_key_only
+        if has_key_only or old_cell is None or old_cell[0] is JsonKind.NULL:
             raise UnreadableRecordError(
                 f"column {reading.name!r} is unchanged and its value was not sent "
                 f"({settings.placeholder.text}), and the before-image does not have it: set "
                 "REPLICA IDENTITY FULL on the source table"
             )
-        after[reading.name] = old
+        after[reading.name] = old_cell
     return replace(record, before=before, after=after, unchanged=frozenset(omitted))
 
 

@@ -1,8 +1,8 @@
 """Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
-Called by `debezium_json` for records that `decode_fast` declines. It parses all values at
-once, as the kinds that the batch is known to have; `parsed_images` makes the rows. It never judges:
-it reports an odd record as a suspect without rows, which `decode_one_by_one` then reads.
+`debezium_json` calls it for records that `decode_fast` declines. It parses all values at once, as
+the JSON kinds of the group's shape; `parsed_images` makes the rows. It judges no record: it reports
+an odd one as a suspect without rows, which `decode_one_by_one` then reads.
 """
 
 from __future__ import annotations
@@ -53,34 +53,31 @@ def decode_whole(
         values: binary without nulls, each `json_lines.looks_like_object`.
     """
     parse = _parse_flat if shape.is_flat else _parse_envelopes
-    parsed = parse(values, shape, settings)
-    if parsed is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
+    parsed_images = parse(values, shape, settings)
+    if parsed_images is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
         return None
-    return _make_records(values, values, parsed, shape, settings)
+    return _make_records(values, values, parsed_images, shape, settings)
 
 
 def decode_framed(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode as `decode_whole` does, with images in `framed`.
-
-    Return None also for a flat shape.
-    """
+    """Decode the images in `framed` as `decode_whole` does; None also for a flat shape."""
     if shape.is_flat:
         return None
     columns = parse_objects(framed.images, pa.schema(shape.fields))
     if columns is None or _holds_base64_beside_numbers(framed.images, shape, is_flat=True):
         return None
-    parsed = framed_images(
+    parsed_images = framed_images(
         framed.frames, framed.codes, framed.ops, framed.image_rows(), shape, columns, settings
     )
-    return _make_records(values, framed.joined_images(), parsed, shape, settings)
+    return _make_records(values, framed.joined_images(), parsed_images, shape, settings)
 
 
 def _make_records(
     values: pa.Array,
     named_parts: pa.Array,
-    parsed: ParsedImages,
+    parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
@@ -89,28 +86,29 @@ def _make_records(
     Args:
         named_parts: binary [n]; the part of each value whose names are counted.
     """
-    images, decoded, questions = decode_images(
-        parsed, shape.readings, settings, is_flat=shape.is_flat
+    images, image_rows, questions = decode_images(
+        parsed_images, shape.readings, settings, is_flat=shape.is_flat
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        drift = _find_drift(values, named_parts, images, decoded.suspects, settings.policy)
-    return DecodedRecords(decoded, questions, drift)
+        drift = _find_drift(values, named_parts, images, image_rows.suspects, settings.policy)
+    return DecodedRecords(image_rows, questions, drift)
 
 
 def _inner_names(images: StackedImages) -> Int64s:
     """Count the names within each record's values that are parsed as objects: int64 [n]."""
-    names = np.zeros(len(images.ops), np.int64)
+    inner_names = np.zeros(len(images.ops), np.int64)
     for column in images.columns:
         if pa.types.is_struct(column.type):
             name_counts = np.append(column.type.num_fields * valid_of(column), 0)
-            names += name_counts[images.before_at] + name_counts[images.after_at]  # -1: the last
-    return names
+            # The position -1 of a missing image is that of the last count, which is 0.
+            inner_names += name_counts[images.before_at] + name_counts[images.after_at]
+    return inner_names
 
 
 def _find_drift(
     values: pa.Array,
-    named: pa.Array,
+    named_parts: pa.Array,
     images: StackedImages,
     suspects: Bools,
     policy: ColumnPolicy,
@@ -120,12 +118,12 @@ def _find_drift(
     classes[suspects] = NO_CLASS
     records = SearchedRecords(
         values=values,
-        named=named,
+        named_parts=named_parts,
         classes=classes,
-        nulls=first_and_last_nulls(
+        null_rows=first_and_last_nulls(
             images.columns, np.where(classes != NO_CLASS, images.after_at, -1)
         ),
-        inner=_inner_names(images),
+        inner_names=_inner_names(images),
     )
     return policy.reported(drift_in(records, columns=policy.columns, images_of=images_of))
 
@@ -169,16 +167,18 @@ def _parse_flat(
     readings = shape.readings
     names = {reading.name for reading in readings}
     field_names = flat_fields(settings)
-    added = [(name, pa.string()) for name in field_names if name not in names]
-    columns = parse_objects(values, pa.schema([*shape.fields, *added]))
-    # Of the same name as one of the table's columns, which has a type of its own.
-    shared = [(name, pa.string()) for name in field_names if name in names and name != ENVELOPE_OP]
-    others = parse_objects(values, pa.schema(shared)) if shared else []
-    if columns is None or others is None:
+    added_fields = [(name, pa.string()) for name in field_names if name not in names]
+    columns = parse_objects(values, pa.schema([*shape.fields, *added_fields]))
+    # A column of the table has the same name, and perhaps another type.
+    shared_fields = [
+        (name, pa.string()) for name in field_names if name in names and name != ENVELOPE_OP
+    ]
+    shared_columns = parse_objects(values, pa.schema(shared_fields)) if shared_fields else []
+    if columns is None or shared_columns is None:
         return None
-    texts = [name for name, _ in added + shared]
-    extra = dict(zip(texts, [*columns[len(readings) :], *others], strict=True))
-    return flat_images(values, columns[: len(readings)], extra, shape, settings)
+    text_names = [name for name, _ in added_fields + shared_fields]
+    texts = dict(zip(text_names, [*columns[len(readings) :], *shared_columns], strict=True))
+    return flat_images(values, columns[: len(readings)], texts, shape, settings)
 
 
 def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_flat: bool) -> bool:

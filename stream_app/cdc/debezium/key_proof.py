@@ -10,8 +10,8 @@ may be taken for a key of the table. A row is certain in two ways.
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 
-`parsed_images` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck`,
-which reads the keys, once a batch.
+`parsed_images` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck` once a
+batch, which reads the keys.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
 `RelationalChangeRecordEmitter.java` for changes of the key; tests/fixtures/cdc has such messages.
@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import message_place
-from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.json_records.outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
@@ -66,10 +66,11 @@ class KeyRules:
     """The rules of a table for all of its records.
 
     Attributes:
-        primary_key: empty: rows are not looked for, so nothing has to be certain.
-        sequence_fields: a delete takes effect by their values, so it must know them as well.
-        source_key: columns of the source's key, if an option names them; else those of the Kafka
-            keys.
+        primary_key: the table's; empty if no row has to be certain.
+        sequence_fields: columns whose values decide whether a delete takes effect, so that its key
+            must have them as well.
+        source_key: columns of the source's key, if an option names them; None for those of the
+            Kafka keys.
     """
 
     identity: ReplicaIdentity = ReplicaIdentity.AUTO
@@ -79,8 +80,8 @@ class KeyRules:
 
     def wanted(self, question: KeyQuestion) -> frozenset[str]:
         """Return the columns that a key must have to answer."""
-        deletes = question is KeyQuestion.DELETE
-        return self.primary_key | self.sequence_fields if deletes else self.primary_key
+        is_delete = question is KeyQuestion.DELETE
+        return self.primary_key | self.sequence_fields if is_delete else self.primary_key
 
     @property
     def reads_connector(self) -> bool:
@@ -100,18 +101,18 @@ def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) 
     is_update, is_delete = ops == UPDATE, ops == DELETE
     match rules.identity:
         case ReplicaIdentity.FULL:
-            proven = has_before
+            is_proven = has_before
         case ReplicaIdentity.AUTO:
-            proven = has_before & is_whole
+            is_proven = has_before & is_whole
         case ReplicaIdentity.DEFAULT:
-            proven = np.zeros(len(ops), np.bool_)
+            is_proven = np.zeros(len(ops), np.bool_)
     questions[is_update & ~has_before] = KeyQuestion.UPDATE
-    questions[is_update & has_before & ~proven] = KeyQuestion.UPDATE_FROM
-    questions[is_delete & ~proven] = KeyQuestion.DELETE
+    questions[is_update & has_before & ~is_proven] = KeyQuestion.UPDATE_FROM
+    questions[is_delete & ~is_proven] = KeyQuestion.DELETE
     return questions
 
 
-def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
+def answers(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> bool:
     """Return whether a key with these fields proves the row."""
     if question is KeyQuestion.NONE:
         return True
@@ -120,7 +121,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
     if fields is None:
         return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
-        # The source has no key, so its before-images are not made of one: they are whole.
+        # The source has no key, so its before-images are whole.
         is_whole = (
             question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
         )
@@ -128,51 +129,60 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: Fields) -> bool:
     return fields >= rules.wanted(question)
 
 
-def uncertainty(rules: KeyRules, question: KeyQuestion, fields: Fields) -> str:
+def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> str:
     """Return the reason of a bad record whose row is uncertain."""
     operation = {
         KeyQuestion.UPSERT: "may be an update (it has no __op)",
         KeyQuestion.DELETE: "is a delete",
     }.get(question, "is an update")
-    image = "it has no before-image"
+    image_problem = "it has no before-image"
     if question in (KeyQuestion.UPDATE_FROM, KeyQuestion.DELETE):
-        image = "its before-image may hold invented values"
+        image_problem = "its before-image may hold invented values"
     key_fields = rules.source_key if rules.source_key is not None else fields
-    whose = "the message's key" if rules.source_key is None else "source-key"
+    key_name = "the message's key" if rules.source_key is None else "source-key"
     if key_fields is None:
-        key = f"{whose} is not a JSON object that names its columns"
+        key_problem = f"{key_name} is not a JSON object that names its columns"
     elif not key_fields:
-        key = "the message has no key"
+        key_problem = "the message has no key"
     else:
         missing = sorted(rules.wanted(question) - key_fields)
         role = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
-        key = f"{whose} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing)} of {role}"
-    return f"{operation}, and which row it changes is not certain: {key}, and {image}"
+        key_problem = (
+            f"{key_name} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing)} of {role}"
+        )
+    return (
+        f"{operation}, and which row it changes is not certain: {key_problem}, and {image_problem}"
+    )
 
 
-def remedies(rules: KeyRules, fields: Fields) -> str:
+def remedies(rules: KeyRules, fields: KeyFields) -> str:
     """Return the options and settings that make such records certain."""
     key_fields = rules.source_key if rules.source_key is not None else fields
-    full = (
+    full_images = (
         "set REPLICA IDENTITY FULL on the source table and "
         "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
     )
     if not key_fields:
-        other = "name the source's key in source.debezium.source-key"
+        alternative = "name the source's key in source.debezium.source-key"
     elif key_fields >= rules.primary_key:
-        other = "use a table without sequence.field"
+        alternative = "use a table without sequence.field"
     else:
-        other = f"make the source's key ({', '.join(sorted(key_fields))}) the table's primary key"
-        other += "; or, if it lacks only partition columns, set the option partition-lookup = true"
-    return f"{full}; or {other}"
+        alternative = (
+            f"make the source's key ({', '.join(sorted(key_fields))}) the table's primary key"
+        )
+        alternative += (
+            "; or, if it lacks only partition columns, set the option partition-lookup = true"
+        )
+    return f"{full_images}; or {alternative}"
 
 
 @dataclass(slots=True)
 class KeyCheck:
-    """A check whether the keys in one table's messages are certain.
+    """A check whether the rows of one table's changes are certain by the messages' keys.
 
     Attributes:
-        quarantines: whether a record that is not certain becomes a bad one; else it stops the job.
+        quarantines: whether a change whose row is not certain becomes a bad record; otherwise it
+            stops the job.
     """
 
     rules: KeyRules
@@ -181,7 +191,7 @@ class KeyCheck:
 
     @property
     def reads_keys(self) -> bool:
-        """Whether keys are read; they are not if an option names the source's key."""
+        """Whether the check reads keys, because no option names the source's key."""
         return bool(self.rules.primary_key) and self.rules.source_key is None
 
     def uncertain_reasons(
@@ -200,39 +210,39 @@ class KeyCheck:
             WrongSourceError: a record is uncertain, and must not be quarantined.
         """
         codes, fields = self._fields(messages, message_index)
-        answered = np.array(
+        is_answered = np.array(
             [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
         )
-        failed = np.flatnonzero(~answered[codes, questions])
-        if not len(failed):
+        failed_rows = np.flatnonzero(~is_answered[codes, questions])
+        if not len(failed_rows):
             return {}
         cases = {
             (code, question): (question, names)
             for code, names in enumerate(fields)
             for question in KeyQuestion
-            if not answered[code, question]
+            if not is_answered[code, question]
         }
         if not self.quarantines:
-            first = failed[np.argmin(message_index[failed])]
-            case = cases[codes[first], questions[first]]
-            raise _uncertain_error(messages, int(message_index[first]), self.rules, *case)
+            first_failed = failed_rows[np.argmin(message_index[failed_rows])]
+            case = cases[codes[first_failed], questions[first_failed]]
+            raise _uncertain_error(messages, int(message_index[first_failed]), self.rules, *case)
         reasons = {
-            answer: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
-            for answer, case in cases.items()
+            failure: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
+            for failure, case in cases.items()
         }
         # A loop over bad records.
-        return {int(message_index[row]): reasons[codes[row], questions[row]] for row in failed}
+        return {int(message_index[row]): reasons[codes[row], questions[row]] for row in failed_rows}
 
     def _fields(
         self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int32], list[Fields]]:
+    ) -> tuple[npt.NDArray[np.int32], list[KeyFields]]:
         if self.reads_keys and "key" in messages.schema.names:
             return self._keys.fields_of(messages.column("key").take(pa.array(message_index)))
         return np.zeros(len(message_index), np.int32), [NO_KEY]
 
 
 def _uncertain_error(
-    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: Fields
+    messages: pa.RecordBatch, row: int, rules: KeyRules, question: KeyQuestion, fields: KeyFields
 ) -> WrongSourceError:
     return WrongSourceError(
         f"the record {uncertainty(rules, question, fields)}",

@@ -8,9 +8,8 @@ records are compared with it by bytes. Only images remain for the columnar parse
     ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
 
 Both parts are verified. The tail must be members of a JSON object, and the parser must accept each
-image as one object. Then the record is one object with these fields, each once. Called by
-`decode_fast`. A record without a known frame, say with blanks or with other fields, is decoded
-as a whole.
+image as one object. Then the record is one object with these fields, each once. `decode_fast` calls
+it. `decode_whole` decodes a record without a known frame, say with blanks or with other fields.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
 """
@@ -41,9 +40,13 @@ _TAIL_COLON = _TAIL.index(b":")
 _LITERAL_FIELDS = frozenset({"op", "connector", *TABLE_FIELDS})
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?|-?[0-9][-+.0-9eE]*')
 _FRAMES_KEPT = 32
+"""Each frame costs a comparison with the records that no frame before it matches."""
 _MISSES_MAX = 8
+"""Rare or unusable frames of a block after which the search learns no more."""
 _RARE_SHARE = 64
+"""A frame is rare if it matches at most this share of a block, 1 in 64."""
 _BLOCK_ROWS = 4_096
+"""Blocks of so few values fit into the processor's cache; reading memory costs the most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,18 +106,18 @@ class FramedRecords:
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
         return pa.Array.from_buffers(pa.binary(), len(self.positions), buffers)
 
-    def without_images(self, images: Bools) -> FramedRecords:
-        """Return the records without a marked image; `images` marks images: bool [s]."""
-        marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
-        unmarked = marks[1:] == marks[:-1]
+    def without_images(self, is_excluded: Bools) -> FramedRecords:
+        """Return the records of which no image is excluded; `is_excluded` is bool [s]."""
+        excluded_counts = np.concatenate([[0], np.cumsum(is_excluded)])[self.first_images]
+        is_kept = excluded_counts[1:] == excluded_counts[:-1]
         firsts = self.first_images
         return FramedRecords(
-            positions=self.positions[unmarked],
-            images=self.images.filter(pa.array(np.repeat(unmarked, np.diff(firsts)))),
-            has_before=self.has_before[unmarked],
-            has_after=self.has_after[unmarked],
-            ops=self.ops[unmarked],
-            codes=self.codes[unmarked],
+            positions=self.positions[is_kept],
+            images=self.images.filter(pa.array(np.repeat(is_kept, np.diff(firsts)))),
+            has_before=self.has_before[is_kept],
+            has_after=self.has_after[is_kept],
+            ops=self.ops[is_kept],
+            codes=self.codes[is_kept],
             frames=self.frames,
         )
 
@@ -125,11 +128,11 @@ class FramedTails:
 
     Attributes:
         positions, ops, codes, frames: see `FramedRecords`.
-        lasts: int64 [m]; where each tail begins in the bytes of the values.
+        tail_starts: int64 [m]; where each tail begins in the bytes of the values.
     """
 
     positions: Int64s
-    lasts: Int64s
+    tail_starts: Int64s
     ops: Ops
     codes: Int64s
     frames: Sequence[RecordFrame]
@@ -190,7 +193,7 @@ class KnownFrames:
     def tails(self, values: pa.Array) -> FramedTails | None:
         """Find the records whose tail is known or can be learnt; None if they are too few.
 
-        It ignores the bytes before the tail.
+        The search ignores the bytes before the tail.
 
         Args:
             values: binary [n] without nulls.
@@ -206,37 +209,44 @@ class KnownFrames:
         self._keep_most_frequent([tails])
         return tails
 
-    def _framed_block(self, data: Bytes, offsets: Int64s, first: int) -> _FramedBlock:
+    def _framed_block(self, data: Bytes, offsets: Int64s, first_row: int) -> _FramedBlock:
         """Find the records with a known tail and images among the values of a block."""
-        tails = self._block_tails(data, offsets, first)
-        heads, has_head = find_heads(data, offsets[tails.positions - first], tails.lasts)
+        tails = self._block_tails(data, offsets, first_row)
+        heads, has_head = find_heads(data, offsets[tails.positions - first_row], tails.tail_starts)
         if has_head.all():
             return _FramedBlock(tails, heads)
         tails = replace(
             tails,
             positions=tails.positions[has_head],
-            lasts=tails.lasts[has_head],
+            tail_starts=tails.tail_starts[has_head],
             ops=tails.ops[has_head],
             codes=tails.codes[has_head],
         )
         return _FramedBlock(tails, ImageHeads(heads.bounds[has_head], heads.is_image[has_head]))
 
-    def _block_tails(self, data: Bytes, offsets: Int64s, first: int) -> FramedTails:
+    def _block_tails(self, data: Bytes, offsets: Int64s, first_row: int) -> FramedTails:
         """Find the records with a known tail among the values of a block.
 
         Args:
             offsets: int64 [n + 1]; of the block's values in the data.
-            first: the position of the block's first value.
+            first_row: the position of the block's first value.
         """
         codes = self._frame_codes(data, offsets)
         rows = np.flatnonzero(codes >= 0)
         codes, frames = codes[rows], tuple(self._frames)
-        lasts = offsets[1:][rows] - np.array([len(frame.tail) for frame in frames], np.int64)[codes]
-        ops = data[lasts + np.array([frame.op_position for frame in frames], np.int64)[codes]]
-        return FramedTails(positions=rows + first, lasts=lasts, ops=ops, codes=codes, frames=frames)
+        tail_lengths = np.array([len(frame.tail) for frame in frames], np.int64)
+        op_positions = np.array([frame.op_position for frame in frames], np.int64)
+        tail_starts = offsets[1:][rows] - tail_lengths[codes]
+        return FramedTails(
+            positions=rows + first_row,
+            tail_starts=tail_starts,
+            ops=data[tail_starts + op_positions[codes]],
+            codes=codes,
+            frames=frames,
+        )
 
     def _frame_codes(self, data: Bytes, offsets: Int64s) -> Int64s:
-        """Return the number of each value's frame, or -1: int64 [n]; learn new frames."""
+        """Return the index of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
         unmatched = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
@@ -244,22 +254,22 @@ class KnownFrames:
             unmatched = unmatched[codes[unmatched] < 0]
         misses = 0
         while len(unmatched) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
-            row, before = int(unmatched[0]), len(unmatched)
-            learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
-            if learnt is not None:
-                codes[_rows_with_tail(learnt.tail, data, offsets, unmatched)] = len(self._frames)
+            row, unmatched_count = int(unmatched[0]), len(unmatched)
+            new_frame = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
+            if new_frame is not None:
+                codes[_rows_with_tail(new_frame.tail, data, offsets, unmatched)] = len(self._frames)
                 unmatched = unmatched[codes[unmatched] < 0]
-            if learnt is None or len(unmatched) == before:
+            if new_frame is None or len(unmatched) == unmatched_count:
                 unmatched = unmatched[1:]
             else:
-                self._frames.append(learnt)
-            misses += before - len(unmatched) <= len(codes) // _RARE_SHARE
+                self._frames.append(new_frame)
+            misses += unmatched_count - len(unmatched) <= len(codes) // _RARE_SHARE
         return codes
 
     def _join_tails(self, blocks: Sequence[FramedTails]) -> FramedTails:
         return FramedTails(
             positions=np.concatenate([block.positions for block in blocks]),
-            lasts=np.concatenate([block.lasts for block in blocks]),
+            tail_starts=np.concatenate([block.tail_starts for block in blocks]),
             ops=np.concatenate([block.ops for block in blocks]),
             codes=np.concatenate([block.codes for block in blocks]),
             frames=tuple(self._frames),
@@ -281,10 +291,9 @@ class _FramedBlock:
 
 
 def _blocks(offsets: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Yield the position of each block's first value and the offsets of its values, for at least
-    one block.
+    """Yield the position of each block's first value and the offsets of its values.
 
-    Blocks fit into the processor's cache, because reading memory costs the most.
+    It yields at least one block.
     """
     for start in range(0, max(len(offsets) - 1, 1), _BLOCK_ROWS):
         yield start, offsets[start : start + _BLOCK_ROWS + 1]

@@ -1,9 +1,8 @@
 """Reads the column names in the Kafka keys of messages, but not the values.
 
-Called by `key_proof` for changes without a before-image that proves the row. The keys of a table
-have the same shape. So the reader learns the shape from one key, and compares the other keys with
-it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed by
-itself.
+`key_proof` calls it for changes without a before-image that proves the row. The keys of a table
+mostly have one shape. So the reader learns the shape from one key, and compares the other keys with
+it by a regular expression. Keys may have a schema envelope. A key of another shape is parsed alone.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """
@@ -30,15 +29,15 @@ from stream_app.arrow_buffers import (
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_message import quick_document
 
-Fields = frozenset[str] | None
-"""Names of the fields of a key; None: it is not a JSON object."""
+KeyFields = frozenset[str] | None
+"""The names of a key's fields; None if the key is not a JSON object."""
 
 NO_KEY: frozenset[str] = frozenset()
 """The fields of a key that is null."""
 _SHAPES_MAX = 32
 _SHAPE_NAMES_MAX = 4_000
 _SHAPE_FIELDS_MAX = 200
-"""Bytes of a shape's names, and their number: of many times as much Arrow makes no expression."""
+"""The most bytes of a shape's names, and the most names: Arrow limits the size of an expression."""
 _PAYLOAD = b'"payload":'
 _HEX = "[0-9a-fA-F]"
 # A high surrogate of UTF-16 is followed by a low one.
@@ -52,7 +51,7 @@ _SCALAR = rf"{_BLANKS}(?:{_STRING}|{_NUMBER}|true|false|null){_BLANKS}"
 # A number without a scale is an object: {"scale":0,"value":"AQ=="}.
 _FIELD = rf"{_BLANKS}{_STRING}{_BLANKS}:{_SCALAR}"
 _VALUE = rf"(?:{_SCALAR}|{_BLANKS}\{{(?:{_FIELD}(?:,{_FIELD})*|{_BLANKS})\}}{_BLANKS})"
-"""Strict, as `_names_and_pattern` is: a key must not name its columns beside others only."""
+"""A strict expression of JSON: keys that it matches parse to the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +66,17 @@ class _Shape:
         if not self.prefix:
             return self._fit_mask(keys)
         # Comparing the schema's bytes is ten times faster than an expression over them.
-        alike = bools_of(pc.starts_with(keys, pattern=self.prefix))
-        alike &= bools_of(pc.ends_with(keys, pattern=b"}"))
-        alike_keys = keys if alike.all() else keys.filter(pa.array(alike))
-        fields = pc.binary_slice(alike_keys, len(self.prefix), -1)
-        alike[alike] = self._fit_mask(fields)
-        return alike
+        has_shape = bools_of(pc.starts_with(keys, pattern=self.prefix))
+        has_shape &= bools_of(pc.ends_with(keys, pattern=b"}"))
+        candidates = keys if has_shape.all() else keys.filter(pa.array(has_shape))
+        fields = pc.binary_slice(candidates, len(self.prefix), -1)
+        has_shape[has_shape] = self._fit_mask(fields)
+        return has_shape
 
     def _fit_mask(self, fields: pa.Array) -> Bools:
         """Mark the fields that match the expression and are UTF-8."""
-        fitting = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
-        return fitting & valid_of(cast_isolating(fields, pa.string()))
+        matches = bools_of(pc.match_substring_regex(fields, pattern=self.pattern))
+        return matches & valid_of(cast_isolating(fields, pa.string()))
 
 
 @dataclass(slots=True)
@@ -86,7 +85,7 @@ class MessageKeys:
 
     _shapes: dict[_Shape, frozenset[str]] = field(init=False, default_factory=dict)
 
-    def fields_of(self, keys: pa.Array) -> tuple[Int32s, list[Fields]]:
+    def fields_of(self, keys: pa.Array) -> tuple[Int32s, list[KeyFields]]:
         """Return the names of each key's fields.
 
         Args:
@@ -95,27 +94,27 @@ class MessageKeys:
         Returns:
             For each key a position in the list of distinct names.
         """
-        distinct: dict[Fields, int] = {NO_KEY: 0, None: 1}
+        code_of_names: dict[KeyFields, int] = {NO_KEY: 0, None: 1}
         codes: Int32s = valid_of(keys).astype(np.int32)
         unread_rows = np.flatnonzero(_may_be_object(keys))
         for known_shape, known_names in list(self._shapes.items()):
             unread_rows = _assign_same_shape(
-                keys, unread_rows, known_shape, codes, _code(distinct, known_names)
+                keys, unread_rows, known_shape, codes, _code(code_of_names, known_names)
             )
         while len(unread_rows) and len(self._shapes) < _SHAPES_MAX:
             names, shape = _names_and_pattern(keys[int(unread_rows[0])].as_py())
-            codes[unread_rows[0]] = _code(distinct, names)
+            codes[unread_rows[0]] = _code(code_of_names, names)
             unread_rows = unread_rows[1:]
             if shape is None or names is None or shape in self._shapes:
                 break  # a known shape that its own key does not have would be learnt for each key
             self._shapes[shape] = names
             unread_rows = _assign_same_shape(
-                keys, unread_rows, shape, codes, _code(distinct, names)
+                keys, unread_rows, shape, codes, _code(code_of_names, names)
             )
         # A loop over keys that resemble no other.
         for row in unread_rows.tolist():
-            codes[row] = _code(distinct, _names_and_pattern(keys[row].as_py())[0])
-        return codes, list(distinct)
+            codes[row] = _code(code_of_names, _names_and_pattern(keys[row].as_py())[0])
+        return codes, list(code_of_names)
 
 
 def _may_be_object(keys: pa.Array) -> Bools:
@@ -131,16 +130,18 @@ def _assign_same_shape(
     """Assign the code to the keys with this shape, and return the other keys."""
     if not len(unread_rows):
         return unread_rows
-    alike = shape.fits(keys if len(unread_rows) == len(keys) else keys.take(pa.array(unread_rows)))
-    codes[unread_rows[alike]] = code
-    return unread_rows[~alike]
+    has_shape = shape.fits(
+        keys if len(unread_rows) == len(keys) else keys.take(pa.array(unread_rows))
+    )
+    codes[unread_rows[has_shape]] = code
+    return unread_rows[~has_shape]
 
 
-def _code(distinct: dict[Fields, int], names: Fields) -> int:
-    return distinct.setdefault(names, len(distinct))
+def _code(code_of_names: dict[KeyFields, int], names: KeyFields) -> int:
+    return code_of_names.setdefault(names, len(code_of_names))
 
 
-def _names_and_pattern(key: bytes) -> tuple[Fields, _Shape | None]:
+def _names_and_pattern(key: bytes) -> tuple[KeyFields, _Shape | None]:
     """Return the field names of one message key, and a pattern that matches keys of the same form.
 
     The pattern is None if the key cannot have one.
@@ -156,7 +157,7 @@ def _names_and_pattern(key: bytes) -> tuple[Fields, _Shape | None]:
     return names, shape if is_prefix else None
 
 
-def _names_and_shape(fields: object, prefix: bytes) -> tuple[Fields, _Shape | None]:
+def _names_and_shape(fields: object, prefix: bytes) -> tuple[KeyFields, _Shape | None]:
     if not isinstance(fields, dict):
         return None, None
     size = sum(len(name.encode()) for name in fields)

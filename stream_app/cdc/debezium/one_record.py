@@ -1,7 +1,7 @@
 """Reads one Debezium record, keeping the exact text of every number.
 
-Called by `decode_one_by_one` for the few records that do not parse in columns. They are broken, or
-have values of another kind than the others. Its errors describe the problem.
+`decode_one_by_one` calls it for the few records that do not parse in columns: broken ones, and
+those with values of another kind than most records. Its errors describe the problem.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.
@@ -36,7 +36,7 @@ HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 TABLE_FIELDS = ("db", "schema", "table")
 """The names of an envelope's `source`, by `AbstractSourceInfo.java`."""
 FLAT_FIELDS = tuple(f"{ADDED_PREFIX}{name}" for name in TABLE_FIELDS)
-"""The same, as added to a flattened record."""
+"""These names as ExtractNewRecordState adds them to a flattened record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class RowRecord(RecordImages):
 
     Attributes:
         connector: the name of Debezium's connector, such as ``postgresql``; empty if unknown.
-        table: the known ones of database, schema and table, joined by dots.
-        has_op: False: a flattened record without ``__op``, which counts as a create.
+        table: the known names of database, schema and table, joined by dots.
+        has_op: False for a flattened record without ``__op``, which counts as a create.
     """
 
     drift: Drift
@@ -134,9 +134,9 @@ def _texts(source: Any, *names: str) -> list[str]:
 
 
 def is_envelope(document: dict[str, Any]) -> bool:
-    """Return whether it is an envelope, not a row of a table with columns named op and source."""
-    is_whole = "before" in document or "after" in document
-    return "op" in document and (is_whole or isinstance(document.get("source"), dict))
+    """Return whether a message is an envelope, not a row with columns named op and source."""
+    has_image = "before" in document or "after" in document
+    return "op" in document and (has_image or isinstance(document.get("source"), dict))
 
 
 def _read_envelope(
@@ -152,9 +152,9 @@ def _read_envelope(
         raise UnreadableRecordError(f"has the unknown op {str(op)[:40]!r}")
     before = image_of(document.get("before"), "before", columns)
     after = image_of(document.get("after"), "after", columns)
-    needed = "before" if op == "d" else "after"
-    if (before if op == "d" else after) is None:
-        raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
+    image, image_name = (before, "before") if op == "d" else (after, "after")
+    if image is None:
+        raise UnreadableRecordError(f"has op {op!r} and no {image_name!r}")
     connector, *names = _texts(document.get("source"), "connector", *TABLE_FIELDS)
     return RowRecord(op, before, after, _drift(document, columns), connector, table_name(*names))
 
@@ -200,7 +200,9 @@ def images_of(document: dict[str, Any]) -> DocumentImages | None:
     if not ("op" in document and ("after" in document or "before" in document)):
         is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
         befores, afters = ((document,), ()) if is_delete else ((), (document,))
-        return DocumentImages(befores, afters, len(document), is_flat=True, ignored=ADDED_PREFIX)
+        return DocumentImages(
+            befores, afters, len(document), is_flat=True, ignored_prefix=ADDED_PREFIX
+        )
     before, after = document.get("before"), document.get("after")
     if not all(image is None or isinstance(image, dict) for image in (before, after)):
         return None

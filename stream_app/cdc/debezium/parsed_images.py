@@ -50,7 +50,7 @@ class DecodeSettings:
         key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
         placeholder: the stand-in for a value that the change did not modify.
-        restored: columns whose value the table's writer finds; see `TableTraits.restored`.
+        restored_columns: see `TableTraits.restored_columns`.
     """
 
     row_rules: RowRules
@@ -58,7 +58,7 @@ class DecodeSettings:
     key_rules: KeyRules
     reads_tables: bool
     placeholder: Placeholder
-    restored: frozenset[str] = frozenset()
+    restored_columns: frozenset[str] = frozenset()
 
     @property
     def source_fields(self) -> tuple[str, ...]:
@@ -72,8 +72,9 @@ class ParsedImages:
     """Images, and Debezium's other fields.
 
     Attributes:
-        is_whole: bool [n]; where the connector is one of `WHOLE_IMAGES`, if that is asked.
-        has_op: False: flattened records without ``__op``, which count as creates.
+        is_whole: bool [n]; whether the connector is one of `WHOLE_IMAGES`; false if its name is not
+            read.
+        has_op: False for flattened records without ``__op``, which count as creates.
     """
 
     images: StackedImages
@@ -82,7 +83,7 @@ class ParsedImages:
 
 
 def decode_images(
-    parsed: ParsedImages,
+    parsed_images: ParsedImages,
     readings: Sequence[ColumnReading],
     settings: DecodeSettings,
     *,
@@ -91,21 +92,21 @@ def decode_images(
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
     images = restore_images(  # step 1
-        parsed.images,
+        parsed_images.images,
         readings,
         settings.placeholder,
-        restored=settings.restored,
+        restored_columns=settings.restored_columns,
         has_old_values=has_old_values,
     )
-    decoded = rows_of(images, readings, settings.row_rules)  # step 2
-    questions = _questions(parsed, decoded.suspects, settings.key_rules)  # step 3
-    return images, decoded, questions
+    image_rows = rows_of(images, readings, settings.row_rules)  # step 2
+    questions = _questions(parsed_images, image_rows.suspects, settings.key_rules)  # step 3
+    return images, image_rows, questions
 
 
-def _questions(parsed: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:
-    images = parsed.images
-    questions = questions_of(rules, images.ops, images.has_before, parsed.is_whole)
-    if not parsed.has_op and rules.primary_key:
+def _questions(parsed_images: ParsedImages, suspects: Bools, rules: KeyRules) -> KeyQuestions:
+    images = parsed_images.images
+    questions = questions_of(rules, images.ops, images.has_before, parsed_images.is_whole)
+    if not parsed_images.has_op and rules.primary_key:
         questions[images.ops == CREATE] = KeyQuestion.UPSERT
     questions[suspects] = KeyQuestion.NONE
     return questions
@@ -150,32 +151,32 @@ def flat_fields(settings: DecodeSettings) -> tuple[str, ...]:
 
 def flat_images(
     values: pa.Array,
-    rows: Sequence[pa.Array],
-    extra: Mapping[str, pa.Array],
+    columns: Sequence[pa.Array],
+    texts: Mapping[str, pa.Array],
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> ParsedImages:
-    """Return the images of flattened records, which are parsed.
+    """Return the images of parsed flattened records.
 
     Args:
         values: binary [n].
-        rows: for each of the table's columns an array [n].
-        extra: the texts [n] of `flat_fields`; without `op` where that is a column of the table.
+        columns: for each of the table's columns an array [n].
+        texts: the texts [n] of `flat_fields`; without `op` where that is a column of the table.
     """
     readings = shape.readings
     ops: Ops = np.full(len(values), CREATE, np.uint8)
     suspects: Bools = np.zeros(len(values), np.bool_)
-    has_op = extra[OP_FIELD].null_count < len(values)
+    has_op = texts[OP_FIELD].null_count < len(values)
     if has_op:
-        ops = ops_of(extra[OP_FIELD], OPS)
+        ops = ops_of(texts[OP_FIELD], OPS)
         suspects = ops == 0
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
         suspects = bools_of(pc.match_substring(values, '"data_collections":'))
         if HEARTBEAT_FIELDS.issuperset(reading.name for reading in readings if reading.is_key):
-            suspects |= _without_row(values, rows, readings)
-    suspects |= _like_envelopes(values, extra.get(ENVELOPE_OP))
-    is_deleted = bools_of(pc.equal(extra[DELETED_FIELD], "true"))
+            suspects |= _may_lack_row(values, columns, readings)
+    suspects |= _may_be_envelopes(values, texts.get(ENVELOPE_OP))
+    is_deleted = bools_of(pc.equal(texts[DELETED_FIELD], "true"))
     ops = np.where(is_deleted, np.uint8(DELETE), ops)
     is_delete: Bools = ops == DELETE
     image_rows = np.arange(len(values))
@@ -184,14 +185,14 @@ def flat_images(
         before_at=np.where(is_delete, image_rows, -1),
         after_at=np.where(is_delete, -1, image_rows),
         json_kinds=shape.json_kinds,
-        columns=rows,
+        columns=columns,
         suspects=suspects,
-        tables=[extra[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
+        tables=[texts[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
     )
     return ParsedImages(images, np.zeros(len(values), np.bool_), has_op=has_op)
 
 
-def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
+def _may_be_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
     """Return the mask of flattened records that may be envelopes: bool [n].
 
     Args:
@@ -202,13 +203,13 @@ def _like_envelopes(values: pa.Array, op: pa.Array | None) -> Bools:
     return bools_of(pc.match_substring_regex(values, '"(before|after|source|message)"'))
 
 
-def _without_row(
-    values: pa.Array, rows: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
+def _may_lack_row(
+    values: pa.Array, columns: Sequence[pa.Array], readings: tuple[ColumnReading, ...]
 ) -> Bools:
     """Return the mask of messages without a proven row, such as heartbeats."""
     suspects = bools_of(pc.match_substring(values, '"databaseName":'))
-    present: Bools = np.zeros(len(values), np.bool_)
-    for reading, column in zip(readings, rows, strict=True):
+    has_value: Bools = np.zeros(len(values), np.bool_)
+    for reading, column in zip(readings, columns, strict=True):
         if reading.name not in HEARTBEAT_FIELDS:
-            present |= valid_of(column)
-    return suspects | ~present
+            has_value |= valid_of(column)
+    return suspects | ~has_value

@@ -1,6 +1,6 @@
 """Detects Debezium's placeholder for a TOAST value that PostgreSQL did not log.
 
-Called by `parsed_images` and `decode_one_by_one`. The placeholder is never written.
+`parsed_images` and `decode_one_by_one` call it. No placeholder reaches the table.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
 `unavailable.value.placeholder`.
@@ -27,7 +27,7 @@ from stream_app.cdc.rows.row_assembly import UPDATE
 _HEX = "hex:"
 
 PLACEHOLDER = "__debezium_unavailable_value"
-"""The connector's own."""
+"""The connector's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,10 @@ class Placeholder:
     """All forms of the placeholder: in texts, in bytes as text, and in arrays and maps.
 
     Attributes:
-        raw: its value in a column of bytes.
+        raw: its bytes.
+        texts: its forms in a column of texts.
+        binaries: its forms in a column of other types.
+        nested: its forms as JSON text, in a column of arrays or maps.
     """
 
     raw: bytes
@@ -45,7 +48,7 @@ class Placeholder:
 
     @property
     def text(self) -> str:
-        """The placeholder of a text."""
+        """The placeholder in a column of texts."""
         return self.texts[0]
 
     def is_value(self, reading: ColumnReading, text: str, *, nested: bool) -> bool:
@@ -53,32 +56,32 @@ class Placeholder:
 
         Args:
             text: the characters of a string, or the JSON text of an array or object.
-            nested: `text` is that of an array or object.
+            nested: whether `text` is the JSON text of an array or object.
         """
         if nested:
             return text in self.nested
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
-        """Mark the placeholders in a string or binary column; None if there are none.
+        """Return the mask of the placeholders in a string or binary column; None if it has none.
 
-        It only compares lengths unless a value may be a placeholder.
+        The method compares texts only where a value has the length of a form.
         """
         forms = (self.raw,) if pa.types.is_binary(texts.type) else self._forms(reading)
         lengths = lengths_of(texts)
-        suspect = np.isin(lengths, sorted({_bytes_of(form) for form in forms}))
-        if not suspect.any():
+        may_be_form = np.isin(lengths, sorted({_bytes_of(form) for form in forms}))
+        if not may_be_form.any():
             return None
-        rows = np.flatnonzero(suspect)
+        rows = np.flatnonzero(may_be_form)
         is_form = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
         if not is_form.any():
             return None
-        result: Bools = np.zeros(len(texts), np.bool_)
-        result[rows[is_form]] = True
-        return result
+        is_stand_in: Bools = np.zeros(len(texts), np.bool_)
+        is_stand_in[rows[is_form]] = True
+        return is_stand_in
 
     def in_lists(self, lists: pa.Array) -> Bools:
-        """Mark the placeholders in an array: bool [n]."""
+        """Return the mask of the placeholders in a column of lists: bool [n]."""
         is_form: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         for form in self.nested:
@@ -94,8 +97,8 @@ class Placeholder:
             if pa.types.is_nested(actual.type):
                 continue
             repeated = element_values.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
-            same = bools_of(pc.equal(actual, repeated))
-            is_form[rows] |= same.reshape(len(rows), -1).all(axis=1)
+            is_equal = bools_of(pc.equal(actual, repeated))
+            is_form[rows] |= is_equal.reshape(len(rows), -1).all(axis=1)
         return is_form
 
     def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
@@ -138,7 +141,7 @@ def restore_images(
     readings: Sequence[ColumnReading],
     placeholder: Placeholder,
     *,
-    restored: frozenset[str],
+    restored_columns: frozenset[str],
     has_old_values: bool,
 ) -> StackedImages:
     """Replace placeholders in after-images by the values of before-images.
@@ -147,38 +150,38 @@ def restore_images(
     Other records are suspects.
 
     Args:
-        restored: columns that the writer may look up; see `TableTraits.restored`.
+        restored_columns: columns that the writer may look up; see `TableTraits.restored_columns`.
         has_old_values: whether images before the change hold more than the key.
     """
     columns, suspects = list(images.columns), images.suspects
-    is_alone = (images.ops == UPDATE) & ~images.has_before
+    lacks_before = (images.ops == UPDATE) & ~images.has_before
     omitted: dict[str, Bools] = {}
     for index, (reading, kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
         if pa.types.is_list(columns[index].type):
-            has_one = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
-            suspects = suspects | has_one[images.before_at] | has_one[images.after_at]
+            is_form = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
+            suspects = suspects | is_form[images.before_at] | is_form[images.after_at]
         if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(columns[index].type):
             continue
         is_stand_in = placeholder.in_column(reading, columns[index])
         if is_stand_in is None:
             continue
-        unknown = np.zeros(len(is_stand_in), np.bool_)
-        befores = images.before_at[images.has_before]
-        unknown[befores] = is_stand_in[befores]
-        column = null_where(columns[index], unknown)
-        unchanged = images.has_after & is_stand_in[images.after_at]
+        is_nulled = np.zeros(len(is_stand_in), np.bool_)
+        before_rows = images.before_at[images.has_before]
+        is_nulled[before_rows] = is_stand_in[before_rows]
+        column = null_where(columns[index], is_nulled)
+        is_unchanged = images.has_after & is_stand_in[images.after_at]
         if has_old_values:
-            is_restored = unchanged & images.has_before & valid_of(column)[images.before_at]
+            is_restored = is_unchanged & images.has_before & valid_of(column)[images.before_at]
             image_rows = np.arange(len(column))
             image_rows[images.after_at[is_restored]] = images.before_at[is_restored]
-            column, unchanged = column.take(pa.array(image_rows)), unchanged & ~is_restored
-        if reading.name in restored and (unchanged & is_alone).any():
-            alone = unchanged & is_alone
-            unknown = np.zeros(len(column), np.bool_)
-            unknown[images.after_at[alone]] = True
-            column, unchanged = null_where(column, unknown), unchanged & ~alone
-            omitted[reading.name] = alone
-        suspects = suspects | unchanged
+            column, is_unchanged = column.take(pa.array(image_rows)), is_unchanged & ~is_restored
+        if reading.name in restored_columns and (is_unchanged & lacks_before).any():
+            is_looked_up = is_unchanged & lacks_before
+            is_nulled = np.zeros(len(column), np.bool_)
+            is_nulled[images.after_at[is_looked_up]] = True
+            column, is_unchanged = null_where(column, is_nulled), is_unchanged & ~is_looked_up
+            omitted[reading.name] = is_looked_up
+        suspects = suspects | is_unchanged
         columns[index] = column
     return replace(images, columns=columns, suspects=suspects, unchanged=omitted)
 

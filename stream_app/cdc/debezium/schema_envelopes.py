@@ -1,10 +1,9 @@
 """Splits the schema envelope ``{"schema":…,"payload":…}``, and reads its columns' types.
 
-Called by `debezium_json` for converters with ``schemas.enable=true``. Such a message is mostly
+`debezium_json` calls it for converters with ``schemas.enable=true``. Such a message is mostly
 schema, and all messages of one table version begin with the same bytes. So each distinct prefix is
-parsed once, and removed from other messages by comparing bytes.
-
-`connect_readings` says how a column's values are read.
+parsed once, and removed from other messages by comparing bytes. `connect_readings` decides how the
+values of a column with such a type are read.
 
 Source: Kafka Connect `json/JsonConverter.java`.
 """
@@ -31,7 +30,7 @@ _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=refuse_constant)
 SCHEMAS_MAX = 64
-"""Schemas of which messages are decoded together, in a batch and from batch to batch."""
+"""The most schemas whose messages are decoded together, in a batch and from batch to batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +61,22 @@ def split_envelopes(
         values: binary, without nulls.
         schemas: parsed schemas by prefix, kept by the caller from batch to batch.
     """
-    everything = np.arange(len(values), dtype=np.int32)
-    enveloped = bools_of(pc.starts_with(values, pattern=_START))
-    if not enveloped.any():
-        yield PayloadGroup(everything, values, b"")
+    all_positions = np.arange(len(values), dtype=np.int32)
+    is_enveloped = bools_of(pc.starts_with(values, pattern=_START))
+    if not is_enveloped.any():
+        yield PayloadGroup(all_positions, values, b"")
         return
-    plain = ~enveloped
-    unsplit, unsplit_index = _pick(values, everything, enveloped)
+    is_plain = ~is_enveloped
+    unsplit, unsplit_index = _pick(values, all_positions, is_enveloped)
     schemas_left = SCHEMAS_MAX
     while len(unsplit):
         if not schemas_left:
-            plain[unsplit_index] = True
+            is_plain[unsplit_index] = True
             break
         prefix = _prefix_of(unsplit[0].as_py(), schemas)
         if prefix is None:
             # This only looks like an envelope, so it is read as a single message.
-            plain[unsplit_index[0]] = True
+            is_plain[unsplit_index[0]] = True
             unsplit, unsplit_index = unsplit.slice(1), unsplit_index[1:]
             continue
         has_prefix = bools_of(pc.starts_with(unsplit, pattern=prefix))
@@ -86,9 +85,9 @@ def split_envelopes(
         yield PayloadGroup(message_index, pc.binary_slice(payloads, len(prefix), -1), prefix)
         unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
         schemas_left -= 1
-    if plain.any():
-        others, message_index = _pick(values, everything, plain)
-        yield PayloadGroup(message_index, others, b"")
+    if is_plain.any():
+        plain_values, message_index = _pick(values, all_positions, is_plain)
+        yield PayloadGroup(message_index, plain_values, b"")
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:

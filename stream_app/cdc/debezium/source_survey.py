@@ -1,7 +1,7 @@
 """Examines the keys and tables of a topic in a few messages, before the job reads it.
 
-Called at start with messages from both ends of a topic. It only reports; `debezium_json` decides
-how each record is treated.
+A job calls it at its start, with messages from both ends of a topic. It only reports;
+`debezium_json` decides how each record is treated.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from stream_app.cdc.debezium.key_proof import (
     remedies,
     uncertainty,
 )
-from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
+from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
 from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.message_format import FormatSetup, Notice
 
 ROUTER_FIELD = "__dbz__physicalTableIdentifier"
-"""Added to keys by Debezium's router of topics, which brings several tables into one."""
+"""The field that Debezium's ByLogicalTableRouter, which joins topics, adds to keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRecord:
-    """A record with a row, with the names of its key's columns."""
+    """A record with a row, the names of its key's columns, and the place of its message."""
 
     record: RowRecord
-    fields: Fields
+    fields: KeyFields
     place: str
 
 
@@ -49,6 +49,8 @@ class DebeziumSurvey:
     Attributes:
         quarantines: whether a record whose row is not certain becomes a bad record; otherwise it
             stops the job.
+        writes_changelog: whether old rows of updates go to a changelog.
+        records_of: the observed records with rows, by topic.
     """
 
     rules: KeyRules
@@ -93,8 +95,8 @@ class DebeziumSurvey:
 
     def _uncertain_delete_notice(self, sample: SeenRecord) -> Notice | None:
         """Return a notice if a delete's row would be uncertain."""
-        deleted = replace(sample.record, op="d", before={}, after=None, has_op=True)
-        question = question_of(self.rules, deleted)
+        delete = replace(sample.record, op="d", before={}, after=None, has_op=True)
+        question = question_of(self.rules, delete)
         if answers(self.rules, question, sample.fields):
             return None
         reason = uncertainty(self.rules, question, sample.fields)
@@ -109,8 +111,10 @@ class DebeziumSurvey:
         """Return a notice if PostgreSQL did not send a part of a delete's key."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
-        record, has_key = sample.record, sample.fields not in (None, NO_KEY)
-        if record.op != "d" or record.connector != POSTGRESQL or not record.before or not has_key:
+        record = sample.record
+        if record.op != "d" or record.connector != POSTGRESQL or not record.before:
+            return None
+        if sample.fields in (None, NO_KEY):
             return None
         for name in sorted(self.rules.primary_key):
             if record.before.get(name) == (JsonKind.STRING, ""):
@@ -125,10 +129,10 @@ class DebeziumSurvey:
 
     def _wider_key_notice(self, sample: SeenRecord) -> Notice | None:
         fields = sample.fields or frozenset()
-        more = fields - self.rules.primary_key - {ROUTER_FIELD}
-        if not more or not fields > self.rules.primary_key:
+        extra_columns = fields - self.rules.primary_key - {ROUTER_FIELD}
+        if not extra_columns or not fields > self.rules.primary_key:
             return None
-        columns = ", ".join(sorted(more))
+        columns = ", ".join(sorted(extra_columns))
         return Notice(
             problem=f"the message's key has {columns} beside the table's primary key: rows of "
             f"the source that differ in {columns} alone are one row of the table",

@@ -23,7 +23,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
 from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, sent_nulls
+from stream_app.cdc.json_records.changed_columns import explicit_nulls, fill_up, ops_of
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
@@ -35,7 +35,7 @@ from stream_app.cdc.json_records.json_options import (
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
-    OriginAndTime,
+    NamedOrigins,
     OriginFields,
     change_times,
     parse_times_ms,
@@ -93,7 +93,7 @@ class DmsDialect(dialect.Dialect):
         before, after = _split(data)
         return dialect.DocumentImages((before,) if before else (), (after,), name_count)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -116,9 +116,9 @@ class DmsDialect(dialect.Dialect):
             metadata=ParsedFields.of_texts(*_METADATA),
         )
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         values, (data, metadata) = messages.values, messages.columns
         record_type, operation, schema, name = children_of(metadata)
@@ -149,7 +149,7 @@ class DmsDialect(dialect.Dialect):
             suspects=suspects,
             tables=(schema, name) if table.reads_tables else (),
         )
-        return dialect.Parsed(images)
+        return dialect.ParsedRecords(images)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
@@ -255,7 +255,7 @@ def _before_images(
     for old_column, after_column in zip(old, after, strict=True):
         is_unclear |= ~valid_of(old_column) & valid_of(after_column)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
-    null_records, unreadable_messages = sent_nulls(
+    null_records, unreadable_messages = explicit_nulls(
         values,
         np.flatnonzero(is_completed & is_unclear),
         names,
@@ -264,10 +264,10 @@ def _before_images(
     return fill_up(old, after, null_records), unreadable_messages
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     record_type, operation, schema, table = children_of(columns[0])
     lacks_row = valid_of(record_type) & ~_equal(record_type, "data") & ~_equal(operation, _TRUNCATE)
-    return OriginAndTime(schema, table, ~lacks_row)
+    return NamedOrigins(schema, table, ~lacks_row)
 
 
 def _metadata_schema(*names: str) -> pa.Schema:
@@ -286,9 +286,11 @@ DMS_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#aws-dms) describes "
     "how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: DmsDialect(trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"),
-    encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginFields(_metadata_schema(*_METADATA), _origin_and_time).origins,
+    make_dialect=lambda options: DmsDialect(
+        trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"
+    ),
+    encoding_of=partial(texts_and_numbers, binary=Encoding.HEX),
+    origins=OriginFields(_metadata_schema(*_METADATA), _named_origins).origins,
     change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
-).declared()
+).declaration()

@@ -1,4 +1,4 @@
-"""Completes images that have only some columns: `old` of Maxwell and Canal, and both of GoldenGate.
+"""Completes images that lack columns: `old` of Maxwell and Canal, both images of GoldenGate.
 
 A missing column has the value of the other image, but an explicit null is a value. The columnar
 parser returns null in both cases, so the few affected messages are examined one by one.
@@ -27,13 +27,13 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
     return ops_of_texts
 
 
-def rows_with_nulls_after(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
-    """Mark the rows in which a null may follow a marker.
+def rows_with_nulls_after(values: pa.Array, is_wanted: Bools, marker: bytes) -> Int64s:
+    """Return the wanted rows in which a null may follow a marker: int64 [m].
 
-    Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
+    Four values, of which the last two are wanted, with the marker ``"old":``::
 
         values     [..."a":null..., ..."old":null, ..."old":{"a":null}..., ..."a":null,"old":{}]
-        rows       [F, F, T, T]
+        is_wanted  [F, F, T, T]
         result     [2]
 
     Args:
@@ -43,11 +43,13 @@ def rows_with_nulls_after(values: pa.Array, rows: Bools, marker: bytes) -> Int64
     data, starts = own_bytes(values)
     markers = positions_of(data, marker)
     nulls = positions_of(data, b"null")
-    first: Int64s = np.full(len(values), -1, np.int64)
-    first[_rows_of_positions(starts, markers)[::-1]] = markers[::-1]
-    last: Int64s = np.full(len(values), -1, np.int64)
-    last[_rows_of_positions(starts, nulls)] = nulls
-    return np.flatnonzero(rows & ((first < 0) | (last > first + len(marker))))
+    first_markers: Int64s = np.full(len(values), -1, np.int64)
+    first_markers[_rows_of_positions(starts, markers)[::-1]] = markers[::-1]
+    last_nulls: Int64s = np.full(len(values), -1, np.int64)
+    last_nulls[_rows_of_positions(starts, nulls)] = nulls
+    return np.flatnonzero(
+        is_wanted & ((first_markers < 0) | (last_nulls > first_markers + len(marker)))
+    )
 
 
 def _rows_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
@@ -56,16 +58,20 @@ def _rows_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
 
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
-    """Return the values, binary [n] without nulls, that contain a text of four bytes or more."""
+    """Return the positions of values that contain a text: int64 [m].
+
+    Args:
+        values: binary [n] without nulls.
+        text: at least four bytes.
+    """
     data, starts = own_bytes(values)
     return np.unique(_rows_of_positions(starts, positions_of(data, text)))
 
 
 def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
-    """Return the objects that follow a marker, each with its first value.
+    """Return the objects that follow a marker, each with the position of its first value.
 
-    An object counts as ended at its first closing brace. A nested object may be cut, and then
-    counts separately.
+    An object ends at its first closing brace. So one with objects in it is cut.
 
     Args:
         values: JSON as binary [n] without nulls.
@@ -77,16 +83,16 @@ def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     ends = np.flatnonzero(data == ord("}")) + 1
     if not len(starts) or not len(ends):
         return {}
-    last = ends[np.minimum(np.searchsorted(ends, starts), len(ends) - 1)]
-    are_separate = np.append(starts[1:] >= last[:-1], True) & (last > starts)
-    starts, last = starts[are_separate], last[are_separate]
-    objects = slices_of(data, starts, last).dictionary_encode()
-    first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
-    rows = _rows_of_positions(offsets, starts[first])
+    object_ends = ends[np.minimum(np.searchsorted(ends, starts), len(ends) - 1)]
+    are_separate = np.append(starts[1:] >= object_ends[:-1], True) & (object_ends > starts)
+    starts, object_ends = starts[are_separate], object_ends[are_separate]
+    objects = slices_of(data, starts, object_ends).dictionary_encode()
+    first_objects = np.unique(objects.indices.to_numpy(), return_index=True)[1]
+    rows = _rows_of_positions(offsets, starts[first_objects])
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
 
 
-def sent_nulls(
+def explicit_nulls(
     values: pa.Array,
     rows: Int64s,
     names: Sequence[str],
@@ -118,16 +124,16 @@ def sent_nulls(
 
 
 def fill_up(
-    arrays: Sequence[pa.Array], others: Sequence[pa.Array], nulls: Sequence[Int64s]
+    arrays: Sequence[pa.Array], other_arrays: Sequence[pa.Array], nulls: Sequence[Int64s]
 ) -> list[pa.Array]:
     """Return the columns of incomplete images, filled with the values of the other images.
 
     Args:
-        arrays, others: for each column an array [n].
+        arrays, other_arrays: for each column an array [n].
         nulls: for each column the positions at which `arrays` has a null that is a value.
     """
     filled = []
-    for column, other, rows in zip(arrays, others, nulls, strict=True):
+    for column, other, rows in zip(arrays, other_arrays, nulls, strict=True):
         is_sent = valid_of(column)
         is_sent[rows] = True
         if not is_sent.any():

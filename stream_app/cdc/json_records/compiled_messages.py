@@ -1,7 +1,7 @@
 """Parses a dialect's messages into columns by machine code, with the result of
 `json_lines.parse_objects`.
 
-Called by `dialect_format` first. The slower ways read the messages that machine code declines.
+`dialect_format` calls it first. Slower ways read the messages that machine code declines.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def parse_messages(
     layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.layout_class))
     if layout is None or fields is None:
         return None
-    parsed = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.parsed_most(None if parsed is None else parsed.is_parsed):
+    rows = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    if not choice.check_share(None if rows is None else rows.is_parsed):
         return None
-    assert parsed is not None
-    positions = np.flatnonzero(parsed.is_parsed)
-    nulls = dict(zip([*fields.objects, *fields.lists], parsed.nulls, strict=True))
-    return CompiledMessages(positions, list(parsed.columns), nulls, parsed.marks[positions])
+    assert rows is not None
+    positions = np.flatnonzero(rows.is_parsed)
+    nulls = dict(zip([*fields.objects, *fields.lists], rows.nulls, strict=True))
+    return CompiledMessages(positions, list(rows.columns), nulls, rows.marks[positions])
 
 
 def _layout_of(
@@ -76,7 +76,7 @@ def _layout_of_fields(
     fields: ParsedFields, documents: Sequence[dict[str, Any]], layout_class: type[ImageLayout]
 ) -> ImageLayout | None:
     """Return the layout for these fields in the documents' order; None if it has no parser."""
-    inner: dict[str, ImageLayout] = {}
+    inner_layouts: dict[str, ImageLayout] = {}
     for name, inner_fields in (*fields.objects.items(), *fields.lists.items()):
         values = [document.get(name) for document in documents]
         if name in fields.lists:
@@ -88,14 +88,14 @@ def _layout_of_fields(
             )
         if layout is None:
             return None
-        inner[name] = layout
+        inner_layouts[name] = layout
     order = dict.fromkeys(name for document in documents for name in document)
     return layout_class.for_columns(
         fields.readings,
         fields.json_kinds,
         list(order),
         reads_base64=False,
-        objects={name: inner[name] for name in fields.objects},
-        lists={name: inner[name] for name in fields.lists},
+        objects={name: inner_layouts[name] for name in fields.objects},
+        lists={name: inner_layouts[name] for name in fields.lists},
         is_partial=fields.is_partial,
     )

@@ -44,9 +44,11 @@ from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
+"""They limit the memory for the arrays of one slice."""
 SAMPLE_ROWS = 16
 """The number of records that show the first shape."""
 _HALVE_ROWS_MIN = 64
+"""So few records are read one by one instead of in halves again."""
 
 
 @dataclass(slots=True)
@@ -78,15 +80,16 @@ class PlacedValues:
     message_index: Int32s
     messages: pa.RecordBatch
 
-    def take(self, rows: Int64s) -> PlacedValues:
+    def take(self, positions: Int64s) -> PlacedValues:
         """Return the values at these positions, ascending: int64 [m]."""
-        if len(rows) == len(self.message_index):
+        if len(positions) == len(self.message_index):
             return self
-        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):  # ascending, so they lie side by side
-            values = self.values.slice(int(rows[0]), len(rows))
+        # Ascending positions of such a span lie side by side.
+        if len(positions) and positions[-1] - positions[0] + 1 == len(positions):
+            values = self.values.slice(int(positions[0]), len(positions))
         else:
-            values = self.values.take(pa.array(rows))
-        return replace(self, values=values, message_index=self.message_index[rows])
+            values = self.values.take(pa.array(positions))
+        return replace(self, values=values, message_index=self.message_index[positions])
 
     def slices(self) -> Iterator[PlacedValues]:
         """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value
@@ -95,9 +98,9 @@ class PlacedValues:
         offsets = offsets_of(self.values)
         start = 0
         while start < len(self.values):
-            limit = int(offsets[start]) + _SLICE_BYTES_MAX
-            fitting = int(np.searchsorted(offsets, limit, side="right")) - 1
-            stop = min(max(fitting, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
+            bytes_stop = int(offsets[start]) + _SLICE_BYTES_MAX
+            fitting_stop = int(np.searchsorted(offsets, bytes_stop, side="right")) - 1
+            stop = min(max(fitting_stop, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
             values = self.values.slice(start, stop - start)
             yield replace(self, values=values, message_index=self.message_index[start:stop])
             start = stop
@@ -148,13 +151,13 @@ class ShapeDecoder:
     def _decode_slice(self, placed: PlacedValues) -> None:
         suspects: Bools = np.zeros(len(placed.message_index), np.bool_)
         is_undecoded: Bools = np.ones(len(placed.message_index), np.bool_)
-        quick = None
+        fast_part = None
         if not self.policy.examines_records:
-            quick = self.value_decoder.decode_fast(placed, self.group)  # step 2
-        if quick is not None:
-            self.outcome.add_records(quick.records, placed.message_index[quick.positions])
-            suspects[quick.positions[quick.records.from_images.suspects]] = True
-            is_undecoded[quick.positions] = False
+            fast_part = self.value_decoder.decode_fast(placed, self.group)  # step 2
+        if fast_part is not None:
+            self.outcome.add_records(fast_part.records, placed.message_index[fast_part.positions])
+            suspects[fast_part.positions[fast_part.records.from_images.suspects]] = True
+            is_undecoded[fast_part.positions] = False
         if is_undecoded.any():
             suspects[is_undecoded] = self._decode_remaining(
                 placed.take(np.flatnonzero(is_undecoded))
@@ -167,48 +170,52 @@ class ShapeDecoder:
     def _decode_remaining(self, placed: PlacedValues) -> Bools:
         """Parse whole messages (step 2), and return the mask of values left for step 3."""
         values, group, policy = placed.values, self.group, self.policy
-        alike = looks_like_object(values) & ~are_too_deep(values)
+        is_candidate = looks_like_object(values) & ~are_too_deep(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
-        alike &= ~may_be_misread(values, has_decimals=has_decimals)
+        is_candidate &= ~may_be_misread(values, has_decimals=has_decimals)
         if group.shape is None or policy.examines_records:
-            sample = np.flatnonzero(alike)[: None if policy.examines_records else SAMPLE_ROWS]
-            fits = self._learn_shape(placed.take(sample))
+            sample = np.flatnonzero(is_candidate)[
+                : None if policy.examines_records else SAMPLE_ROWS
+            ]
+            has_shape = self._learn_shape(placed.take(sample))
             if policy.examines_records:
-                alike[sample] = fits
-        if not alike.any():
-            return ~alike
-        return self._decode_same_shape(placed, alike)
+                is_candidate[sample] = has_shape
+        if not is_candidate.any():
+            return ~is_candidate
+        return self._decode_same_shape(placed, is_candidate)
 
     def _learn_shape(self, placed: PlacedValues) -> Bools:
         """Learn the commonest shape of these values, and return the mask of values with it."""
         texts = placed.values.to_pylist()
-        self.group.shape, fits = shape_of(texts, self.group.readings, self.policy, self.images_of)
-        return fits
+        self.group.shape, has_shape = shape_of(
+            texts, self.group.readings, self.policy, self.images_of
+        )
+        return has_shape
 
-    def _decode_same_shape(self, placed: PlacedValues, alike: Bools) -> Bools:
+    def _decode_same_shape(self, placed: PlacedValues, is_candidate: Bools) -> Bools:
         """Decode the values of the same shape. Return the mask of values left for step 3."""
-        suspects = ~alike
+        suspects = ~is_candidate
 
-        def decode(rows: Int64s) -> bool:
+        def decode_together(rows: Int64s) -> bool:
             if not len(rows):
                 return True
             part = placed.take(rows)
-            decoded = self.value_decoder.decode_whole(part, self.group)
-            if decoded is None:
+            records = self.value_decoder.decode_whole(part, self.group)
+            if records is None:
                 return False
-            suspects[rows[decoded.from_images.suspects]] = True
-            self.outcome.add_records(decoded, part.message_index)
+            suspects[rows[records.from_images.suspects]] = True
+            self.outcome.add_records(records, part.message_index)
             return True
 
-        rows = np.flatnonzero(alike)
-        if decode(rows):
+        rows = np.flatnonzero(is_candidate)
+        if decode_together(rows):
             return suspects
-        fits = self._learn_shape(placed.take(rows))  # later batches begin with it
-        suspects[rows[~fits]] = True
-        parts = [rows[fits]]
+        has_shape = self._learn_shape(placed.take(rows))  # later batches begin with it
+        suspects[rows[~has_shape]] = True
+        parts = [rows[has_shape]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape
             rows = parts.pop()
-            if decode(rows):
+            if decode_together(rows):
                 continue
             if len(rows) <= _HALVE_ROWS_MIN:
                 suspects[rows] = True

@@ -1,8 +1,8 @@
-"""The port of a JSON format's own rules for its messages; `dialect_format` does the rest.
+"""The port of a JSON format's own rules for its messages; `dialect_format` builds the format.
 
-A dialect reads messages in two ways, which must agree. `parsed` takes the `fields` of many messages
-of the same shape, and may reject any message as odd. `read` takes one message, and its result is
-final.
+A dialect reads messages in two ways, which must agree. `parsed_records` takes the `fields` of many
+messages of one shape, and may leave any of them to `read` as a suspect. `read` takes one message,
+and its result is final.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class DocumentImages:
 
     Attributes:
         befores, afters: the images, in the order of the message.
-        names: the number of field names in the message and its images.
+        name_count: the number of field names in the message and its images.
         is_flat: whether the message itself is the image.
-        ignored: prefix of the fields that are not columns; None if all fields are columns.
+        ignored_prefix: prefix of the fields that are not columns; None if all fields are columns.
     """
 
     befores: tuple[Mapping[str, Any], ...]
     afters: tuple[Mapping[str, Any], ...]
-    names: int
+    name_count: int
     is_flat: bool = False
-    ignored: str | None = None
+    ignored_prefix: str | None = None
 
     def drift(self, columns: frozenset[str]) -> Drift:
         """Return the columns by which the images differ from a table of these columns."""
@@ -50,11 +50,11 @@ class DocumentImages:
         else:
             before = before.union(*self.afters)
             after = dict.fromkeys(set(self.afters[0]).intersection(*self.afters[1:]))
-        return drift_of(columns, before, after, ignored=self.ignored)
+        return drift_of(columns, before, after, ignored_prefix=self.ignored_prefix)
 
 
 ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
-"""The images of a message; None: it is not a change of rows. Objects alone are images."""
+"""Returns the images of a message, which are JSON objects; None if it is not a change of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ParsedMessages:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedRecords:
     """The images of n messages from a columnar parse.
 
     Attributes:
@@ -108,7 +108,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The source has deleted all rows of the table."""
+    """A message that says that the source has deleted all rows of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Dialect(Protocol):
         """See `ImagesOf`."""
         ...
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], key: Any, options: MappingOptions, /
     ) -> SourceTable | None:
         """Return the table that a message describes, or None if the message has no row.
@@ -171,9 +171,9 @@ class Dialect(Protocol):
         """
         ...
 
-    def parsed(
+    def parsed_records(
         self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind], /
-    ) -> Parsed:
+    ) -> ParsedRecords:
         """Return the images of messages that are parsed in columns.
 
         Args:

@@ -1,7 +1,7 @@
 """Describes a source table from messages of any dialect: names, types where given, and the key.
 
 Implements `describe` and `versions` of `message_format.SourceFacts`. A dialect describes one
-message; plain JSON gives only names, so the type is STRING, which holds every value.
+message. A field whose message gives no type becomes a STRING column, which holds every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
 """
@@ -30,8 +30,8 @@ def describe(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
     """Return the table that these messages describe; see `message_format.SourceFacts.describe`."""
-    distinct = [version.table for version in versions(dialect, messages, options)]
-    return functools.reduce(merged_source_table, distinct) if distinct else None
+    tables = [version.table for version in versions(dialect, messages, options)]
+    return functools.reduce(merged_source_table, tables) if tables else None
 
 
 def versions(
@@ -41,9 +41,9 @@ def versions(
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for row, value in enumerate(messages.column("value").to_pylist()):
-        document = parsed(value)
+        document = parse_json(value)
         if isinstance(document, dict):
-            table = dialect.described(document, parsed(keys[row]), options)
+            table = dialect.described_table(document, parse_json(keys[row]), options)
             if table is not None and table.columns:
                 rows_of_tables.setdefault(table, []).append(row)
     return [
@@ -51,7 +51,7 @@ def versions(
     ]
 
 
-def parsed(text: Any) -> Any:
+def parse_json(text: Any) -> Any:
     """Parse JSON text; None for null and for invalid JSON."""
     try:
         return None if text is None else orjson.loads(text)
@@ -65,7 +65,7 @@ def untyped_table(
     """Return a table with these columns, of type STRING unless another type is given.
 
     Args:
-        keys: the value that should list the key's columns.
+        keys: the names of the key's columns, if the messages' field for them has a list.
     """
     types = types or {}
     columns = tuple(
@@ -74,8 +74,8 @@ def untyped_table(
         else SourceColumn(name=name, data_type=STRING, is_typed=False)
         for name in dict.fromkeys(names)
     )
-    listed = tuple(map(str, keys)) if isinstance(keys, list | tuple) else ()
-    return with_key(SourceTable(columns=columns), (listed,))
+    key_names = tuple(map(str, keys)) if isinstance(keys, list | tuple) else ()
+    return with_key(SourceTable(columns=columns), (key_names,))
 
 
 def _column(name: str, stored_type: StoredType) -> SourceColumn:
@@ -88,7 +88,11 @@ def _column(name: str, stored_type: StoredType) -> SourceColumn:
 
 
 def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
-    """Return the table with the first key whose columns it has, as NOT NULL columns."""
+    """Return the table with a key: the first whose columns the table has; they become NOT NULL.
+
+    Args:
+        keys: the names of each key's columns.
+    """
     names = {column.name for column in table.columns}
     primary_key = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(

@@ -30,14 +30,14 @@ from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
     NoRow,
-    Parsed,
     ParsedMessages,
+    ParsedRecords,
     Table,
     Truncate,
     read_message,
 )
 from stream_app.cdc.json_records.dialect_description import describe, versions
-from stream_app.cdc.json_records.drift_search import drift_by_numbers, drift_in, records_to_search
+from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
@@ -72,13 +72,13 @@ class DialectDecoder(ValueDecoder):
         section: str,
         setup: FormatSetup,
         options: CheckedOptions,
-        default: Callable[[DataType], Encoding],
+        default_encoding: Callable[[DataType], Encoding],
         fields: Mapping[str, ConnectField] | None = None,
     ) -> None:
         """Read messages of this dialect.
 
         Args:
-            default: the encoding of a column, by its type.
+            default_encoding: returns the encoding of a column, by its type.
             fields: the columns as a schema of the messages describes them; None without a schema.
         """
         self._dialect = dialect
@@ -87,7 +87,9 @@ class DialectDecoder(ValueDecoder):
         self._policy = options.column_policy(setup.columns)
         self._table = Table(
             readings=apply_schema(
-                column_readings(setup, options.encodings, default), fields or {}, options.encodings
+                column_readings(setup, options.encodings, default_encoding),
+                fields or {},
+                options.encodings,
             ),
             columns=frozenset(setup.columns.names),
             keys=frozenset(setup.primary_keys),
@@ -101,12 +103,13 @@ class DialectDecoder(ValueDecoder):
         )
         self._group = Group(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
-        decimals_of_keys = any(
+        # The parser of keys has another type for decimals than machine code.
+        has_decimal_keys = any(
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
-        )  # for which the parser of keys has another type
+        )
         self._compiled = (
-            None if layouts is None or decimals_of_keys else LayoutChoice(layouts.images)
+            None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
         )
 
     @property
@@ -145,15 +148,19 @@ class DialectDecoder(ValueDecoder):
             return None
         shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        parsed = parse_messages(placed.values, shape, fields, self._compiled)
-        if parsed is None:
+        compiled_messages = parse_messages(placed.values, shape, fields, self._compiled)
+        if compiled_messages is None:
             return None
-        part = placed.take(parsed.positions)
-        messages = ParsedMessages(part.values, self._keys(part), parsed.columns, parsed.nulls)
-        return DecodedPart(parsed.positions, self._records(messages, shape, parsed.marks))
+        part = placed.take(compiled_messages.positions)
+        messages = ParsedMessages(
+            part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
+        )
+        return DecodedPart(
+            compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
+        )
 
     def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values of the group's shape (step 2); None if they do not parse as it."""
+        """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
         columns = None if fields is None else parse_objects(placed.values, fields.schema())
@@ -163,26 +170,26 @@ class DialectDecoder(ValueDecoder):
         return self._records(messages, group.shape)
 
     def _records(
-        self, messages: ParsedMessages, shape: RecordShape, numbers: Int64s | None = None
+        self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
-        parsed = self._dialect.parsed(messages, self._table, shape.json_kinds)
-        decoded = _by_message(rows_of(parsed.images, readings, self._rules), parsed)
+        records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
+        image_rows = _rows_of_messages(rows_of(records.images, readings, self._rules), records)
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
-            drift = self._drift(values, parsed, decoded.suspects, numbers)
-        return DecodedRecords(decoded, None, drift)
+            drift = self._drift(values, records, image_rows.suspects, marks)
+        return DecodedRecords(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
         keys = self._keys(placed)
 
-        def read(position: int, value: bytes) -> Change | Truncate | NoRow:
+        def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
             key = None if keys is None else keys[position].as_py()
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read(placed.values, read, self._policy)  # step 3
+        changes = result.read_changes(placed.values, read_value, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.add_result(result, placed.message_index)
@@ -195,23 +202,25 @@ class DialectDecoder(ValueDecoder):
         return placed.messages.column("key").take(pa.array(placed.message_index))
 
     def _drift(
-        self, values: pa.Array, parsed: Parsed, suspects: Bools, numbers: Int64s | None
+        self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
     ) -> Mapping[DriftedColumn, Sighting]:
-        records = records_to_search(values, parsed, suspects)
-        search = drift_in if numbers is None else partial(drift_by_numbers, numbers=numbers)
-        sightings = search(records, columns=self._table.columns, images_of=self._dialect.images_of)
+        searched_records = records_to_search(values, parsed_records, suspects)
+        search = drift_in if marks is None else partial(drift_by_marks, marks=marks)
+        sightings = search(
+            searched_records, columns=self._table.columns, images_of=self._dialect.images_of
+        )
         return self._policy.reported(sightings)
 
 
-def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
+def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message_index = parsed.message_index
+    message_index = records.message_index
     if message_index is None:
         return image_rows
-    suspects = np.zeros(0, np.bool_) if parsed.suspects is None else parsed.suspects.copy()
+    suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
     suspects[message_index[image_rows.suspects]] = True
     is_good = ~suspects[message_index[image_rows.record_index]]
-    wanted = ~suspects[message_index]
+    is_wanted = ~suspects[message_index]
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
@@ -219,22 +228,22 @@ def _by_message(image_rows: ImageRows, parsed: Parsed) -> ImageRows:
         suspects=suspects,
         tables={
             name: int(message_index[number])
-            for name, number in first_records(parsed.images.tables, wanted).items()
+            for name, number in first_records(records.images.tables, is_wanted).items()
         },
         cut_records={
-            name: _of_messages(cut, message_index, suspects)
+            name: _mask_of_messages(cut, message_index, suspects)
             for name, cut in image_rows.cut_records.items()
         },
     )
 
 
-def _of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
-    has_one = np.zeros(len(suspects), np.bool_)
-    has_one[message_index[records]] = True
-    return has_one & ~suspects
+def _mask_of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
+    has_record = np.zeros(len(suspects), np.bool_)
+    has_record[message_index[records]] = True
+    return has_record & ~suspects
 
 
-def _fits_together(_check_options: CheckedOptions, _columns: RowType) -> None:
+def _accept_all(_options: CheckedOptions, _columns: RowType) -> None:
     """Accept all combinations, because the options of most formats are independent."""
 
 
@@ -245,8 +254,8 @@ class DialectDeclaration:
     Attributes:
         name, section, introduction, options: see `FormatDeclaration`.
         origins, change_times, ddl_of: see `SourceFacts`.
-        dialect: makes the dialect of a table's options.
-        encoding: the encoding of a column, by its type.
+        make_dialect: makes the dialect of a table's options.
+        encoding_of: returns the encoding of a column, by its type.
         has_whole_before, has_changes, telltale_fields: see `FormatDeclaration`.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
@@ -256,18 +265,20 @@ class DialectDeclaration:
     introduction: str
     options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
-    dialect: Callable[[CheckedOptions], Dialect]
-    encoding: Callable[[DataType], Encoding]
+    make_dialect: Callable[[CheckedOptions], Dialect]
+    encoding_of: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     ddl_of: DdlOf | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     has_changes: bool = True
     telltale_fields: tuple[frozenset[str], ...] = ()
-    check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
+    check_together: Callable[[CheckedOptions, RowType], None] = _accept_all
 
-    def declared(self) -> FormatDeclaration:
-        """Return the format for the registry; its dialect without options surveys and describes."""
-        plain = self.dialect(check_options(self.name, self.section, self.options, {}, RowType(())))
+    def declaration(self) -> FormatDeclaration:
+        """Return the format for the registry; its default dialect surveys and describes."""
+        default_dialect = self.make_dialect(
+            check_options(self.name, self.section, self.options, {}, RowType(()))
+        )
         return FormatDeclaration(
             name=self.name,
             section=self.section,
@@ -275,19 +286,19 @@ class DialectDeclaration:
             options=self.options,
             check=self._check_options,
             make=self._format,
-            survey=partial(survey, plain),
-            facts=partial(self._facts, plain),
+            survey=partial(survey, default_dialect),
+            facts=partial(self._facts, default_dialect),
             has_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             has_changes=self.has_changes,
             telltale_fields=self.telltale_fields,
         )
 
-    def _facts(self, plain: Dialect, _options: Mapping[str, str]) -> SourceFacts:
+    def _facts(self, default_dialect: Dialect, _options: Mapping[str, str]) -> SourceFacts:
         return SourceFacts(
             origins=self.origins,
-            describe=partial(describe, plain),
-            versions=partial(versions, plain),
+            describe=partial(describe, default_dialect),
+            versions=partial(versions, default_dialect),
             change_times=self.change_times,
             ddl_of=self.ddl_of,
         )
@@ -299,4 +310,5 @@ class DialectDeclaration:
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked = self._check_options(setup.options, setup.columns)
-        return DialectDecoder(self.dialect(checked), self.section, setup, checked, self.encoding)
+        dialect = self.make_dialect(checked)
+        return DialectDecoder(dialect, self.section, setup, checked, self.encoding_of)

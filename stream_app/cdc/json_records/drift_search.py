@@ -1,7 +1,7 @@
 """Finds records with unknown or missing columns by a scan of their bytes.
 
-Called by the formats for records that were parsed in columns; the parser does not report which
-fields it left out. It reads a few records in full, and compares the other records with them:
+The formats call it for records that were parsed in columns, because the parser does not report the
+fields that it left out. It reads a few records in full, and compares the other records with them:
 
 1. Records are grouped by op and images. One pass over the bytes counts all fields. If every record
    has as many as the first one of its group, the count is the one that the first ones predict.
@@ -27,10 +27,10 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes, valid_of
 from stream_app.cdc.column_drift import NO_DRIFT, Drift, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.byte_patterns import masks_of_word
 from stream_app.cdc.json_message import quick_document
-from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, Parsed
+from stream_app.cdc.json_records.dialect import DocumentImages, ImagesOf, ParsedRecords
 
-_NUMBERS_MAX = 64
-"""The most groups of records that the search examines one after the other."""
+_GROUPS_MAX = 64
+"""The most groups of which a record each is read; `drift_in` searches more groups faster."""
 
 Classes = npt.NDArray[np.uint8]
 
@@ -48,17 +48,18 @@ class SearchedRecords:
 
     Attributes:
         values: JSON objects as binary [n], without nulls.
-        named: binary [n]; the values, or the parts of them whose names may differ.
+        named_parts: binary [n]; the values, or the parts of them whose names may differ.
         classes: [n]; records of one class are expected to have the same fields.
-        nulls: the result of `first_and_last_nulls` for the after-images.
-        inner: int64 [n]; the number of names inside the values of each record's table columns.
+        null_rows: the result of `first_and_last_nulls` for the after-images.
+        inner_names: int64 [n]; the number of names inside the values of each record's table
+            columns.
     """
 
     values: pa.Array
-    named: pa.Array
+    named_parts: pa.Array
     classes: Classes
-    nulls: Collection[int]
-    inner: Int64s
+    null_rows: Collection[int]
+    inner_names: Int64s
 
 
 def classes_of(ops: Classes, has_before: Bools) -> Classes:
@@ -66,30 +67,30 @@ def classes_of(ops: Classes, has_before: Bools) -> Classes:
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 
-def records_to_search(values: pa.Array, parsed: Parsed, suspects: Bools) -> SearchedRecords:
+def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools) -> SearchedRecords:
     """Return messages of a dialect without the suspects, each with the class of its first record.
 
     Args:
         values: binary [n] without nulls.
         suspects: bool [n].
     """
-    images, message_index = parsed.images, parsed.message_index
+    images, message_index = records.images, records.message_index
     record_classes = classes_of(images.ops, images.has_before)
-    after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
-    nulls = first_and_last_nulls(images.after, after_at)
+    after_rows = np.where(images.has_after, np.arange(len(images.ops)), -1)
+    null_rows = first_and_last_nulls(images.after, after_rows)
     if message_index is None:
         classes = record_classes
     else:
         classes = np.zeros(len(values), np.uint8)
         classes[message_index[::-1]] = record_classes[::-1]
-        nulls = {int(message_index[row]) for row in nulls}
+        null_rows = {int(message_index[row]) for row in null_rows}
     classes[suspects] = NO_CLASS
     return SearchedRecords(
         values=values,
-        named=values,
+        named_parts=values,
         classes=classes,
-        nulls=[row for row in nulls if classes[row] != NO_CLASS],
-        inner=np.zeros(len(values), np.int64),
+        null_rows=[row for row in null_rows if classes[row] != NO_CLASS],
+        inner_names=np.zeros(len(values), np.int64),
     )
 
 
@@ -100,9 +101,10 @@ def drift_in(
     sightings: dict[DriftedColumn, Sighting] = {}
 
     @functools.cache
-    def drift_of(row: int) -> tuple[Drift, bool]:
-        """Return the drift of a record read in full, and whether its bytes show all names; a blank
-        after a name hides it.
+    def read_drift(row: int) -> tuple[Drift, bool]:
+        """Read a record in full. Return its drift, and whether its bytes show all names.
+
+        A blank after a name hides the name from a search of the bytes.
         """
         value: bytes = records.values[row].as_py()
         images = _images_in(value, images_of)
@@ -110,45 +112,44 @@ def drift_in(
             return NO_DRIFT, True
         # A quote before a colon ends a name; in a text it is escaped.
         names = value.count(_NAME_END) - value.count(_ESCAPED_END)
-        return images.drift(columns), names >= images.names
+        return images.drift(columns), names >= images.name_count
 
-    classes, named, inner = records.classes, records.named, records.inner
+    classes, named_parts, inner_names = records.classes, records.named_parts, records.inner_names
     groups: Int64s = classes.astype(np.int64)
-    if not _has_expected_names(named, classes, inner):
-        groups |= (_name_counts(named) - inner) % 256 << 8
-    members = _rows_by_group(groups, classes)
-    mixed = {
+    if not _has_expected_names(named_parts, classes, inner_names):
+        groups |= (_name_counts(named_parts) - inner_names) % 256 << 8
+    rows_by_group = _rows_by_group(groups, classes)
+    mixed_groups = {
         int(groups[row])
-        for row in records.nulls
-        if drift_of(row)[0] != drift_of(int(members[int(groups[row])][0]))[0]
+        for row in records.null_rows
+        if read_drift(row)[0] != read_drift(int(rows_by_group[int(groups[row])][0]))[0]
     }
-    for group, rows in members.items():
+    for group, rows in rows_by_group.items():
         first, last = int(rows[0]), int(rows[-1])
-        drift, is_countable = drift_of(first)
-        if group not in mixed and is_countable and drift == drift_of(last)[0]:
+        drift, is_countable = read_drift(first)
+        if group not in mixed_groups and is_countable and drift == read_drift(last)[0]:
             add_sighting(sightings, drift, Sighting(len(rows), first))
             continue
         for row in rows.tolist():
-            add_sighting(sightings, drift_of(row)[0], Sighting(1, row))
+            add_sighting(sightings, read_drift(row)[0], Sighting(1, row))
     return sightings
 
 
-def drift_by_numbers(
-    records: SearchedRecords, numbers: Int64s, *, columns: frozenset[str], images_of: ImagesOf
+def drift_by_marks(
+    records: SearchedRecords, marks: Int64s, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[DriftedColumn, Sighting]:
-    """Find the drift of records whose number identifies their names; machine code assigns these
-    numbers.
+    """Return the drift of records, as `drift_in` does, by the marks of machine code.
 
     Args:
-        numbers: int64 [n]; records of a class with the same number have the same names.
+        marks: int64 [n]; records of a class with the same mark have the same names.
     """
     sightings: dict[DriftedColumn, Sighting] = {}
     groups = [
         (int(rows[first]), int(count))
         for rows in _rows_by_group(records.classes.astype(np.int64), records.classes).values()
-        for first, count in zip(*_firsts_and_counts(numbers[rows]), strict=True)
+        for first, count in zip(*_firsts_and_counts(marks[rows]), strict=True)
     ]
-    if len(groups) > _NUMBERS_MAX:  # such as of images that lack other columns each
+    if len(groups) > _GROUPS_MAX:  # such as of images that lack other columns each
         return drift_in(records, columns=columns, images_of=images_of)
     for row, count in groups:
         images = _images_in(records.values[row].as_py(), images_of)
@@ -162,42 +163,44 @@ def _images_in(value: bytes, images_of: ImagesOf) -> DocumentImages | None:
     return images_of(document) if isinstance(document, dict) else None
 
 
-def _firsts_and_counts(numbers: Int64s) -> tuple[Int64s, Int64s]:
-    if (numbers == numbers[0]).all():
-        return np.zeros(1, np.int64), np.array([len(numbers)])
-    _, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
+def _firsts_and_counts(marks: Int64s) -> tuple[Int64s, Int64s]:
+    if (marks == marks[0]).all():
+        return np.zeros(1, np.int64), np.array([len(marks)])
+    _, firsts, counts = np.unique(marks, return_index=True, return_counts=True)
     return firsts, counts
 
 
-def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
+def _has_expected_names(named_parts: pa.Array, classes: Classes, inner_names: Int64s) -> bool:
     """Return whether the values have as many names as the first of each class predicts."""
     counts = np.bincount(classes, minlength=256)
-    ends, escaped = int(inner[classes != NO_CLASS].sum()), 0
+    expected_ends, escaped_ends = int(inner_names[classes != NO_CLASS].sum()), 0
     for class_number in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == class_number))
-        value = named[first].as_py()
-        ends += int(counts[class_number]) * (value.count(_NAME_END) - int(inner[first]))
-        escaped += int(counts[class_number]) * value.count(_ESCAPED_END)
-    data, _ = own_bytes(named)
+        value = named_parts[first].as_py()
+        expected_ends += int(counts[class_number]) * (
+            value.count(_NAME_END) - int(inner_names[first])
+        )
+        escaped_ends += int(counts[class_number]) * value.count(_ESCAPED_END)
+    data, _ = own_bytes(named_parts)
     pairs = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        unclassified, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
+        unclassified, _ = own_bytes(named_parts.filter(pa.array(classes == NO_CLASS)))
         pairs -= _pairs_in(unclassified, _NAME_END)
-        escaped += _escaped_in(unclassified)
+        escaped_ends += _escaped_in(unclassified)
     # Escaped bytes are parts of texts and may vary, so they need separate passes.
-    return pairs == ends or pairs - _escaped_in(data) == ends - escaped
+    return pairs == expected_ends or pairs - _escaped_in(data) == expected_ends - escaped_ends
 
 
 def _pairs_in(data: Bytes, pair: bytes) -> int:
     """Count pairs of bytes by comparing words, in parts that fit the cache."""
-    return sum(int(np.count_nonzero(same)) for _, same in masks_of_word(data, pair))
+    return sum(int(np.count_nonzero(is_pair)) for _, is_pair in masks_of_word(data, pair))
 
 
 def _escaped_in(data: Bytes) -> int:
     escaped = 0
-    for start, same in masks_of_word(data, _ESCAPED_END[:2]):
-        behind = start + 2 * np.flatnonzero(same) + 2
-        escaped += int(np.count_nonzero(data.take(behind, mode="clip") == _COLON))
+    for start, is_start in masks_of_word(data, _ESCAPED_END[:2]):
+        colon_positions = start + 2 * np.flatnonzero(is_start) + 2
+        escaped += int(np.count_nonzero(data.take(colon_positions, mode="clip") == _COLON))
     return escaped
 
 
@@ -231,12 +234,12 @@ def first_and_last_nulls(images: Sequence[pa.Array], image_rows: Int64s) -> set[
             not searched.
     """
     rows: set[int] = set()
-    looked_at = image_rows >= 0
+    is_searched = image_rows >= 0
     for column in images:
         if column.null_count == 0:
             continue
-        nulls = looked_at & ~valid_of(column)[image_rows]
-        first = int(np.argmax(nulls))
-        if nulls[first]:
-            rows |= {first, len(nulls) - 1 - int(np.argmax(nulls[::-1]))}
+        is_null = is_searched & ~valid_of(column)[image_rows]
+        first = int(np.argmax(is_null))
+        if is_null[first]:
+            rows |= {first, len(is_null) - 1 - int(np.argmax(is_null[::-1]))}
     return rows

@@ -1,6 +1,6 @@
 """Declares the options of every JSON format, and checks a format's options.
 
-Each format declares further options of its own. Called once, when the format is made.
+Each format declares further options of its own. A format calls it once, when it is made.
 """
 
 from __future__ import annotations
@@ -52,16 +52,14 @@ class OnTruncate(Enum):
     APPLY = "apply"
 
 
-def _columns(text: str) -> frozenset[str]:
+def _column_names(text: str) -> frozenset[str]:
     names = frozenset(name.strip() for name in text.split(",")) - {""}
     if not names:
         raise ValueError("names no column")
     return names
 
 
-COLUMNS = OptionKind("names", _columns)
-
-
+COLUMNS = OptionKind("names", _column_names)
 TRUNCATE_OPTION = choice(
     TRUNCATE,
     "Effect of a TRUNCATE of the source: it stops the job (in a job of many tables: it holds its "
@@ -79,7 +77,8 @@ COLUMN_OPTIONS = (
     ),
     choice(
         MISSING_COLUMNS,
-        "Effect of a missing column of the table: the same, except that nothing is dropped.",
+        "Effect of a column of the table that a message lacks: the job stores null, with a warning "
+        "or without one; it stops; or the record is bad.",
         tuple(reaction.value for reaction in DriftReaction if reaction is not DriftReaction.EVOLVE),
     ),
     choice(
@@ -164,19 +163,19 @@ class CheckedOptions:
 def check_options(
     name: str,
     section: str,
-    declared: tuple[Option[Any], ...],
+    format_options: tuple[Option[Any], ...],
     options: Mapping[str, str],
     columns: RowType,
 ) -> CheckedOptions:
     """Check the options of a table's format.
 
     Args:
-        name, section, declared: the attributes of the format, as in `FormatDeclaration`.
+        name, section, format_options: the format's `FormatDeclaration.name`, `section`, `options`.
 
     Raises:
         UsageError: lists all problems, with the nearest known spelling of unknown names.
     """
-    by_key = {option.key: option for option in declared}
+    by_key = {option.key: option for option in format_options}
     values = {key: option.default for key, option in by_key.items()}
     problems: list[str] = []
     encodings: dict[str, Encoding] = {}
@@ -205,20 +204,22 @@ def check_options(
 
 
 def column_readings(
-    setup: FormatSetup, encodings: Mapping[str, Encoding], default: Callable[[DataType], Encoding]
+    setup: FormatSetup,
+    encodings: Mapping[str, Encoding],
+    default_encoding: Callable[[DataType], Encoding],
 ) -> tuple[ColumnReading, ...]:
     """Return the reading of each column of a table, for messages without a schema.
 
     Args:
         encodings: the encodings of single columns, by name.
-        default: the encoding of other columns, by type.
+        default_encoding: returns the encoding of another column, by its type.
     """
     return tuple(
         ColumnReading(
             name=column.name,
             data_type=column.data_type,
             arrow_type=setup.arrow_schema.field(column.name).type,
-            encoding=encodings.get(column.name) or default(column.data_type),
+            encoding=encodings.get(column.name) or default_encoding(column.data_type),
             scale=column.data_type.scale,
             required=not column.data_type.nullable or column.name in setup.primary_keys,
             is_key=column.name in setup.primary_keys,

@@ -1,6 +1,6 @@
 """Chooses the layout with which machine code parses messages of a shape, and how long to skip it.
 
-Called by the compiled ways of Debezium's records and of the dialects' messages. Each makes the
+The compiled ways of Debezium's records and of the dialects' messages call it. Each way makes the
 layouts of its own shapes.
 """
 
@@ -19,21 +19,22 @@ from stream_app.cdc.json_records.record_shapes import RecordShape
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.image_columns import ImageLayout
 
-_REST_SLICES = 16
+_SKIPPED_SLICES = 16
+"""Slices without machine code after it declined most messages of a slice."""
 
 
 @dataclass(slots=True)
 class LayoutChoice:
-    """The layout of the last shape.
+    """The layout of the last shape, or a pause in the use of machine code.
 
     Attributes:
-        layout_class: makes layouts.
+        layout_class: the class of the layouts.
     """
 
     layout_class: type[ImageLayout]
     _shape: RecordShape | None = field(default=None, init=False)
     _layout: ImageLayout | None = field(default=None, init=False)
-    _rests: int = field(default=0, init=False)
+    _slices_to_skip: int = field(default=0, init=False)
 
     def layout_of(
         self, shape: RecordShape, make: Callable[[], ImageLayout | None]
@@ -45,22 +46,21 @@ class LayoutChoice:
         """
         if shape is not self._shape:
             # The shape comes last: when `make` fails, the next slice asks again.
-            self._layout, self._rests, self._shape = make(), 0, shape
-        if self._rests:
-            self._rests -= 1
+            self._layout, self._slices_to_skip, self._shape = make(), 0, shape
+        if self._slices_to_skip:
+            self._slices_to_skip -= 1
             return None
         return self._layout
 
-    def parsed_most(self, parsed: Bools | None) -> bool:
-        """Return whether most messages of a slice were parsed; otherwise other ways parse the next
-        slices.
+    def check_share(self, is_parsed: Bools | None) -> bool:
+        """Return whether machine code parsed most messages of a slice; if not, begin a pause.
 
         Args:
-            parsed: bool [n]; None if the whole slice was declined.
+            is_parsed: bool [n]; None if machine code declined the whole slice.
         """
-        if parsed is not None and 2 * np.count_nonzero(parsed) >= len(parsed):
+        if is_parsed is not None and 2 * np.count_nonzero(is_parsed) >= len(is_parsed):
             return True
-        self._rests = _REST_SLICES
+        self._slices_to_skip = _SKIPPED_SLICES
         return False
 
 

@@ -1,6 +1,6 @@
 """Examines a few messages of each topic: the tables that they name, and missing key columns.
 
-Called by `dialect_format` for a dialect without options. It only reports; the format decides how
+`dialect_format` calls it with a dialect of default options. It only reports; the format decides how
 each record is treated.
 """
 
@@ -24,6 +24,7 @@ class Survey:
     """Implements `message_format.SourceSurvey`.
 
     Attributes:
+        keys: the columns of the primary key.
         changes_of: for each topic its records that mean rows, with their places.
     """
 
@@ -55,8 +56,8 @@ class Survey:
                     problem=f"a record lacks {', '.join(missing)} of the primary key, and becomes "
                     "a bad record",
                     where=where,
-                    fix="make columns that every message has the table's primary key; names are "
-                    "compared with upper and lower case",
+                    fix="give the table a primary key of columns that every message has; names of "
+                    "columns are case-sensitive",
                 )
         return None
 

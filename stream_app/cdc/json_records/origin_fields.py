@@ -27,17 +27,17 @@ from stream_app.cdc.source_tables import Origins, origins_of
 _INT64 = range(-(2**63), 2**63)
 _MILLIS = pa.timestamp("ms", "UTC")
 _SECONDS = "2024-02-29 23:59:59"
-_TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"
+_TIME_TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"
 TimesOfFields = Callable[[Sequence[pa.Array]], pa.Array]
-"""Columns of fields → milliseconds of UTC, int64; null: unknown."""
+"""Columns of fields → milliseconds of UTC, int64; null if unknown."""
 
 
 @dataclass(slots=True)
-class FieldsRead:
-    """The fields of some of n messages.
+class FieldReader:
+    """A reader of a few fields of n messages, with the results so far.
 
     Attributes:
-        fields: that are read: texts, truth values, whole numbers, and structs of them.
+        fields: the fields to read: texts, truth values, whole numbers, and structs of them.
         parts: positions of messages, and the columns of their fields.
         unreadable: position of a message → what is wrong with it.
     """
@@ -48,14 +48,16 @@ class FieldsRead:
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
-        readable = looks_like_object(values) & ~are_too_deep(values)
-        plain = values.filter(pa.array(readable))
-        for half, rows, columns in parse_by_halves(plain, message_index[readable], self.fields):
+        is_candidate = looks_like_object(values) & ~are_too_deep(values)
+        candidates = values.filter(pa.array(is_candidate))
+        for part, rows, columns in parse_by_halves(
+            candidates, message_index[is_candidate], self.fields
+        ):
             if columns is None:
-                self._read_one_by_one(half, rows)
+                self._read_one_by_one(part, rows)
             else:
                 self.parts.append((rows, columns))
-        self._read_one_by_one(values.filter(pa.array(~readable)), message_index[~readable])
+        self._read_one_by_one(values.filter(pa.array(~is_candidate)), message_index[~is_candidate])
 
     def _read_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
         for row, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
@@ -75,11 +77,11 @@ class FieldsRead:
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
-def read_fields(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
+def read_fields(messages: pa.RecordBatch, fields: pa.Schema) -> FieldReader:
     """Return the fields of all messages except tombstones; only ``value`` is read."""
-    read = FieldsRead(fields)
-    read.read(*present_values(messages))
-    return read
+    reader = FieldReader(fields)
+    reader.read(*present_values(messages))
+    return reader
 
 
 def _field(document: Any, field: pa.Field) -> pa.Array:
@@ -88,8 +90,8 @@ def _field(document: Any, field: pa.Field) -> pa.Array:
         raise UnreadableRecordError("has a JSON value that is not an object")
     value = document.get(field.name)
     if pa.types.is_struct(field.type) and isinstance(value, dict):
-        inner = [_field(value, child) for child in field.type]
-        return pa.StructArray.from_arrays(inner, fields=list(field.type))
+        arrays = [_field(value, child) for child in field.type]
+        return pa.StructArray.from_arrays(arrays, fields=list(field.type))
     if value is None:
         return pa.nulls(1, field.type)
     is_number = isinstance(value, JsonNumber)
@@ -106,14 +108,14 @@ def _field(document: Any, field: pa.Field) -> pa.Array:
 
 def _has_type(value: object, data_type: pa.DataType) -> bool:
     if pa.types.is_struct(data_type):
-        return False  # an object has been taken apart
+        return False  # the caller reads an object field by field
     return isinstance(value, bool if pa.types.is_boolean(data_type) else str)
 
 
-class OriginAndTime(NamedTuple):
+class NamedOrigins(NamedTuple):
     """The table that each of n messages names, strings [n]; and the mask of messages with a row.
 
-    A message that may be a row belongs to its table; if it is not, the table's decoder refuses it.
+    The mask includes each message that may be a row; the decoder of its table judges it.
     """
 
     database: pa.Array
@@ -132,24 +134,24 @@ class OriginFields:
     """
 
     fields: pa.Schema
-    read: Callable[[Sequence[pa.Array]], OriginAndTime]
+    read: Callable[[Sequence[pa.Array]], NamedOrigins]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """Return the source table of each message; see `message_format.SourceFacts`."""
         return self.origins_of(read_fields(messages, self.fields), messages.num_rows)
 
-    def origins_of(self, read: FieldsRead, count: int) -> Origins:
+    def origins_of(self, reader: FieldReader, count: int) -> Origins:
         """Return the origins of messages, from their fields."""
         databases, tables = [], []
-        for message_index, columns in read.parts:
+        for message_index, columns in reader.parts:
             database, table, has_row = self.read(columns)
             mask, rows = pa.array(has_row), message_index[has_row]
             databases.append((rows, database.filter(mask)))
             tables.append((rows, table.filter(mask)))
             for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
-                read.unreadable[position] = "does not name its table"
+                reader.unreadable[position] = "does not name its table"
         names = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
-        return origins_of(names[0], pa.nulls(count, pa.string()), names[1], read.unreadable)
+        return origins_of(names[0], pa.nulls(count, pa.string()), names[1], reader.unreadable)
 
 
 def change_times(fields: pa.Schema, times_of: TimesOfFields, messages: pa.RecordBatch) -> pa.Array:
@@ -167,10 +169,10 @@ def parse_times_ms(texts: pa.Array) -> pa.Array:
         digits     ["210",                         null,                  null,         null]
                    [3210,                          60000,                 null,         null]
     """
-    parts = pc.extract_regex(texts, _TEXT)
+    parts = pc.extract_regex(texts, _TIME_TEXT)
     texts = pc.if_else(pc.is_valid(parts), texts, pa.scalar(None, pa.string()))
-    short = pc.utf8_slice_codeunits(pc.replace_substring(texts, "T", " "), 0, len(_SECONDS))
-    seconds = cast_isolating(short, pa.timestamp("s")).cast(pa.int64())
+    second_texts = pc.utf8_slice_codeunits(pc.replace_substring(texts, "T", " "), 0, len(_SECONDS))
+    seconds = cast_isolating(second_texts, pa.timestamp("s")).cast(pa.int64())
     digits = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(parts, "fraction"), 3, "0"), 0, 3)
     fraction_ms = pc.fill_null(cast_isolating(digits, pa.int64()), 0)
     return pc.add(pc.multiply(seconds, 1000), fraction_ms)

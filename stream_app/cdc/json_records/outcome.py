@@ -1,6 +1,6 @@
 """Collects the results of a batch: rows, reasons of bad records, skipped messages, tables, columns.
 
-Filled by `decoder` and by the formats, part by part; `decoded` hands it over.
+`decoder` and the formats add the results part by part, and `BatchOutcome.decoded` returns them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from stream_app.cdc.rows.record_images import rows_of_records
 from stream_app.errors import WrongSourceError
 
 KeyQuestions = npt.NDArray[np.uint8]
-"""What must be proven from each record's Kafka key; 0: nothing. Each format has its own numbers."""
+"""The facts that each record's Kafka key must prove, as numbers of the format; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class DecodedRecords:
     Attributes:
         from_images: their rows.
         questions: uint8 [n]; None if no record asks its key.
-        drift: unknown and missing columns of the records that are not suspects.
+        drift: unknown and missing columns of all records except suspects.
     """
 
     from_images: ImageRows
@@ -73,42 +73,41 @@ class RecordsResult:
     """The results of records that were read one by one, each with its position.
 
     Attributes:
-        rows, record_index: the rows, and for each its record.
-        reasons: records that cannot be read.
-        no_row: number of messages without a row.
+        row_parts: rows, and for each its record: int64 [m].
+        reasons: position of a record → why it cannot be read.
+        rowless_count: number of messages without a row.
         truncates: records that empty the table.
         questions: what the records' Kafka keys must prove, including records with a reason.
         tables: name of a source table → its first record.
-        stops: reasons of records that stop the job.
+        stops: position of a record → why it stops the job.
         drift: unknown, missing and cut columns of records that are stored.
     """
 
-    rows: pa.RecordBatch = field(init=False)
-    record_index: Int64s = field(init=False)
+    row_parts: list[tuple[pa.RecordBatch, Int64s]] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
-    no_row: int = 0
+    rowless_count: int = 0
     truncates: list[int] = field(default_factory=list)
     questions: Mapping[int, int] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
     stops: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
 
-    def read(
+    def read_changes(
         self,
         values: pa.Array,
-        read: Callable[[int, bytes], Change | Truncate | NoRow | None],
+        read_value: Callable[[int, bytes], Change | Truncate | NoRow | None],
         policy: ColumnPolicy,
     ) -> list[tuple[int, Change]]:
         """Read values one by one; return the changes that the policy accepts, with positions.
 
         Args:
-            read: returns the meaning of the value at a position, or None if it is recorded
-                elsewhere. Raises `UnreadableRecordError`.
+            read_value: returns the meaning of the value at a position, or None if the caller
+                records it elsewhere. Raises `UnreadableRecordError`.
         """
         changes = []
         for position, value in enumerate(values.to_pylist()):
             try:
-                change = read(position, value)
+                change = read_value(position, value)
             except UnreadableRecordError as problem:
                 self.reasons[position] = str(problem)
                 continue
@@ -116,10 +115,10 @@ class RecordsResult:
                 case Truncate():
                     self.truncates.append(position)
                 case NoRow():
-                    self.no_row += 1
+                    self.rowless_count += 1
                 case Change() if refusal := policy.refusal(change.drift):
-                    refused = self.stops if refusal.stops else self.reasons
-                    refused[position] = refusal.reason
+                    refusals = self.stops if refusal.stops else self.reasons
+                    refusals[position] = refusal.reason
                 case Change():
                     changes.append((position, change))
                 case None:
@@ -134,21 +133,21 @@ class RecordsResult:
         *,
         reads_tables: bool,
     ) -> None:
-        """Make the rows of changes; one bad record makes its message bad."""
+        """Add the rows of changes; one bad record makes its message bad."""
         records = [record for _, change in changes for record in change.records]
         owners = [position for position, change in changes for _ in change.records]
         record_rows = rows_of_records(records, readings, rules)
         for number, reason in sorted(record_rows.reasons.items()):
             self.reasons.setdefault(owners[number], reason)
-        owner = np.array(owners, np.int64)[record_rows.record_index]
-        is_good = ~np.isin(owner, list(self.reasons))
-        self.rows, self.record_index = record_rows.rows.filter(pa.array(is_good)), owner[is_good]
-        cut: dict[int, frozenset[str]] = {}
+        row_owners = np.array(owners, np.int64)[record_rows.record_index]
+        is_good = ~np.isin(row_owners, list(self.reasons))
+        self.row_parts.append((record_rows.rows.filter(pa.array(is_good)), row_owners[is_good]))
+        cut_columns: dict[int, frozenset[str]] = {}
         for number, names in record_rows.cut_columns.items():
-            cut[owners[number]] = cut.get(owners[number], frozenset()) | names
+            cut_columns[owners[number]] = cut_columns.get(owners[number], frozenset()) | names
         for position, change in changes:
             if position not in self.reasons:
-                drift = replace(change.drift, cut=cut.get(position, frozenset()))
+                drift = replace(change.drift, cut=cut_columns.get(position, frozenset()))
                 add_sighting(self.drift, drift, Sighting(1, position))
                 if reads_tables:
                     self.tables.setdefault(change.table, position)
@@ -185,28 +184,28 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_records(self, decoded: DecodedRecords, message_index: Int32s) -> None:
+    def add_records(self, records: DecodedRecords, message_index: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
             message_index: for each record the position of its message.
         """
-        if decoded.questions is not None:
-            self._note_questions(message_index, decoded.questions)
-        self._note_tables(decoded.from_images.tables, message_index)
-        self._note_drift(decoded.drift, message_index)
+        if records.questions is not None:
+            self._note_questions(message_index, records.questions)
+        self._note_tables(records.from_images.tables, message_index)
+        self._note_drift(records.drift, message_index)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in decoded.from_images.cut_records.items()
+                for name, cut in records.from_images.cut_records.items()
                 if cut.any()
             },
             message_index,
         )
         self.parts.append(
             ChangeBatch(
-                rows=decoded.from_images.rows,
-                message_index=message_index[decoded.from_images.record_index],
+                rows=records.from_images.rows,
+                message_index=message_index[records.from_images.record_index],
             )
         )
 
@@ -216,16 +215,15 @@ class BatchOutcome:
         Raises:
             WrongSourceError: one of the records stops the job.
         """
-        self.parts.append(
-            ChangeBatch(rows=result.rows, message_index=message_index[result.record_index])
-        )
+        for rows, record_index in result.row_parts:
+            self.parts.append(ChangeBatch(rows=rows, message_index=message_index[record_index]))
         self._note_questions(
             message_index[list(result.questions)],
             np.array(list(result.questions.values()), np.uint8),
         )
         self._note_tables(result.tables, message_index)
         self._note_drift(self.policy.reported(result.drift), message_index)
-        self.skipped += result.no_row + len(result.truncates)
+        self.skipped += result.rowless_count + len(result.truncates)
         for position, reason in result.reasons.items():
             self.reasons[int(message_index[position])] = reason
         if result.stops:
@@ -240,7 +238,11 @@ class BatchOutcome:
         Args:
             uncertain: messages that are bad for other reasons, by position.
         """
-        reasons = {row: reason for row, reason in self.reasons.items() if row not in uncertain}
+        reasons = {
+            position: reason
+            for position, reason in self.reasons.items()
+            if position not in uncertain
+        }
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),
@@ -250,29 +252,30 @@ class BatchOutcome:
             schemas=self.schemas,
             truncated=self.truncated,
         )
-        return batch.quarantining(self.messages, uncertain) if uncertain else batch
+        return batch.with_bad_records(self.messages, uncertain) if uncertain else batch
 
     def _note_drift(
         self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]
     ) -> None:
         for column, sighting in columns.items():
-            moved = Sighting(sighting.records, int(message_index[sighting.first]))
-            self.drift[column] = moved.plus(self.drift.get(column, Sighting(0, moved.first)))
+            first = int(message_index[sighting.first])
+            earlier = self.drift.get(column, Sighting(0, first))
+            self.drift[column] = earlier.plus(Sighting(sighting.records, first))
 
     def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
-            asking = questions != 0
-            self.questions.append((message_index[asking], questions[asking]))
+            has_question = questions != 0
+            self.questions.append((message_index[has_question], questions[has_question]))
 
     def _note_tables(self, tables: Mapping[str, int], message_index: Int32s) -> None:
         for name, number in tables.items():
             position = int(message_index[number])
             self.tables[name] = min(position, self.tables.get(name, position))
 
-    def _stop_error(self, row: int, reason: str) -> WrongSourceError:
+    def _stop_error(self, position: int, reason: str) -> WrongSourceError:
         return WrongSourceError(
             f"the record's columns are not the table's: {reason}",
-            where=message_place(self.messages, row),
+            where=message_place(self.messages, position),
             fix="give the table the columns of the source, and start the job again; or choose "
             f"warn, ignore or quarantine for source.{self.section}.unknown-columns and "
             "missing-columns",

@@ -1,7 +1,7 @@
 """Learns each column's JSON kind from a batch's records, to parse them in columns.
 
-Called by the formats for the first records of a task, and again when the column parser has
-refused a batch. It reads only kinds, never values.
+The formats call it for the first records of a task, and again when the columnar parser has refused
+a batch. It looks at kinds, never at values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RecordShape:
 
     Attributes:
         readings: the readings of the table's columns.
-        is_flat: the records themselves are images, as ExtractNewRecordState makes them.
+        is_flat: whether the records themselves are images, as ExtractNewRecordState makes them.
         json_kinds: the JSON kind of each column where it is not null.
     """
 
@@ -73,26 +73,28 @@ def shape_of(
     names = tuple(reading.name for reading in readings)
     signatures = [_signature(value, names, policy, images_of) for value in values]
     counts = Counter(signature for signature in signatures if signature is not None)
-    flat = sum(count for (is_flat, _), count in counts.items() if is_flat)
-    is_flat = 2 * flat > counts.total()
+    flat_count = sum(count for (is_flat, _), count in counts.items() if is_flat)
+    is_flat = 2 * flat_count > counts.total()
     json_kinds = tuple(
         _commonest_kind(reading, index, counts, is_flat) for index, reading in enumerate(readings)
     )
-    allowed = [
+    allowed_types = [
         _allowed_types(reading, kind) for reading, kind in zip(readings, json_kinds, strict=True)
     ]
-    fitting = {
+    fitting_signatures = {
         signature
         for signature in counts
         if signature[0] == is_flat
         and all(
-            kind in types
+            value_type in types
             for image in signature[1]
-            for kind, types in zip(image, allowed, strict=True)
+            for value_type, types in zip(image, allowed_types, strict=True)
         )
     }
-    fits = np.fromiter((signature in fitting for signature in signatures), np.bool_, len(values))
-    return RecordShape(readings, is_flat, json_kinds), fits
+    has_shape = np.fromiter(
+        (signature in fitting_signatures for signature in signatures), np.bool_, len(values)
+    )
+    return RecordShape(readings, is_flat, json_kinds), has_shape
 
 
 def _signature(
@@ -115,8 +117,8 @@ def _commonest_kind(
     reading: ColumnReading, index: int, counts: Counter[_Signature], is_flat: bool
 ) -> JsonKind:
     kinds: Counter[JsonKind] = Counter()
-    for (flat, images), count in counts.items():
-        if flat == is_flat:
+    for (image_is_flat, images), count in counts.items():
+        if image_is_flat == is_flat:
             for image in images:
                 kind = _KINDS.get(image[index])
                 if kind is not None and reading.wire_type(kind) is not None:

@@ -24,10 +24,10 @@ from stream_app.cdc.ddl.ddl_messages import text_at
 from stream_app.cdc.json_message import check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
 from stream_app.cdc.json_records.changed_columns import (
+    explicit_nulls,
     fill_up,
     ops_of,
     rows_with_nulls_after,
-    sent_nulls,
 )
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
@@ -38,7 +38,7 @@ from stream_app.cdc.json_records.json_options import (
     texts_and_numbers,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.origin_fields import OriginAndTime, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginFields, change_times
 from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
@@ -70,7 +70,7 @@ class MaxwellDialect(dialect.Dialect):
             return dialect.DocumentImages((data,), (), name_count)
         return dialect.DocumentImages(() if old is None else (old,), (data,), name_count)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -85,9 +85,9 @@ class MaxwellDialect(dialect.Dialect):
         old = replace(row_fields, is_partial=True)
         return ParsedFields.of_texts("database", "table", "type", data=row_fields, old=old)
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         values = messages.values
         database, name, message_type, data, old = messages.columns
@@ -98,7 +98,7 @@ class MaxwellDialect(dialect.Dialect):
         if messages.nulls is not None:
             null_records = messages.nulls["old"]
         else:
-            null_records, unreadable_messages = sent_nulls(
+            null_records, unreadable_messages = explicit_nulls(
                 values,
                 rows_with_nulls_after(values, is_update & has_old, b'"old":'),
                 [reading.name for reading in table.readings],
@@ -116,7 +116,7 @@ class MaxwellDialect(dialect.Dialect):
             suspects=suspects,
             tables=(database, name) if table.reads_tables else (),
         )
-        return dialect.Parsed(images)
+        return dialect.ParsedRecords(images)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
@@ -152,17 +152,17 @@ def _is_own(database: pa.Array, table: pa.Array) -> Bools:
     return bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     database, table, message_type = columns
     lacks_row = bools_of(pc.is_in(message_type, pa.array(_NO_ROW_TYPES)))
     lacks_row |= _is_own(database, table)
     for prefix in _DDL_PREFIXES:
         lacks_row |= bools_of(pc.starts_with(message_type, prefix))
-    return OriginAndTime(database, table, ~lacks_row)
+    return NamedOrigins(database, table, ~lacks_row)
 
 
 _ORIGINS = OriginFields(
-    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _origin_and_time
+    pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _named_origins
 )
 
 
@@ -188,8 +188,8 @@ MAXWELL_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#maxwell) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda _: MaxwellDialect(),
-    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
+    make_dialect=lambda _: MaxwellDialect(),
+    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(  # Maxwell's times are in seconds
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
@@ -197,4 +197,4 @@ MAXWELL_JSON = DialectDeclaration(
     has_whole_before=lambda _: True,
     ddl_of=_ddl_of,
     telltale_fields=(frozenset({"database", "table", "type", "data"}),),
-).declared()
+).declaration()

@@ -24,7 +24,7 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind
 from stream_app.cdc.json_message import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.json_records import dialect
-from stream_app.cdc.json_records.changed_columns import fill_up, ops_of, rows_with, sent_nulls
+from stream_app.cdc.json_records.changed_columns import explicit_nulls, fill_up, ops_of, rows_with
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
@@ -36,7 +36,7 @@ from stream_app.cdc.json_records.json_options import (
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
-    OriginAndTime,
+    NamedOrigins,
     OriginFields,
     change_times,
     parse_times_ms,
@@ -91,7 +91,7 @@ class OggDialect(dialect.Dialect):
         whole_image = {**befores[0], **_remove_marks(after)} if befores else _remove_marks(after)
         return dialect.DocumentImages(befores, (whole_image,), name_count)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -106,9 +106,9 @@ class OggDialect(dialect.Dialect):
         row_fields = ParsedFields(table.readings, json_kinds)
         return ParsedFields.of_texts("table", "op_type", before=row_fields, after=row_fields)
 
-    def parsed(
+    def parsed_records(
         self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
-    ) -> dialect.Parsed:
+    ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         name, op_type, before, after = messages.columns
         ops = ops_of(op_type, _OPS)
@@ -132,7 +132,7 @@ class OggDialect(dialect.Dialect):
             suspects=suspects | is_unclear,
             tables=(name,) if table.reads_tables else (),
         )
-        return dialect.Parsed(images)
+        return dialect.ParsedRecords(images)
 
     def _complete_after_images(
         self, messages: dialect.ParsedMessages, is_update: Bools, table: dialect.Table
@@ -157,7 +157,9 @@ class OggDialect(dialect.Dialect):
 
         names = [reading.name for reading in table.readings]
         suspects = np.flatnonzero(omits_value)
-        null_records, unreadable_messages = sent_nulls(messages.values, suspects, names, after_of)
+        null_records, unreadable_messages = explicit_nulls(
+            messages.values, suspects, names, after_of
+        )
         is_unclear[unreadable_messages] = True
         if messages.nulls is not None:
             null_records = list(messages.nulls["after"])
@@ -268,15 +270,15 @@ def _remove_marks(image: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     [name] = columns
     # Without a dot there is no database; the text before the last dot is a whole name.
     database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
     table = pc.replace_substring_regex(name, r"^.*\.", "")
-    return OriginAndTime(database, table, np.ones(len(name), np.bool_))
+    return NamedOrigins(database, table, np.ones(len(name), np.bool_))
 
 
-_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _origin_and_time)
+_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _named_origins)
 
 
 _TIME = pa.schema([("op_ts", pa.string())])
@@ -289,9 +291,9 @@ OGG_JSON = DialectDeclaration(
     "[Other formats](setup/formats.md#goldengate) "
     "describes how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: OggDialect(takes_nulls=options.values[_COMPRESSED] == "null"),
-    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
+    make_dialect=lambda options: OggDialect(takes_nulls=options.values[_COMPRESSED] == "null"),
+    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: parse_times_ms(columns[0])),
     telltale_fields=(frozenset({"table", "op_type"}),),
-).declared()
+).declaration()

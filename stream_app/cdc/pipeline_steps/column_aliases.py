@@ -57,12 +57,12 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
         )
         fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
     # The step cannot tell a value under another name from one that was left out.
-    restored = setup.traits.restored.difference(aliases.values())
+    restored = setup.traits.restored_columns.difference(aliases.values())
     return replace(
         setup,
         columns=RowType(tuple(columns)),
         arrow_schema=pa.schema(fields),
-        traits=replace(setup.traits, restored=restored),
+        traits=replace(setup.traits, restored_columns=restored),
     )
 
 
@@ -101,7 +101,7 @@ class ColumnAliases:
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
             drift={key: sighting for key, sighting in decoded.drift.items() if key[1] not in names},
         )
-        return renamed.quarantining(messages, reasons)
+        return renamed.with_bad_records(messages, reasons)
 
     def _ambiguity_reasons(self, changes: ChangeBatch) -> dict[int, str]:
         """Return a reason for each message with an exclusive name and another one of its column."""

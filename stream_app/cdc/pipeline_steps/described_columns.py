@@ -1,4 +1,4 @@
-"""Describes the columns and types that messages have and the table lacks, so that it can follow.
+"""Describes columns and types that messages have and the table lacks, so that the table can follow.
 
 It runs where ``unknown-columns`` is ``evolve``. In a batch it describes the first message of each
 schema, and the first with each unknown column. It leaves out a schema that was alone in an earlier
@@ -30,7 +30,7 @@ class DescribedColumns:
 
     Attributes:
         describe: as in `message_format.FormatDeclaration`.
-        columns: the table's.
+        columns: the columns of the table.
         aliases: names of the source by which it means the table's columns.
     """
 

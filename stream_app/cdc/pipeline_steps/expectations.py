@@ -88,7 +88,7 @@ def _apply_action(
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
-            return decoded.quarantining(messages, dict.fromkeys(message_rows.tolist(), reason))
+            return decoded.with_bad_records(messages, dict.fromkeys(message_rows.tolist(), reason))
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
             emptied_messages = len(np.unique(message_index)) - len(np.unique(changes.message_index))

@@ -67,7 +67,7 @@ class InsertOnly:
             changes=changes.where(~is_dropped),
             skipped=decoded.skipped + skipped_messages,
         )
-        return remaining.quarantining(messages, reasons)
+        return remaining.with_bad_records(messages, reasons)
 
 
 def _reason(row_kind: RowKind) -> str:

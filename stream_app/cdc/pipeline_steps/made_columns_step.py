@@ -83,7 +83,7 @@ class MadeColumnsStep:
         values.add_blanks()
         columns = [values.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.quarantining(messages, values.reasons)
+        return decoded.with_bad_records(messages, values.reasons)
 
 
 class _MadeValues:
@@ -187,7 +187,7 @@ def source_setup(setup: FormatSetup, made_columns: MadeColumns) -> FormatSetup:
         setup.traits,
         sequence_fields=made_columns.origins_of(setup.traits.sequence_fields),
         # What is computed from a value needs the value.
-        restored=setup.traits.restored.difference(
+        restored_columns=setup.traits.restored_columns.difference(
             made_columns.names, made_columns.origins_of(made_columns.names)
         ),
     )

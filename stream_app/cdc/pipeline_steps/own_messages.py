@@ -1,4 +1,4 @@
-"""A step of decoding in a job of one table, whose topics may hold other tables' records.
+"""Refuses records of other tables in a job of one table, whose topics may hold such records.
 
 Their rows would share one primary key: row 6 of another table would replace row 6 of the job's own.
 So such records are bad. The job decides which source table is its own
@@ -91,7 +91,7 @@ class OwnMessages:
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A bad record of another source table must not decide the table's columns.
-                    return replace(self._decode_own(messages, decode), others=0)
+                    return replace(self._decode_own(messages, decode), other_records=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
         return self._decode_own(messages, decode)
@@ -130,7 +130,7 @@ class OwnMessages:
             tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
             records={name: counts.get(name, rows) for name in tables},
-            others=len(foreign),
+            other_records=len(foreign),
         )
 
     def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:

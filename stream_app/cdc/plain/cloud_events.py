@@ -35,7 +35,7 @@ class _RowData:
         del attributes
         return data, np.zeros(len(data), np.bool_)
 
-    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""
         return json_text(event["data"]).encode()
 
@@ -49,7 +49,7 @@ _ROWS = replace(
     "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
     telltale_fields=(frozenset({"specversion", "data"}),),
     check_together=partial(check_key_columns, _NAME, _NAME),
-).declared()
+).declaration()
 
 
 def _format(setup: FormatSetup) -> EventFormat:

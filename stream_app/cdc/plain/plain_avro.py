@@ -87,4 +87,4 @@ def plain_avro(registries: Registries) -> FormatDeclaration:
         registries=registries,
         language=_Avro(),
         make=partial(RegisteredRows, "avro", _Avro()),
-    ).declared()
+    ).declaration()

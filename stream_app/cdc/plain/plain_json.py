@@ -29,8 +29,8 @@ from stream_app.cdc.json_records.dialect import (
     Dialect,
     DocumentImages,
     NoRow,
-    Parsed,
     ParsedMessages,
+    ParsedRecords,
     Table,
     Truncate,
 )
@@ -80,7 +80,7 @@ class PlainDialect(Dialect):
         befores, afters = ((row,), ()) if self.deletes else ((), (row,))
         return DocumentImages(befores, afters, len(document), is_flat=True)
 
-    def described(
+    def described_table(
         self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
@@ -90,9 +90,9 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         return ParsedFields(table.readings, json_kinds)
 
-    def parsed(
+    def parsed_records(
         self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind]
-    ) -> Parsed:
+    ) -> ParsedRecords:
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
         row = row_fields(table.readings, json_kinds)
@@ -115,7 +115,7 @@ class PlainDialect(Dialect):
             suspects=suspects,
             tables=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
-        return Parsed(images)
+        return ParsedRecords(images)
 
     def _add_from_keys(
         self, keys: pa.Array, fields: list[pa.Field], columns: list[pa.Array], names: list[str]
@@ -183,9 +183,9 @@ PLAIN_ROWS = DialectDeclaration(
     "[Other formats](setup/formats.md#plain-rows) describes how "
     "the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),
-    encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
+    make_dialect=lambda options: PlainDialect(options.values[KEY_COLUMNS]),
+    encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
     check_together=partial(check_key_columns, "json", "json"),
 )
-PLAIN_JSON = PLAIN_ROWS.declared()
+PLAIN_JSON = PLAIN_ROWS.declaration()

@@ -121,4 +121,4 @@ def plain_json_schema(registries: Registries) -> FormatDeclaration:
         language=_JsonSchema(),
         make=_headed_json,
         extra_options=(DECODER_OPTION,),
-    ).declared()
+    ).declaration()

@@ -122,4 +122,4 @@ def plain_protobuf(registries: Registries) -> FormatDeclaration:
     """Return the format, which asks registries for schemas."""
     return RegisteredFormat(
         name=_NAME, registries=registries, language=_Protobuf(), make=_format
-    ).declared()
+    ).declaration()

@@ -77,7 +77,7 @@ class RegisteredFormat:
         """All options."""
         return (*OPTIONS, *self.extra_options)
 
-    def declared(self) -> FormatDeclaration:
+    def declaration(self) -> FormatDeclaration:
         """Return the format for the registry of formats."""
         return FormatDeclaration(
             name=self.name,

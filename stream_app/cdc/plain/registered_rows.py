@@ -336,7 +336,7 @@ class RegisteredRows:
             return Change((RecordImages(chr(plan.op), before, after),), drift=plan.drift)
 
         result = RecordsResult()
-        changes = result.read(messages.values, read, self._policy)
+        changes = result.read_changes(messages.values, read, self._policy)
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )

@@ -1,7 +1,7 @@
 """Reads the source's facts from rows whose schema is in a registry: table, columns, key.
 
-Implements what `message_format.SourceFacts` and `message_format.SourceSurvey` declare. A row does
-not name its table, so that is the topic.
+It implements what `message_format.SourceFacts` and `message_format.SourceSurvey` declare. A row
+does not name its table, so the topic counts as the table.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, 
     """Return the mask of values that each column's rows omit: bool [m].
 
     Args:
-        unchanged: name of a column → bool [n]; records whose image after the change does so.
+        unchanged: name of a column → bool [n]; records whose after-image omits the value.
     """
     return {name: omitted[plan.record_index] & plan.is_after for name, omitted in unchanged.items()}
 

@@ -47,8 +47,8 @@ def column_remarks(
     """Return all remarks of one column.
 
     Args:
-        literal, semantic, parameters: of its schema.
-        may_lose_nulls: whether it may be null, has a DEFAULT, and nothing shows that nulls stay.
+        literal, semantic, parameters: those of the column's schema.
+        may_lose_nulls: whether the column may be null, has a DEFAULT, and may lose its nulls.
     """
     remarks = [*inexact_remarks(stored, _UNITS.get(semantic, "microseconds"))]
     if may_lose_nulls:

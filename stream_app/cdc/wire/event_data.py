@@ -2,11 +2,11 @@
 
 1. An event's attributes are single values, so its data begins at the first ``,"data":``. Where the
    data comes last, as from every known producer, it is cut out in columns.
-2. Other events are read one by one, and so are those whose data the format refuses; that reading
-   is final.
-3. Bad records get the bytes back with which they came.
+2. Other events are read one by one, and so are those whose data the format refuses. The result of
+   this step is final.
+3. Bad records get their received bytes back.
 
-Called by `plain.cloud_events` and `debezium.wrapped`, which say what the data is.
+`plain.cloud_events` and `debezium.wrapped` call it, and say what the data is.
 
 Source: CloudEvents' "JSON Event Format", version 1.0.
 """
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools, Int64s, own_bytes, slices_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s, own_bytes, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import (
     DecodedBatch,
@@ -39,7 +39,7 @@ from stream_app.cdc.wire.bad_records_as_received import mask_of_bad, with_receiv
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
-_DATA = b',"data":'
+_DATA_MARKER = b',"data":'
 _VERSION = "specversion"
 _NAMES = frozenset([_VERSION, "data"])
 
@@ -55,7 +55,7 @@ class EventData(Protocol):
     def unwrap_together(
         self, data: pa.Array, attributes: Mapping[str, pa.Array]
     ) -> tuple[pa.Array, Bools]:
-        """Return the messages of many events, and which are to be read one by one: bool [n].
+        """Return the messages of many events, and the mask of those to read one by one: bool [n].
 
         Args:
             data: JSON objects, binary [n] without nulls.
@@ -63,11 +63,11 @@ class EventData(Protocol):
         """
         ...
 
-    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """Return the message of one event.
 
         Args:
-            event: as `json_message.load_document` gives it, with data.
+            event: an event with data, as `json_message.load_document` returns it.
 
         Raises:
             UnreadableRecordError: the event has no such data.
@@ -75,39 +75,29 @@ class EventData(Protocol):
         ...
 
 
-def unwrap_events(messages: pa.RecordBatch, data: EventData) -> pa.RecordBatch:
+def unwrap_events(messages: pa.RecordBatch, event_data: EventData) -> pa.RecordBatch:
     """Return the messages within events; null where an event cannot be read."""
-    return _unwrap(messages, data, alone=False)[0]
+    return _unwrap(messages, event_data, one_by_one=False)[0]
 
 
 def _unwrap(
-    messages: pa.RecordBatch, data: EventData, *, alone: bool
+    messages: pa.RecordBatch, event_data: EventData, *, one_by_one: bool
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return the messages within events, and why events cannot be read, by position.
+    """Return the messages within events; and position → reason, for events that cannot be read.
 
     Args:
-        alone: whether each event is read independently.
+        one_by_one: whether each event is read independently.
     """
     values, present = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
-    if not alone and len(values):
-        rows, bodies = _unwrap_together(values, data)  # step 1
+    if not one_by_one and len(values):
+        rows, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[rows] = False
         parts.append((present[rows].astype(np.int64), bodies))
-    reasons: dict[int, str] = {}
-    unread_rows = np.flatnonzero(is_unread)
-    texts: list[bytes] = []
-    read: list[int] = []
-    for row, value in zip(
-        present[unread_rows].tolist(), values.take(pa.array(unread_rows)).to_pylist(), strict=True
-    ):  # step 2
-        try:
-            texts.append(data.unwrap_alone(_event(value)))
-            read.append(row)
-        except UnreadableRecordError as problem:
-            reasons[row] = str(problem)
-    parts.append((np.array(read, np.int64), pa.array(texts, pa.binary())))
+    unread_values = values.filter(pa.array(is_unread))
+    single_bodies, reasons = _unwrap_one_by_one(unread_values, present[is_unread], event_data)
+    parts.append(single_bodies)
     body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0
     for message_rows, bodies in parts:
@@ -117,6 +107,21 @@ def _unwrap(
     column = bodies.take(pa.array(np.maximum(body_rows, 0), mask=body_rows < 0))
     column_index = messages.schema.get_field_index("value")
     return messages.set_column(column_index, pa.field("value", pa.binary()), column), reasons
+
+
+def _unwrap_one_by_one(
+    values: pa.Array, message_index: Int32s, event_data: EventData
+) -> tuple[tuple[Int64s, pa.Array], dict[int, str]]:
+    """Step 2: return positions and messages of events, and position → why one is unreadable."""
+    bodies: dict[int, bytes] = {}
+    reasons: dict[int, str] = {}
+    for position, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
+        try:
+            bodies[position] = event_data.unwrap_one(_event(value))
+        except UnreadableRecordError as problem:
+            reasons[position] = str(problem)
+    positions = np.array(list(bodies), np.int64)
+    return (positions, pa.array(list(bodies.values()), pa.binary())), reasons
 
 
 def _event(value: bytes) -> dict[str, Any]:
@@ -130,43 +135,43 @@ def _event(value: bytes) -> dict[str, Any]:
     return event
 
 
-def _unwrap_together(values: pa.Array, data: EventData) -> tuple[Int64s, pa.Array]:
+def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, pa.Array]:
     """Step 1: return the events that are read in columns, int64 [m], and their messages."""
     raw, offsets = own_bytes(values)
-    positions = positions_of(raw, _DATA)
-    first: Int64s = np.full(len(values), -1, np.int64)
+    positions = positions_of(raw, _DATA_MARKER)
+    data_starts: Int64s = np.full(len(values), -1, np.int64)
     rows_of = np.searchsorted(offsets, positions, side="right") - 1
-    first[rows_of[::-1]] = positions[::-1]
-    begins = first + len(_DATA)
+    data_starts[rows_of[::-1]] = positions[::-1]
+    begins = data_starts + len(_DATA_MARKER)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))
-    second = np.searchsorted(braces, offsets[:-1]) + 1
-    good = (first >= 0) & looks_like_object(values) & ~are_too_deep(values)
-    good &= (begins < ends) & (second < len(braces))
-    rows = np.flatnonzero(good)
-    # No object stands before the data, and the data is one.
-    is_next = braces[second[rows]] == begins[rows]
+    second_braces = np.searchsorted(braces, offsets[:-1]) + 1
+    is_candidate = (data_starts >= 0) & looks_like_object(values) & ~are_too_deep(values)
+    is_candidate &= (begins < ends) & (second_braces < len(braces))
+    rows = np.flatnonzero(is_candidate)
+    # No attribute before the data is an object, and the data is one.
+    is_next = braces[second_braces[rows]] == begins[rows]
     rows = rows[is_next & (raw[ends[rows] - 1] == ord("}"))]
-    heads = slices_of(raw, offsets[:-1][rows], first[rows] + 1)
+    heads = slices_of(raw, offsets[:-1][rows], data_starts[rows] + 1)
     bodies = slices_of(raw, begins[rows], ends[rows])
-    parsed, attributes = _attributes(heads, data.attributes)
-    bodies = bodies if len(parsed) == len(rows) else bodies.take(pa.array(parsed))
-    unwrap_events, suspects = data.unwrap_together(bodies, attributes)
+    parsed_rows, attributes = _attributes(heads, event_data.attributes)
+    bodies = bodies if len(parsed_rows) == len(rows) else bodies.take(pa.array(parsed_rows))
+    unwrapped, suspects = event_data.unwrap_together(bodies, attributes)
     if suspects.any():
-        parsed, unwrap_events = parsed[~suspects], unwrap_events.filter(pa.array(~suspects))
-    return rows[parsed], unwrap_events
+        parsed_rows, unwrapped = parsed_rows[~suspects], unwrapped.filter(pa.array(~suspects))
+    return rows[parsed_rows], unwrapped
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
-    """Return the attributes of those heads that parse; and which these are: int64 [m].
+    """Return the positions of the heads that parse, int64 [m], and their attributes, strings [m].
 
     Args:
-        heads: events up to the comma before their data.
+        heads: binary [n]; events up to the comma before their data.
     """
     raw, offsets = own_bytes(heads)
-    closed = raw.copy()
-    closed[offsets[1:] - 1] = ord("}")  # in place of the comma
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(closed)]
+    closed_heads = raw.copy()
+    closed_heads[offsets[1:] - 1] = ord("}")  # in place of the comma
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(closed_heads)]
     objects = pa.Array.from_buffers(pa.binary(), len(heads), buffers)
     schema = pa.schema([(name, pa.string()) for name in (_VERSION, *names)])
     parts: list[tuple[Int64s, list[pa.Array]]] = []
@@ -182,10 +187,8 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
     ]
     has_version = np.asarray(columns[0].is_valid())
     if not has_version.all():
-        rows, columns = (
-            rows[has_version],
-            [column.filter(pa.array(has_version)) for column in columns],
-        )
+        rows = rows[has_version]
+        columns = [column.filter(pa.array(has_version)) for column in columns]
     return rows, dict(zip(names, columns[1:], strict=True))
 
 
@@ -194,11 +197,11 @@ class EventFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        inner: the format of the messages within.
+        inner_format: the format of the messages within.
     """
 
-    inner: MessageFormat
-    data: EventData
+    inner_format: MessageFormat
+    event_data: EventData
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -206,25 +209,25 @@ class EventFormat:
         Raises:
             SourceError: what the format within raises.
         """
-        decoded = self._decode_unwrapped(messages, alone=False)
+        decoded = self._decode_unwrapped(messages, one_by_one=False)
         if not decoded.bad.num_rows:
             return decoded
         rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
-        again = self.decode_alone(messages.take(pa.array(rows)))
+        single_results = self.decode_one_by_one(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined = join_results(decoded, results_in_batch(again, rows))
+        joined = join_results(decoded, results_in_batch(single_results, rows))
         return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
 
-    def decode_alone(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode each event independently, as step 2 does; bad records have the data's bytes."""
-        return self._decode_unwrapped(messages, alone=True)
+    def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode each event by step 2; bad records have the bytes of the data."""
+        return self._decode_unwrapped(messages, one_by_one=True)
 
-    def _decode_unwrapped(self, messages: pa.RecordBatch, *, alone: bool) -> DecodedBatch:
-        inner, reasons = _unwrap(messages, self.data, alone=alone)
-        decoded = self.inner.decode(inner)
+    def _decode_unwrapped(self, messages: pa.RecordBatch, *, one_by_one: bool) -> DecodedBatch:
+        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=one_by_one)
+        decoded = self.inner_format.decode(inner_messages)
         if not reasons:
             return decoded
-        # The format has skipped them like tombstones.
+        # The format has skipped the unreadable events like tombstones.
         decoded = replace(decoded, skipped=decoded.skipped - len(reasons))
         return replace(
             decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
@@ -236,39 +239,39 @@ class EventSource:
     """Facts of events about their source, from the messages within.
 
     Attributes:
-        inner: the facts of these messages.
+        inner_facts: the facts of these messages.
     """
 
-    inner: SourceFacts
-    data: EventData
+    inner_facts: SourceFacts
+    event_data: EventData
 
     def facts(self) -> SourceFacts:
         """Return the facts of events."""
         return SourceFacts(
             origins=self.origins,
             describe=self.describe,
-            versions=None if self.inner.versions is None else self.versions,
-            change_times=None if self.inner.change_times is None else self.change_times,
+            versions=None if self.inner_facts.versions is None else self.versions,
+            change_times=None if self.inner_facts.change_times is None else self.change_times,
         )
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        inner, reasons = _unwrap(messages, self.data, alone=False)
-        origins = self.inner.origins(inner)
+        inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
+        origins = self.inner_facts.origins(inner_messages)
         return replace(origins, unreadable={**origins.unreadable, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(unwrap_events(messages, self.data), options)
+        return self.inner_facts.describe(unwrap_events(messages, self.event_data), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.inner.versions is not None
-        return self.inner.versions(unwrap_events(messages, self.data), options)
+        assert self.inner_facts.versions is not None
+        return self.inner_facts.versions(unwrap_events(messages, self.event_data), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.inner.change_times is not None
-        return self.inner.change_times(unwrap_events(messages, self.data))
+        assert self.inner_facts.change_times is not None
+        return self.inner_facts.change_times(unwrap_events(messages, self.event_data))

@@ -2,8 +2,8 @@
 
 1. Messages are grouped by the number of their schema, and their heads are cut off.
 2. The format of the group's schema decodes them.
-3. Where tombstones delete, their keys are decoded alike, by a format whose messages are keys.
-4. Bad records get the bytes back with which they came.
+3. Where tombstones delete, a format whose messages are keys decodes their keys by steps 1 and 2.
+4. Bad records get their received bytes back.
 
 Source: Confluent's "Wire format".
 """
@@ -11,7 +11,7 @@ Source: Confluent's "Wire format".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,13 +41,13 @@ class HeadedJson:
     """Implements `message_format.MessageFormat`.
 
     Attributes:
-        make: the format of a schema's messages; raises `UnreadableRecordError` where they cannot
+        make: makes the format of a schema's messages; raises `UnreadableRecordError` if they cannot
             be read.
         make_deletes: makes the format of tombstones, whose values are the keys; None skips
             tombstones.
         key_name: the column of a key that is a single value; empty without one.
+        schema: the schema of the rows.
         text_keys: the column of keys that are plain text; empty if keys are JSON.
-        schema: that of the rows.
     """
 
     make: Callable[[int], MessageFormat]
@@ -73,34 +73,34 @@ class HeadedJson:
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
         rows = np.flatnonzero(has_value)
-        ends = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
-        reasons: dict[int, str] = {}
-        parts = [*self._decode_parts(messages, values, rows, reasons, deletes=False)]
-        parts += self._decode_parts(messages, keys, ends, reasons, deletes=True)
-        none = DecodedBatch(
-            changes=no_changes(self.schema),
-            bad=bad_records(messages, reasons),
-            skipped=messages.num_rows - len(rows) - len(ends),
-        )
-        joined = functools.reduce(join_results, parts, none)
+        tombstones = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
+        parts = [
+            replace(
+                self._bad_batch(messages, {}),
+                skipped=messages.num_rows - len(rows) - len(tombstones),
+            ),
+            *self._decode_parts(messages, values, rows, deletes=False),
+            *self._decode_parts(messages, keys, tombstones, deletes=True),
+        ]
+        joined = functools.reduce(join_results, parts)
         return replace(joined, bad=with_received_bytes(joined.bad, received))
 
     def _decode_parts(
         self,
         messages: pa.RecordBatch,
-        framed: pa.Array,
+        headed_values: pa.Array,
         chosen_rows: Int64s,
-        reasons: dict[int, str],
         *,
         deletes: bool,
     ) -> Iterator[DecodedBatch]:
-        """Decode by steps 1 to 3, for each schema.
+        """Decode messages by steps 1 to 3; yield the results of each schema.
 
         Args:
-            framed: binary [n] of all messages.
-            chosen_rows: those to decode.
+            headed_values: binary [n]; the values of all messages, or their keys.
+            chosen_rows: int64 [m]; the messages to decode.
+            deletes: whether the messages are tombstones.
         """
-        numbers = schema_numbers(framed.take(pa.array(chosen_rows)))
+        numbers = schema_numbers(headed_values.take(pa.array(chosen_rows)))
         if deletes and self.text_keys:
             numbers = np.full(len(chosen_rows), NO_SCHEMA, np.int64)
         for number, rows in by_number(numbers):  # a loop over schemas
@@ -109,20 +109,24 @@ class HeadedJson:
                 decoder = self._format(number, deletes=deletes)
             except UnreadableRecordError as problem:
                 reason = f"has a key that {problem}" if deletes else str(problem)
-                reasons |= dict.fromkeys(message_rows.tolist(), reason)
+                yield self._bad_batch(messages, dict.fromkeys(message_rows.tolist(), reason))
                 continue
             schema_messages = (
                 messages
                 if len(message_rows) == messages.num_rows
                 else messages.take(pa.array(message_rows))
             )
-            bodies = remove_heads(framed.take(pa.array(message_rows)))
+            bodies = remove_heads(headed_values.take(pa.array(message_rows)))
             if deletes and self.key_name:
                 bodies = _objects_of_values(bodies, self.key_name)
             decoded = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
             yield results_in_batch(decoded, message_rows.astype(np.int32))
+
+    def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
+        changes, bad = no_changes(self.schema), bad_records(messages, reasons)
+        return DecodedBatch(changes=changes, bad=bad, skipped=0)
 
     def _format(self, number: int, *, deletes: bool) -> MessageFormat:
         decoder = self._formats.get((deletes, number))
@@ -134,7 +138,7 @@ class HeadedJson:
 
 
 def remove_heads(messages: pa.Array) -> pa.Array:
-    """Return the messages, binary, without their heads where they have one."""
+    """Return the messages without their heads, binary [n]; a message without a head stays."""
     filled = messages.fill_null(b"") if messages.null_count else messages
     has_head = schema_numbers(filled) >= 0
     if not has_head.any():
@@ -146,7 +150,7 @@ def remove_heads(messages: pa.Array) -> pa.Array:
 
 
 def without_heads(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the messages with keys and values as JSON alone."""
+    """Return the messages with keys and values without heads, as JSON."""
     return _with_value(messages, remove_heads(messages.column("value").cast(pa.binary())))
 
 

@@ -1,7 +1,7 @@
 """Describes the columns of a JSON Schema as Kafka Connect would, and follows its references.
 
 Connect's own converter writes its types into a schema (``connect.type``, ``title``). Other schemas
-have JSON's types, and formats of texts. Called once for each schema.
+have JSON's types, and formats of texts. Each process describes a schema once.
 
 Source: Confluent's `JsonSchemaData.java`; JSON Schema, drafts 4 to 2020-12.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 from stream_app.cdc.source_types.connect import CONNECT, TIME
 
 _TYPES = {"integer": "int64", "number": "float64", "boolean": "boolean", "string": "string"}
@@ -32,7 +32,7 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
     """Return the schema of a number in Connect's form; fields of fields only in Debezium's images.
 
     Args:
-        number: -1: the message is not in the wire format.
+        number: -1 stands for messages that are not in the wire format.
 
     Raises:
         UnreadableRecordError: the registry has no schema of this number.
@@ -47,10 +47,10 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _struct_or_problem(registered: Registered) -> Mapping[str, Any] | str:
+def _struct_or_problem(registered: RegisteredSchema) -> Mapping[str, Any] | str:
     try:
-        texts = {name: json.loads(text) for name, text in registered.references}
-        root = _SchemaNode(json.loads(registered.text), texts)
+        documents = {name: json.loads(text) for name, text in registered.references}
+        root = _SchemaNode(json.loads(registered.text), documents)
         return {"type": "struct", "fields": [*_fields(root, 1)]}
     except RecursionError:
         problem = "it nests too deeply"
@@ -64,23 +64,23 @@ class _SchemaNode:
     """A schema within a document.
 
     Attributes:
-        document: in which local references are searched.
-        texts: the documents to which it may refer, by name.
-        node: the schema itself.
+        document: the document in which local references are searched.
+        documents: the documents to which it may refer, by name.
+        node: the schema itself; None for the whole document.
     """
 
     document: Any
-    texts: Mapping[str, Any]
-    node: Any = field(default=None)
+    documents: Mapping[str, Any]
+    node: Any = None
 
     @property
     def schema(self) -> Any:
-        """The schema here: by default the document."""
+        """The schema at this place."""
         return self.document if self.node is None else self.node
 
     def with_node(self, node: Any) -> _SchemaNode:
         """Return a schema in the same document."""
-        return _SchemaNode(self.document, self.texts, node)
+        return _SchemaNode(self.document, self.documents, node)
 
     def resolve(self) -> tuple[_SchemaNode, bool]:
         """Return the schema behind references, and whether a choice allows null."""
@@ -95,20 +95,20 @@ class _SchemaNode:
             choices = next((schema[word] for word in _CHOICES if word in schema), None)
             if choices is None or "type" in schema or "properties" in schema:
                 return node, nullable
-            others = [choice for choice in choices if not _is_null(choice)]
-            nullable |= len(others) < len(choices)
-            if len(others) != 1:
+            non_null_choices = [choice for choice in choices if not _is_null(choice)]
+            nullable |= len(non_null_choices) < len(choices)
+            if len(non_null_choices) != 1:
                 return node.with_node({}), nullable
-            node = node.with_node(others[0])
+            node = node.with_node(non_null_choices[0])
         raise ValueError("its references have no end")
 
     def _resolve_reference(self, reference: str) -> _SchemaNode:
         name, _, pointer = reference.partition("#")
-        document = self.texts[name] if name else self.document
+        document = self.documents[name] if name else self.document
         node = document
         for step in filter(None, pointer.split("/")):
             node = node[step.replace("~1", "/").replace("~0", "~")]
-        return _SchemaNode(document, self.texts, node)
+        return _SchemaNode(document, self.documents, node)
 
 
 def _is_null(schema: Any) -> bool:
@@ -123,14 +123,15 @@ def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     required = frozenset(schema.get("required", ()))
     order = sorted(properties, key=lambda name: _index(properties[name]))
     for name in order:
-        inner, nullable = schema_node.with_node(properties[name]).resolve()
-        described = _connect_field(inner.schema)
-        by_connect = any("connect.index" in node for node in (properties[name], inner.schema))
+        field_node, nullable = schema_node.with_node(properties[name]).resolve()
+        connect_field = _connect_field(field_node.schema)
+        by_connect = any("connect.index" in node for node in (properties[name], field_node.schema))
         may_lack = name not in required and not by_connect
-        described |= {"field": name, "optional": nullable or described["optional"] or may_lack}
-        if depth and name in _IMAGES and described["type"] == "struct":
-            described["fields"] = [*_fields(inner, depth - 1)]
-        yield described
+        connect_field["field"] = name
+        connect_field["optional"] |= nullable or may_lack
+        if depth and name in _IMAGES and connect_field["type"] == "struct":
+            connect_field["fields"] = [*_fields(field_node, depth - 1)]
+        yield connect_field
 
 
 def _index(schema: Any) -> int:
@@ -141,8 +142,8 @@ def _index(schema: Any) -> int:
 def _connect_field(schema: Any) -> dict[str, Any]:
     declared = schema.get("type", "object" if "properties" in schema else "")
     kinds = declared if isinstance(declared, list) else [declared]
-    others = [kind for kind in kinds if kind != "null"]
-    kind = others[0] if len(others) == 1 else ""
+    non_null_kinds = [kind for kind in kinds if kind != "null"]
+    kind = non_null_kinds[0] if len(non_null_kinds) == 1 else ""
     title = str(schema.get("title", ""))
     semantic = title if title.startswith(_SEMANTICS) else ""
     if kind == "string" and not semantic and "connect.type" not in schema:
@@ -150,7 +151,7 @@ def _connect_field(schema: Any) -> dict[str, Any]:
     literal = "struct" if kind == "object" else _TYPES.get(kind, kind)
     return {
         "type": str(schema.get("connect.type", literal)),
-        "optional": len(others) < len(kinds),
+        "optional": len(non_null_kinds) < len(kinds),
         "name": semantic,
         "parameters": dict(schema.get("connect.parameters", {})),
         "doc": str(schema.get("description", schema.get("connect.doc", ""))),

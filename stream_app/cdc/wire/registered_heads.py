@@ -1,15 +1,14 @@
-"""Gives messages of registries to formats that read Confluent's wire format, whatever their heads.
+"""Rewrites messages with other heads for formats that read Confluent's wire format.
 
 Options of the registry say how messages name their schemas: by numbers of eight bytes, or by GUIDs.
-Keys and values get numbers of four bytes. Bad records get the bytes back with which they came.
+Keys and values get numbers of four bytes. Bad records get their received bytes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,23 +20,26 @@ from stream_app.cdc.message_format import (
     MessageFormat,
     SourceFacts,
     SourceSurvey,
+    TableVersionSeen,
 )
 from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
+from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
 from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, schemas_of
 from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
 from stream_app.cdc.wire.wide_numbers import narrow_numbers
 from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.source_table import SourceTable
 
 _Rewrite = Callable[[pa.Array], pa.Array]
 _RewriteOf = Callable[[Mapping[str, str]], _Rewrite | None]
-_UNKNOWN = "names a schema by a GUID that the schema registry does not have"
+_UNKNOWN_GUID = "names a schema by a GUID that the schema registry does not have"
 
 
 def rewrite_of_heads(
     name: str, section: str, registries: Registries, options: Mapping[str, str]
 ) -> _Rewrite | None:
-    """Return the function that makes Confluent's heads; None if messages have them."""
+    """Return the function that makes Confluent's heads; None if messages already have them."""
     if has_wide_numbers(options):
         return narrow_numbers
     if header_kind(options) is HeaderKind.CONFLUENT:
@@ -58,21 +60,21 @@ def rewrite_messages(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBa
 class _RewritingFormat:
     """Implements `message_format.MessageFormat`."""
 
-    inner: MessageFormat
+    inner_format: MessageFormat
     rewrite: _Rewrite
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.inner.decode(rewrite_messages(messages, self.rewrite))
+        decoded = self.inner_format.decode(rewrite_messages(messages, self.rewrite))
         return replace(decoded, bad=_with_guids(with_received_bytes(decoded.bad, messages)))
 
 
 def _with_guids(bad: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the bad records, of which some name a GUID without a schema."""
+    """Return the bad records, with a reason of their own for GUIDs without a schema."""
     column_index = bad.schema.get_field_index("reason")
-    begins = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
-    is_unknown = pc.and_(begins, pc.equal(bad.column(column_index), NO_HEAD))
-    reasons = pc.if_else(is_unknown, _UNKNOWN, bad.column(column_index))
+    has_guid = pc.starts_with(bad.column("value"), bytes([MAGIC_GUID])).fill_null(False)
+    is_unknown = pc.and_(has_guid, pc.equal(bad.column(column_index), NO_HEAD))
+    reasons = pc.if_else(is_unknown, _UNKNOWN_GUID, bad.column(column_index))
     return bad.set_column(column_index, bad.schema.field(column_index), reasons)
 
 
@@ -122,23 +124,27 @@ def _facts(
 
 @dataclass(frozen=True, slots=True)
 class _RewritingSource:
-    inner: SourceFacts
+    """The facts of a source, from rewritten messages."""
+
+    inner_facts: SourceFacts
     rewrite: _Rewrite
 
-    def origins(self, messages: pa.RecordBatch) -> Any:
+    def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        return self.inner.origins(rewrite_messages(messages, self.rewrite))
+        return self.inner_facts.origins(rewrite_messages(messages, self.rewrite))
 
-    def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
+    def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner.describe(rewrite_messages(messages, self.rewrite), options)
+        return self.inner_facts.describe(rewrite_messages(messages, self.rewrite), options)
 
-    def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Any:
+    def versions(
+        self, messages: pa.RecordBatch, options: MappingOptions
+    ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
-        assert self.inner.versions is not None
-        return self.inner.versions(rewrite_messages(messages, self.rewrite), options)
+        assert self.inner_facts.versions is not None
+        return self.inner_facts.versions(rewrite_messages(messages, self.rewrite), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
-        assert self.inner.change_times is not None
-        return self.inner.change_times(rewrite_messages(messages, self.rewrite))
+        assert self.inner_facts.change_times is not None
+        return self.inner_facts.change_times(rewrite_messages(messages, self.rewrite))

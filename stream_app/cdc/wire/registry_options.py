@@ -23,7 +23,7 @@ from stream_app.model.options.option import TEXT, Option, choice
 AUTO_HANDLER = IdKind.AUTO.value
 NARROW_HANDLER = "Default4ByteIdHandler"
 WIDE_HANDLER = "Legacy8ByteIdHandler"
-"""Apicurio's names of classes."""
+"""Apicurio's names of the classes that write numbers of four and of eight bytes."""
 
 REGISTRY_OPTIONS: tuple[Option[Any], ...] = (
     Option(
@@ -61,7 +61,7 @@ REGISTRY_OPTIONS: tuple[Option[Any], ...] = (
     ),
 )
 _APICURIO_2 = "/apis/registry/v2"
-_OWN = frozenset(option.key for option in REGISTRY_OPTIONS)
+_OPTION_KEYS = frozenset(option.key for option in REGISTRY_OPTIONS)
 
 
 def check_urls(name: str, section: str, registries: Registries, options: Mapping[str, str]) -> None:
@@ -71,7 +71,7 @@ def check_urls(name: str, section: str, registries: Registries, options: Mapping
         name, section: the name and section of the format.
 
     Raises:
-        UsageError: one is not an address.
+        UsageError: one of them is not an address.
     """
     problems = filter(None, (registries.url_problem(url) for url in _urls(options)))
     if problems_text := "; ".join(problems):
@@ -91,7 +91,7 @@ def schemas_of(
         name, section: the name and section of the format.
 
     Raises:
-        UsageError: they name none.
+        UsageError: the options name no registry.
     """
     urls = _urls(options)
     if not urls:
@@ -142,7 +142,7 @@ def _is_apicurio_2(options: Mapping[str, str]) -> bool:
 
 def without_registry(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options except those of the registry."""
-    return {key: value for key, value in options.items() if key not in _OWN}
+    return {key: value for key, value in options.items() if key not in _OPTION_KEYS}
 
 
 def _urls(options: Mapping[str, str]) -> tuple[str, ...]:

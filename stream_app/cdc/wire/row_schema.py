@@ -1,6 +1,6 @@
 """The port of a schema by which each message is a row: its columns, and its values in two ways.
 
-Implemented for each language of schemas; `plain.registered_rows` makes rows of it.
+Each language of schemas implements it, and `plain.registered_rows` makes the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DescribedRows(Protocol):
         """Return the JSON object that Kafka Connect would write of one message.
 
         Raises:
-            UnreadableRecordError: it is not a value of the schema.
+            UnreadableRecordError: the message is not a value of the schema.
         """
         ...
 
@@ -47,7 +47,7 @@ class RowSchema(DescribedRows, Protocol):
 
 
 SchemaKey = tuple[int, ...]
-"""The number of a schema, and what else a message says of its type."""
+"""The number of a schema, and in Protobuf the indexes of the message's type."""
 Described_co = TypeVar("Described_co", bound=DescribedRows, covariant=True)
 
 
@@ -55,7 +55,7 @@ class SchemaLanguage(Protocol[Described_co]):
     """A language of schemas. Can be pickled."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-        """Return the messages of each schema, by position.
+        """Yield each schema's key, and the positions of its messages: int64 [m].
 
         Args:
             messages: binary [n] without nulls.
@@ -66,7 +66,7 @@ class SchemaLanguage(Protocol[Described_co]):
         """Return a schema of rows.
 
         Args:
-            name: makes a column of a schema that is a single value; empty: it is refused.
+            name: the column of a schema that is a single value; if empty, such a schema is refused.
 
         Raises:
             UnreadableRecordError: messages of the schema are not rows.
@@ -76,6 +76,6 @@ class SchemaLanguage(Protocol[Described_co]):
 
 
 def split_by_number(messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
-    """Yield the messages of each schema, where its number is all that they say."""
+    """Split messages as `SchemaLanguage.split` does, by the number of the schema alone."""
     for number, rows in by_number(schema_numbers(messages)):
         yield (number,), rows

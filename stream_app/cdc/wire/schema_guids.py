@@ -1,4 +1,4 @@
-"""Gives messages that name their schema by a GUID to a format that reads numbers.
+"""Rewrites messages that name their schema by a GUID for a format that reads numbers.
 
 Confluent's `HeaderSchemaIdSerializer` writes a byte 1 and the GUID into a header, which the reader
 puts before the message. For Protobuf the indexes of the message's type follow in the header, as
@@ -31,7 +31,7 @@ _HEAD_BYTES = 1 + _GUID_BYTES
 
 
 def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
-    """Return the messages with numbers in place of GUIDs; one whose GUID is unknown stays.
+    """Return the messages with numbers in place of GUIDs; an unknown GUID stays.
 
     Args:
         cells: binary [n].
@@ -49,18 +49,20 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
     numbers = _numbers(guids, schemas)[guid_index.reshape(-1)]
     rows, numbers = rows[numbers >= 0], numbers[numbers >= 0]
-    begins, out = offsets[:-1].copy(), data.copy()
+    begins, rewritten = offsets[:-1].copy(), data.copy()
     begins[rows] += _HEAD_BYTES - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
-    written = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(-1, HEAD.size - 1)
-    out[begins[rows]] = MAGIC
-    out[begins[rows][:, None] + np.arange(1, HEAD.size)] = written
-    bodies = slices_of(out, begins, offsets[1:])
+    number_bytes = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(
+        -1, HEAD.size - 1
+    )
+    rewritten[begins[rows]] = MAGIC
+    rewritten[begins[rows][:, None] + np.arange(1, HEAD.size)] = number_bytes
+    bodies = slices_of(rewritten, begins, offsets[1:])
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 
 def _numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
-    """Return the number of each GUID, int64 [m]; -1: the registry has none."""
+    """Return the number of each GUID, int64 [m]; -1 for a GUID that the registry does not have."""
     numbers = np.full(len(guids), -1, np.int64)
     for index, guid in enumerate(guids):  # a loop over schemas
         try:

@@ -1,6 +1,6 @@
-"""Keys that are plain text, as of Kafka's StringSerializer, beside values of a registry's schemas.
+"""Reads keys that are plain text, as of Kafka's StringSerializer, beside values with schemas.
 
-The text is the only column of the key. Numbers in it are read as a JSON text with a number is.
+The text is the only column of the key. A number in it is read like a number in a JSON string.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _TextKey:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
-        name: the only column.
+        name: the name of the only column.
     """
 
     name: str
@@ -44,10 +44,10 @@ class _TextKey:
     def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
         offsets = offsets_of(messages).astype(np.int64)
-        walk = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[1:], offsets[1:])
+        cursor = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[1:], offsets[1:])
         rows = np.arange(len(messages))
         texts = AvroValues(AvroType("string"), rows, starts=offsets[:-1], lengths=np.diff(offsets))
-        return walk, {self.name: texts}
+        return cursor, {self.name: texts}
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""
@@ -74,7 +74,7 @@ class TextKeys:
 
 
 def text_objects(keys: pa.Array, name: str) -> pa.Array:
-    """Return keys of text as JSON objects of one field, null where they are: binary [n]."""
+    """Return keys of text as JSON objects of one field, binary [n]; null keys stay null."""
     texts = keys
     for plain, escaped in _ESCAPES:
         texts = pc.replace_substring(texts, pattern=plain, replacement=escaped)

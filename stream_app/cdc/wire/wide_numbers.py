@@ -1,19 +1,18 @@
 """Cuts a schema's number of eight bytes to the four that formats read.
 
-Apicurio's older serializers write such numbers, and its headers have them. They count schemas, so
-that the first four bytes are zero; these are cut out. Other messages are bad.
+Apicurio's older serializers write such numbers, and its headers have them. The first four bytes are
+zero, because the numbers count schemas; they are cut out. Messages with a larger number are bad.
 
 Source: Apicurio Registry's `Legacy8ByteIdHandler.java`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import (
+    Bools,
     bytes_of,
     lengths_of,
     null_where,
@@ -23,28 +22,32 @@ from stream_app.arrow_buffers import (
 )
 from stream_app.cdc.wire.wire_format import MAGIC
 
-_HEAD = 9
-_CUT = 4
+_HEAD_BYTES = 9
+_CUT_BYTES = 4
 
 
 def narrow_numbers(cells: pa.Array) -> pa.Array:
-    """Return the messages, binary [n], with numbers of four bytes."""
+    """Return the messages with numbers of four bytes.
+
+    Args:
+        cells: binary [n].
+    """
     filled = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)
-    rows = np.flatnonzero(lengths_of(filled) >= _HEAD)
+    rows = np.flatnonzero(lengths_of(filled) >= _HEAD_BYTES)
     begins = offsets[rows]
     # The magic byte moves to the position before the last four bytes of the number.
-    zeros = data[begins[:, None] + np.arange(1 + _CUT)]
-    wide = np.zeros(len(filled), np.bool_)
-    wide[rows] = (zeros == MAGIC).all(axis=1)
-    starts = np.where(wide, offsets[:-1] + _CUT, offsets[:-1])
-    bodies = slices_of(data, starts, np.where(_has_magic(filled) & ~wide, starts, offsets[1:]))
+    first_bytes = data[begins[:, None] + np.arange(1 + _CUT_BYTES)]
+    is_wide = np.zeros(len(filled), np.bool_)
+    is_wide[rows] = (first_bytes == MAGIC).all(axis=1)
+    starts = np.where(is_wide, offsets[:-1] + _CUT_BYTES, offsets[:-1])
+    bodies = slices_of(data, starts, np.where(_has_magic(filled) & ~is_wide, starts, offsets[1:]))
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 
-def _has_magic(cells: pa.Array) -> Any:
+def _has_magic(cells: pa.Array) -> Bools:
     offsets, data = offsets_of(cells).astype(np.int64), bytes_of(cells)
-    filled = np.flatnonzero(lengths_of(cells) > 0)
-    has = np.zeros(len(cells), np.bool_)
-    has[filled] = data[offsets[filled]] == MAGIC
-    return has
+    filled_rows = np.flatnonzero(lengths_of(cells) > 0)
+    has_magic: Bools = np.zeros(len(cells), np.bool_)
+    has_magic[filled_rows] = data[offsets[filled_rows]] == MAGIC
+    return has_magic

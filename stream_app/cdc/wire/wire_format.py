@@ -1,7 +1,7 @@
 """Reads Confluent's wire format: a zero byte, the schema's number, and the value.
 
 The slow path turns one message into the JSON that Kafka Connect's JsonConverter would have written.
-The verdict of `debezium_json` on that JSON holds for the message.
+The format `debezium_json` decides by this JSON whether the message is a bad record.
 
 Source: Confluent's "Wire format"; Kafka Connect `json/JsonConverter.java`.
 """
@@ -53,14 +53,14 @@ def schema_numbers(values: pa.Array) -> Int64s:
     rows = np.flatnonzero(lengths_of(values) >= HEAD.size)
     rows = rows[data[offsets[rows]] == MAGIC]
     if len(rows):
-        # At each byte the number that begins there.
-        numbered = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
-        numbers[rows] = numbered[offsets[rows] + 1]
+        # The number that begins at each byte.
+        number_at = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
+        numbers[rows] = number_at[offsets[rows] + 1]
     return numbers
 
 
 def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Yield the positions of each number, ascending; takes n log n steps for any count of numbers.
+    """Yield the positions of each number, ascending, in one sort for any count of numbers.
 
     Args:
         numbers: int64 [n].
@@ -78,10 +78,10 @@ def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
 
 @lru_cache(maxsize=256)
 def _schema(text: str) -> Any:
-    parse_schema(text)  # fastavro's reader, which is C, neither counts items nor looks at its depth
+    parse_schema(text)  # refuses what fastavro's reader, which is C, does not bound
     try:
         return fastavro.parse_schema(raw_schema(text))
-    except Exception as error:  # whatever its parser stumbles over
+    except Exception as error:  # fastavro raises many kinds of errors
         raise UnreadableRecordError(f"has a schema that is not Avro's: {error}") from None
 
 
@@ -89,7 +89,7 @@ def avro_as_json(message: bytes, schema: str) -> bytes:
     """Return the JSON of a message.
 
     Raises:
-        UnreadableRecordError: it is not a value of its schema.
+        UnreadableRecordError: the message is not a value of its schema.
     """
     body = io.BytesIO(message[HEAD.size :])
     number = HEAD.unpack_from(message)[1]

@@ -227,7 +227,7 @@ def counts_of_batch(
         description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},
-        others=decoded.others,
+        others=decoded.other_records,
         refusal=decoded.refusal,
     )
 

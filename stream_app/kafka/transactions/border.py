@@ -28,7 +28,7 @@ class PartitionState(StrEnum):
     """Whether the messages of a partition, up to an end, leave its rows with their newest versions.
 
     Attributes:
-        SETTLED: yes: its last change is the newest one that the connector has sent there.
+        SETTLED: they do: its last change is the newest one that the connector has sent there.
         READING: the last messages are rows of the connector's first read, or nothing is known.
         BEHIND: an earlier change has yet to come. The connector repeats changes, or an epoch has
             ended without the change.
@@ -41,7 +41,7 @@ class PartitionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """A partition up to an end.
+    """The progress of a partition up to an end.
 
     Attributes:
         top: the highest position of its changes, or a higher one that it must pass first.

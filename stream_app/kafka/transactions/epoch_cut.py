@@ -82,7 +82,7 @@ def cut_epoch(
     Args:
         newest: the end of each partition of all topics of the job.
         earlier: the progress where the pending messages begin.
-        topics: further topics of the job, which have come since.
+        topics: further topics, which the job has got since.
         is_forced: whether transactions whose rest does not come pass as whole.
     """
     facts = PendingTransactions.of(pending, earlier)

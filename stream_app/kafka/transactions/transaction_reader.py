@@ -1,7 +1,7 @@
 """Reads messages ahead of their epoch, in the driver, for the transactions that they belong to.
 
-`epochs.stream.whole_borders` plans which offsets. A message is read here once, however long it
-waits for its epoch. No row is decoded.
+`epochs.stream.whole_borders` plans which offsets are read. A message is read here once, however
+long it waits for its epoch. No row is decoded.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> Trans
 def whole_ends(spans: TransactionSpans, is_complete: Bools, ends: Int64s) -> Int64s:
     """Return the greatest ends, up to the given ones, that no transaction crosses.
 
-    The step is repeated until it changes nothing. None moves an end further back than the result
+    The step is repeated until it changes nothing. No step moves an end further back than the result
     does. So the result is the greatest.
 
     Args:

@@ -45,7 +45,7 @@ class NamedPartitions:
                 is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
                 lacking = decoded.changes.message_index[is_kept & ~valid_of(column)]
                 reasons |= dict.fromkeys(lacking.tolist(), f"NOT NULL column {name!r} is null")
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class MergeableValues:
             reasons |= _unreadable_values(aggregate, decoded.changes)
         for aggregate in self.divided:
             reasons |= _divided_by_zero(aggregate, decoded.changes)
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
 
 def mergeable_values(schema: TableSchema) -> MergeableValues | None:

@@ -63,7 +63,7 @@ class NarrowedColumns:
             times = self._times(full_messages.take(pa.array(kept_positions)))
             for name, reason in column_reasons.items():
                 reasons |= dict.fromkeys(kept_positions[times > self.since[name]].tolist(), reason)
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
     def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
         """Return the columns that do not follow their source, with the reasons."""

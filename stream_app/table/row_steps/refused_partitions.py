@@ -51,7 +51,7 @@ class NameablePartitions:
             column = decoded.changes.rows.column(name)
             if pa.types.is_string(column.type):
                 reasons |= _reasons_too_long(name, column, decoded)
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
 
 def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
@@ -116,7 +116,7 @@ class DatedPartitions:
             if any(text is not None for text in texts)
             else {}
         )
-        return decoded.quarantining(messages, reasons)
+        return decoded.with_bad_records(messages, reasons)
 
     def _undated_partition(self, columns: Sequence[pa.Array], row: int) -> str | None:
         """Return a row's partition as text if its values give no time; else None."""

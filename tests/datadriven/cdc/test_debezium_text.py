@@ -85,7 +85,9 @@ class _Tables:
         columns = " ".join(self._case.input_lines)
         sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
         restored = frozenset(name for name in args.pop("restored", "").split(",") if name)
-        traits = TableTraits(sequence_fields=sequence, ignores_deletes=ignores, restored=restored)
+        traits = TableTraits(
+            sequence_fields=sequence, ignores_deletes=ignores, restored_columns=restored
+        )
         message_format = a_format(
             columns, keys, options=args, keep_update_before=keep, traits=traits
         )

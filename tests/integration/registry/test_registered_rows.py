@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.cdc.schema_registry_port import Registered
+from stream_app.cdc.schema_registry_port import RegisteredSchema
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.schema_registry import encoded
 from tests.support.jobs.ingest_process import write_conf
@@ -147,7 +147,7 @@ class _ProtobufTopic(_AvroTopic):
 
     def _message(self, subject: str, text: str, path: list[int], value: Any) -> bytes:
         number = self.registry.add(f"{self.name}-{subject}", text, schemaType="PROTOBUF")
-        return protobuf_bytes(Registered(number, "PROTOBUF", text), path, value)
+        return protobuf_bytes(RegisteredSchema(number, "PROTOBUF", text), path, value)
 
 
 TOPICS = {

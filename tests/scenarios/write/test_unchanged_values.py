@@ -141,7 +141,7 @@ def _format_of(table: FileStoreTable) -> Pipeline:
             primary_keys=schema.primary_keys,
             options={},
             keep_update_before=schema.core_options.writes_changelog,
-            traits=TableTraits(restored=frozenset(("body", "n"))),
+            traits=TableTraits(restored_columns=frozenset(("body", "n"))),
         ),
     )
 

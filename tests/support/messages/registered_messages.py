@@ -9,7 +9,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from stream_app.cdc.schema_registry_port import Registered
+from stream_app.cdc.schema_registry_port import RegisteredSchema
 from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
 from tests.support.brokers.schema_registry import Registry, encoded
 
@@ -39,11 +39,11 @@ def protobuf_message(registry: Registry, number: int, value: Any) -> bytes:
         for reference in answer.get("references", ())
     )
     return protobuf_bytes(
-        Registered(number, "PROTOBUF", answer["schema"], references), path, fields
+        RegisteredSchema(number, "PROTOBUF", answer["schema"], references), path, fields
     )
 
 
-def protobuf_bytes(schema: Registered, path: list[int], fields: Any) -> bytes:
+def protobuf_bytes(schema: RegisteredSchema, path: list[int], fields: Any) -> bytes:
     """A message as Confluent's serializer writes it."""
     message_type = message_class(One(schema), schema.number, path)
     body = json_format.ParseDict(
@@ -55,21 +55,21 @@ def protobuf_bytes(schema: Registered, path: list[int], fields: Any) -> bytes:
 
 def protobuf_body(text: str, fields: Any) -> bytes:
     """A message of the first type of a schema, without the number of that."""
-    return protobuf_bytes(Registered(1, "PROTOBUF", text), [0], fields)[5:]
+    return protobuf_bytes(RegisteredSchema(1, "PROTOBUF", text), [0], fields)[5:]
 
 
 @dataclass(frozen=True)
 class One:
     """A registry of one schema."""
 
-    registered: Registered
+    registered: RegisteredSchema
 
     def number_of(self, guid: bytes) -> int:
         """Its number, whatever its GUID is."""
         assert guid
         return self.registered.number
 
-    def schema(self, number: int) -> Registered:
+    def schema(self, number: int) -> RegisteredSchema:
         """It."""
         assert number == self.registered.number
         return self.registered

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.cdc.source_tables import NO_TABLE, Origins, in_their_clusters, origins_of
+from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of, origins_with_clusters
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.source.origin import Origin
 from tests.support.messages.debezium_messages import fixture_lines
@@ -176,12 +176,12 @@ def test_the_topics_cluster_tells_equal_names_apart() -> None:
             {2: "is not JSON"},
         )
 
-    tables_there = in_their_clusters(by_name, messages)
+    tables_there = origins_with_clusters(by_name, messages)
     shown = ["shop.orders", "eu/shop.items", "is not JSON", "eu/shop.orders", "eu/shop.items"]
     assert names(tables_there) == shown
     # Of one cluster nothing changes, and a topic that stands for the table loses its cluster.
-    assert in_their_clusters(by_name, messages.slice(0, 1)).tables == (
+    assert origins_with_clusters(by_name, messages.slice(0, 1)).tables == (
         Origin("", "", "shop.orders"),
     )
     plain = pa.record_batch({"topic": ["eu/orders"], "name": ["eu/orders"]})
-    assert in_their_clusters(by_name, plain).tables == (Origin("", "", "orders", "eu"),)
+    assert origins_with_clusters(by_name, plain).tables == (Origin("", "", "orders", "eu"),)

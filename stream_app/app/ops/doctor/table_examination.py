@@ -26,7 +26,7 @@ from stream_app.app.table_setup.first_message_checks import (
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
-from stream_app.cdc.source_tables import of_each_origin
+from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.errors import StreamAppError, TableNotFoundError
@@ -142,7 +142,7 @@ def column_observations(
     if not topics:
         return
     messages = in_one_table(first_messages(job_tables.source, topics))
-    parts = dict(of_each_origin(job_tables.source.facts.origins, messages))
+    parts = dict(messages_by_origin(job_tables.source.facts.origins, messages))
     is_quiet = True
     for origin, part in parts.items():
         for remark in _remarks(job_tables, origin, part):

@@ -69,7 +69,7 @@ class SourceReplay:
         if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
             self._waiting, self.waiting_rows = [], 0
             self._check.source.empty()
-            changes = changes.behind(decoded.truncated)
+            changes = changes.changes_after(decoded.truncated)
         rows = with_messages(changes, messages)
         self._waiting.append(rows)
         self.waiting_rows += rows.num_rows

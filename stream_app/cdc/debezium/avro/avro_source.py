@@ -5,8 +5,8 @@ Implements what `message_format.SourceFacts` declares, with a schema registry.
 1. Origins and times are read in columns, all messages of a schema together (`value_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
    heartbeats, transaction markers, broken ones.
-3. `debezium_description` describes a table's columns. It gets a few messages as JSON, in the
-   envelope of a schema that is made of the one in the registry.
+3. `debezium_description` describes a table's columns. It gets a few messages as JSON, in an
+   envelope whose schema is made of the one in the registry.
 
 Source: Paimon `format/debezium/DebeziumAvroRecordParser.java`, `DebeziumSchemaUtils.java`.
 """
@@ -37,6 +37,7 @@ from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_s
 from stream_app.cdc.wire.avro.value_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
 from stream_app.model.source.mapping_options import MappingOptions
+from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 
 SLICE_ROWS = 32_768
@@ -68,29 +69,24 @@ class AvroSource:
         parts: list[list[tuple[Int32s, pa.Array]]] = [[] for _ in TABLE_FIELDS]
         unreadable: dict[int, str] = {}
         for rows, schema in self._by_schema(values):
-            if not isinstance(schema, _Schema):
+            if not isinstance(schema, _SchemaReader):
                 unreadable |= dict.fromkeys(message_index[rows].tolist(), schema)
                 continue
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
-                names, sure = schema.tables(part)
+                names, is_named = schema.tables(part)
                 for column, name in zip(parts, names, strict=True):
-                    column.append((message_index[slice_rows[sure]], name.filter(pa.array(sure))))
-                unsure = np.flatnonzero(~sure)
-                for row, message in zip(
-                    message_index[slice_rows[unsure]].tolist(),
-                    part.take(pa.array(unsure)).to_pylist(),
-                    strict=True,
-                ):  # step 2
-                    try:
-                        origin = origin_in(avro_as_json(message, schema.text))
-                    except UnreadableRecordError as problem:
-                        unreadable[row] = str(problem)
-                        continue
-                    if origin is not None:
-                        texts = (origin.database, origin.schema, origin.table)
-                        for column, text in zip(parts, texts, strict=True):
-                            column.append((np.array([row], np.int32), pa.array([text])))
+                    column.append(
+                        (message_index[slice_rows[is_named]], name.filter(pa.array(is_named)))
+                    )
+                single_origins, reasons = schema.origins_one_by_one(
+                    part.filter(pa.array(~is_named)), message_index[slice_rows[~is_named]]
+                )
+                unreadable |= reasons
+                single_index = np.array(list(single_origins), np.int32)
+                for column, field in zip(parts, ("database", "schema", "table"), strict=True):
+                    texts = [getattr(origin, field) for origin in single_origins.values()]
+                    column.append((single_index, pa.array(texts, pa.string())))
         database, schema_name, table = (
             gathered_array(column, messages.num_rows, pa.string()) for column in parts
         )
@@ -105,13 +101,15 @@ class AvroSource:
         values, message_index = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
         for rows, schema in self._by_schema(values):
-            for slice_rows in _slices(rows) if isinstance(schema, _Schema) else ():
-                assert isinstance(schema, _Schema)
+            for slice_rows in _slices(rows) if isinstance(schema, _SchemaReader) else ():
+                assert isinstance(schema, _SchemaReader)
                 part = values.take(pa.array(slice_rows))
                 timed_rows, numbers, broken = schema.times(part)
                 parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
-                alone = [schema.time_of(part[row].as_py()) for row in broken.tolist()]  # step 2
-                parts.append((message_index[slice_rows[broken]], pa.array(alone, pa.int64())))
+                # Step 2: a loop over broken messages.
+                single_times = [schema.time_of(part[row].as_py()) for row in broken.tolist()]
+                broken_index = message_index[slice_rows[broken]]
+                parts.append((broken_index, pa.array(single_times, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -135,10 +133,10 @@ class AvroSource:
         tables: list[TableVersionSeen] = []
         for rows, _ in self._by_schema(values):  # a loop over schemas
             message_rows = message_index[rows].astype(np.int64)
-            described = (
-                self.describe(messages.slice(first, 1), options) for first in message_rows.tolist()
+            descriptions = (
+                self.describe(messages.slice(row, 1), options) for row in message_rows.tolist()
             )
-            if (table := next(filter(None, described), None)) is not None:
+            if (table := next(filter(None, descriptions), None)) is not None:
                 tables.append(TableVersionSeen(message_rows, table))
         return tables
 
@@ -171,50 +169,68 @@ class AvroSource:
         except UnreadableRecordError:
             return None
 
-    def _by_schema(self, values: pa.Array) -> Iterator[tuple[Int64s, _Schema | str]]:
+    def _by_schema(self, values: pa.Array) -> Iterator[tuple[Int64s, _SchemaReader | str]]:
         """Yield the messages of each schema, or the reason why they cannot be read."""
         for number, rows in by_number(schema_numbers(values)):
-            schema: _Schema | str
+            schema: _SchemaReader | str
             try:
                 text = avro_text(self.registry, number)
-                schema = _Schema(text, parse_schema(text))
+                schema = _SchemaReader(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)
             yield rows, schema
 
 
 @dataclass(frozen=True, slots=True)
-class _Schema:
-    """A reader of the facts about their source in the messages of one schema."""
+class _SchemaReader:
+    """A reader of the source's facts in the messages of one schema."""
 
     text: str
     root: AvroType
 
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
-        """Return strings [n] of database, schema and table; bool [n]: which messages have them."""
-        walk, message = cursor_over(values, self.root)
-        intact = ~walk.broken()
+        """Return database, schema and table, strings [n], and the mask of messages with a table."""
+        cursor, message = cursor_over(values, self.root)
+        is_intact = ~cursor.broken()
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), walk, intact) for name in field_names]
-        sure = intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
+        names = [texts_of(fields.get(name), cursor, is_intact) for name in field_names]
+        is_named = is_intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
-            sure &= bools_of(pc.is_in(texts_of(message.fields.get("op"), walk, intact), _OPS))
-        return names, sure
+            is_named &= bools_of(
+                pc.is_in(texts_of(message.fields.get("op"), cursor, is_intact), _OPS)
+            )
+        return names, is_named
+
+    def origins_one_by_one(
+        self, values: pa.Array, message_index: Int32s
+    ) -> tuple[dict[int, Origin], dict[int, str]]:
+        """Step 2: return position → source table, and position → why a message is unreadable."""
+        origins: dict[int, Origin] = {}
+        reasons: dict[int, str] = {}
+        for position, message in zip(message_index.tolist(), values.to_pylist(), strict=True):
+            try:
+                origin = origin_in(avro_as_json(message, self.text))
+            except UnreadableRecordError as problem:
+                reasons[position] = str(problem)
+            else:
+                if origin is not None:
+                    origins[position] = origin
+        return origins, reasons
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
         """Return the times at which changes were made.
 
         Returns:
             The messages with a time, and the milliseconds, both int64 [m]; and the messages to
-            read alone.
+            read by step 2.
         """
-        walk, message = cursor_over(values, self.root)
+        cursor, message = cursor_over(values, self.root)
         source = self._source(message)
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
-        broken = walk.broken()
-        broken_rows = np.flatnonzero(broken)
+        is_broken = cursor.broken()
+        broken_rows = np.flatnonzero(is_broken)
         if (
             time is None
             or time.avro_type is None
@@ -222,8 +238,8 @@ class _Schema:
             or time.numbers is None
         ):
             return broken_rows[:0], broken_rows[:0], broken_rows
-        intact = ~broken[time.rows]
-        return time.rows[intact], time.numbers[intact].astype(np.int64), broken_rows
+        is_intact = ~is_broken[time.rows]
+        return time.rows[is_intact], time.numbers[is_intact].astype(np.int64), broken_rows
 
     def time_of(self, message: bytes) -> int | None:
         """Return the change time of one message; step 2."""
@@ -254,8 +270,8 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     fields = []
     for name, declared in record.fields:
         column = connect_field(declared, docs.get(name, ""))
-        inner = declared.without_null()
-        is_struct = inner.kind == "record"
+        non_null_type = declared.without_null()
+        is_struct = non_null_type.kind == "record"
         field: dict[str, Any] = {
             "field": name,
             "type": "struct" if is_struct else column.literal,
@@ -263,9 +279,9 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
             "name": column.semantic,
             "parameters": column.parameters,
             "doc": column.comment,
-            "default": defaults.get(name, inner.attributes.get("connect.default")),
+            "default": defaults.get(name, non_null_type.attributes.get("connect.default")),
         }
         if is_struct and depth:
-            field |= _connect_struct(inner, depth - 1)
+            field |= _connect_struct(non_null_type, depth - 1)
         fields.append(field)
     return {"type": "struct", "fields": fields}

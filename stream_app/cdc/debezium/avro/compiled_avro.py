@@ -1,6 +1,6 @@
 """Messages of Debezium in Avro → images, by machine code.
 
-Called by `debezium_avro` before arrays, which read the messages that machine code declines.
+`debezium_avro` calls it first. Arrays read the messages that machine code declines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, bools_of
+from stream_app.arrow_buffers import Bools, Int64s, bools_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
@@ -34,18 +34,59 @@ _TABLES = [("source", name) for name in TABLE_FIELDS]
 
 
 @dataclass(frozen=True, slots=True)
-class AvroRead:
-    """The messages that are read, m of n.
+class AvroImages:
+    """The images of m messages that were parsed, of n.
 
     Attributes:
-        parsed: bool [n].
+        is_parsed: bool [n].
         images: the images of m messages.
         readings: how the columns of the images are cast.
     """
 
-    parsed: Bools
+    is_parsed: Bools
     images: ParsedImages
     readings: Sequence[ColumnReading]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTexts:
+    """The texts outside of the images in m messages, strings [m]."""
+
+    op: pa.Array
+    connector: pa.Array
+    tables: Sequence[pa.Array]
+
+
+def avro_images(
+    is_parsed: Bools,
+    texts: MessageTexts,
+    image_rows: tuple[Int64s, Int64s],
+    wires: Sequence[WireColumn],
+) -> AvroImages:
+    """Join the columns of m messages.
+
+    Args:
+        image_rows: int64 [m], [m]; the row of each message's image before and after, or -1.
+        wires: the columns of all images.
+    """
+    before_at, after_at = image_rows
+    ops = ops_of(texts.op, OPS)
+    suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
+    for wire in wires:
+        if wire.suspects.any():
+            is_suspect = np.append(wire.suspects, False)  # for images at -1
+            suspects = suspects | is_suspect[before_at] | is_suspect[after_at]
+    images = StackedImages(
+        ops=ops,
+        before_at=before_at,
+        after_at=after_at,
+        json_kinds=[wire.json_kind for wire in wires],
+        columns=[wire.values for wire in wires],
+        suspects=suspects,
+        tables=texts.tables,
+    )
+    is_whole = bools_of(pc.is_in(texts.connector, pa.array(WHOLE_IMAGES)))
+    return AvroImages(is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +119,11 @@ class CompiledAvro:
             for reading in readings
             if _is_decimal(reading)
         }
-        row = next(
+        row_type = next(
             (declared.without_null() for name, declared in root.fields if name in IMAGES), root
         )
-        byte_columns = {name for name, declared in row.fields if _has_bytes(declared)}
-        texts = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
+        byte_columns = {name for name, declared in row_type.fields if _has_bytes(declared)}
+        text_paths = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
         layout = parser.for_schema(
             root,
             IMAGES,
@@ -90,7 +131,7 @@ class CompiledAvro:
                 reading.name: decimals.get(reading.name, 0) if reading.name in byte_columns else 0
                 for reading in readings
             },
-            texts,
+            text_paths,
         )
         if layout is None or not all(
             reads_leaf(reading, layout.columns[reading.name][1])
@@ -100,51 +141,39 @@ class CompiledAvro:
             return None
         return cls(layout, readings, frozenset(decimals.keys() & byte_columns), reads_tables)
 
-    def read(self, values: pa.Array) -> AvroRead | None:
+    def read(self, values: pa.Array) -> AvroImages | None:
         """Read n messages, or return None if none of them can be read."""
-        read = self.layout.read(values, HEAD.size)
-        if read is None or not read.is_parsed.any():
+        messages = self.layout.read(values, HEAD.size)
+        if messages is None or not messages.is_parsed.any():
             return None
-        wires = [self._column(reading, read) for reading in self.readings]
-        has_before, has_after = read.before_at >= 0, read.after_at >= 0
-        ops = ops_of(_texts(read, _OP), OPS)
-        suspects = lacks_image(ops, has_before, has_after)
-        for wire in wires:
-            if wire.suspects.any():
-                image_suspects = np.append(wire.suspects, False)  # -1: the last
-                suspects = suspects | image_suspects[read.before_at] | image_suspects[read.after_at]
-        images = StackedImages(
-            ops=ops,
-            before_at=read.before_at,
-            after_at=read.after_at,
-            json_kinds=[wire.json_kind for wire in wires],
-            columns=[wire.values for wire in wires],
-            suspects=suspects,
-            tables=[_texts(read, path) for path in _TABLES] if self.reads_tables else (),
+        wires = [self._column(reading, messages) for reading in self.readings]
+        texts = MessageTexts(
+            op=_texts(messages, _OP),
+            connector=_texts(messages, _CONNECTOR),
+            tables=[_texts(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
-        is_whole = bools_of(pc.is_in(_texts(read, _CONNECTOR), pa.array(WHOLE_IMAGES)))
-        return AvroRead(
-            read.is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires]
+        return avro_images(
+            messages.is_parsed, texts, (messages.before_at, messages.after_at), wires
         )
 
-    def _column(self, reading: ColumnReading, read: AvroMessages) -> WireColumn:
-        if reading.name not in read.columns:
+    def _column(self, reading: ColumnReading, messages: AvroMessages) -> WireColumn:
+        if reading.name not in messages.columns:
             kind = reading.usual_kind()
-            none = pa.nulls(read.image_count, reading.wire_type(kind))
-            return WireColumn(reading, kind, none, np.zeros(read.image_count, np.bool_))
-        leaf = read.columns[reading.name]
+            nulls = pa.nulls(messages.image_count, reading.wire_type(kind))
+            return WireColumn(reading, kind, nulls, np.zeros(messages.image_count, np.bool_))
+        leaf = messages.columns[reading.name]
         if reading.name in self.decimals:
             as_number = reading.with_encoding(Encoding.NUMBER)
             decimals = leaf.decimals(reading.arrow_type)
             return WireColumn(
-                as_number, JsonKind.NUMBER, decimals, np.zeros(read.image_count, np.bool_)
+                as_number, JsonKind.NUMBER, decimals, np.zeros(messages.image_count, np.bool_)
             )
         return leaf_column(reading, leaf, leaf.present)
 
 
-def _texts(read: AvroMessages, path: tuple[str, ...]) -> pa.Array:
-    leaf = read.texts.get(path)
-    return pa.nulls(len(read.before_at), pa.string()) if leaf is None else leaf_texts(leaf)
+def _texts(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:
+    leaf = messages.texts.get(path)
+    return pa.nulls(len(messages.before_at), pa.string()) if leaf is None else leaf_texts(leaf)
 
 
 def _is_decimal(reading: ColumnReading) -> bool:

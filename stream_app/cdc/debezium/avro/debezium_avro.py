@@ -4,9 +4,9 @@ A message is Confluent's wire format: a zero, the number of its schema, and the 
 
 1. Messages are grouped by the number of their schema, which the registry gives.
 2. Whole messages are read in columns, all of a group together (`value_cursor`).
-3. Other messages are read one by one: each becomes the JSON that Kafka Connect would have written,
-   which `debezium_json` decodes. So do flattened messages.
-4. Keys in Avro have their columns in their schema.
+3. Flattened and all other messages are read one by one: each becomes the JSON that Kafka Connect
+   would have written, which `debezium_json` decodes.
+4. Keys in Avro become JSON objects with the columns of their schema.
 
 Source: Confluent's "Wire format"; Paimon `format/debezium/DebeziumAvroRecordParser.java`.
 """
@@ -22,14 +22,20 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of
+from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.compiled_avro import IMAGES, AvroRead, CompiledAvro
+from stream_app.cdc.debezium.avro.compiled_avro import (
+    IMAGES,
+    AvroImages,
+    CompiledAvro,
+    MessageTexts,
+    avro_images,
+)
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.debezium_options import (
     JSON_OPTIONS,
@@ -40,15 +46,11 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages, decode_images
-from stream_app.cdc.json_records.changed_columns import ops_of
+from stream_app.cdc.debezium.parsed_images import decode_images
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.rows.images import StackedImages
-from stream_app.cdc.rows.row_assembly import lacks_image
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.avro.avro_columns import texts_of, wire_column
 from stream_app.cdc.wire.avro.avro_references import avro_text
@@ -72,10 +74,10 @@ class _SchemaPlan:
     """The plan by which the messages of one schema are read.
 
     Attributes:
-        text: the schema's own.
+        text: the text of the schema.
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
-        is_envelope: whether it is that of whole messages.
+        is_envelope: whether the messages are envelopes, not flattened.
         compiled: the machine-code reader, or None if machine code cannot read these messages.
     """
 
@@ -110,17 +112,15 @@ class DebeziumAvro(DebeziumJson):
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
-                outcome.schemas[str(number)] = int(present[rows[0]])
+                outcome.learn_schemas({str(number): int(present[rows[0]])})
             schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
             for begin in range(0, len(rows), SLICE_ROWS):
-                slice_rows, part = (
-                    rows[begin : begin + SLICE_ROWS],
-                    schema_values.slice(begin, SLICE_ROWS),
-                )
+                part = schema_values.slice(begin, SLICE_ROWS)
+                message_index = present[rows[begin : begin + SLICE_ROWS]]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(present[slice_rows].tolist(), plan))
+                    outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
                 else:
-                    self._decode_slice(part, present[slice_rows], plan, outcome)
+                    self._decode_slice(part, message_index, plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
@@ -130,7 +130,7 @@ class DebeziumAvro(DebeziumJson):
             try:
                 text = avro_text(self._registry, number)
             except UnreadableRecordError as problem:
-                return str(problem)  # for now: the registry may learn of it
+                return str(problem)  # not stored: the registry may learn of the schema
             try:
                 self._plans[number] = self._make_plan(text)
             except UnreadableRecordError as problem:
@@ -149,8 +149,8 @@ class DebeziumAvro(DebeziumJson):
         after, before = (rows[0], rows[-1]) if is_envelope else (root, root)
         fields = dict(after.fields)
         readings = self._readings_of({**dict(before.fields), **fields})
-        others = self._readings_of({**fields, **dict(before.fields)})
-        for reading, other in zip(readings, others, strict=True):
+        before_readings = self._readings_of({**fields, **dict(before.fields)})
+        for reading, other in zip(readings, before_readings, strict=True):
             if reading != other:
                 raise UnreadableRecordError(
                     f"has a schema by which {reading.name!r} is another before a change than after"
@@ -184,40 +184,42 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._decode_as_json(values, message_index, plan, outcome)
             return
-        read = None if plan.compiled is None else plan.compiled.read(values)
-        if read is not None:
-            is_undecoded = self._decode_images(read, message_index, plan, outcome)
+        images = None if plan.compiled is None else plan.compiled.read(values)
+        if images is not None:
+            is_undecoded = self._decode_images(images, message_index, plan, outcome)
             if not is_undecoded.any():
                 return
-            values, message_index = (
-                values.filter(pa.array(is_undecoded)),
-                message_index[is_undecoded],
-            )
-        walk, message = cursor_over(values, plan.root)
-        read = self._images(message, walk, ~walk.broken(), plan)
-        is_undecoded = self._decode_images(read, message_index, plan, outcome)
+            values = values.filter(pa.array(is_undecoded))
+            message_index = message_index[is_undecoded]
+        cursor, message = cursor_over(values, plan.root)
+        images = self._images(message, cursor, ~cursor.broken(), plan)
+        is_undecoded = self._decode_images(images, message_index, plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
                 values.filter(pa.array(is_undecoded)), message_index[is_undecoded], plan, outcome
             )
 
     def _decode_images(
-        self, read: AvroRead, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self,
+        parsed_images: AvroImages,
+        message_index: Int32s,
+        plan: _SchemaPlan,
+        outcome: BatchOutcome,
     ) -> Bools:
-        """Decode the messages that were read, and return the mask of the remaining ones."""
-        _, rows, questions = decode_images(
-            read.images, read.readings, self._settings, is_flat=False
+        """Decode the parsed messages, and return the mask of the remaining ones."""
+        images, rows, questions = decode_images(
+            parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
-        has_after = read.images.images.has_after
-        columns = self._drift_sightings(plan.drift, has_after, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, questions, columns), message_index[read.parsed])
-        is_undecoded = ~read.parsed
-        is_undecoded[read.parsed] = rows.suspects
+        drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
+        records = DecodedRecords(rows, questions, drift)
+        outcome.add_records(records, message_index[parsed_images.is_parsed])
+        is_undecoded = ~parsed_images.is_parsed
+        is_undecoded[parsed_images.is_parsed] = rows.suspects
         return is_undecoded
 
     def _images(
-        self, message: AvroValues, walk: ValueCursor, intact: Bools, plan: _SchemaPlan
-    ) -> AvroRead:
+        self, message: AvroValues, cursor: ValueCursor, is_intact: Bools, plan: _SchemaPlan
+    ) -> AvroImages:
         """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
@@ -231,46 +233,37 @@ class DebeziumAvro(DebeziumJson):
                     (image.get(reading.name), image_rows)
                     for image, image_rows in zip(fields, rows, strict=True)
                 ],
-                walk,
-                intact,
+                cursor,
+                is_intact,
             )
             for reading in plan.readings
         ]
-        before_at, count = _image_rows(rows[0], intact, 0)
-        after_at, _ = _image_rows(rows[1], intact, count)
+        before_at, count = _image_rows(rows[0], is_intact, 0)
+        after_at, _ = _image_rows(rows[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = ops_of(texts_of(message.fields.get("op"), walk, intact).filter(pa.array(intact)), OPS)
-        suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
-        for wire in wires:
-            if wire.suspects.any():
-                image_suspects = np.append(wire.suspects, False)  # -1: the last
-                suspects = suspects | image_suspects[before_at] | image_suspects[after_at]
-        connector, *tables = (
-            texts_of(source_fields.get(name), walk, intact).filter(pa.array(intact))
-            for name in ("connector", *TABLE_FIELDS)
+        op, connector, *tables = (
+            texts_of(values, cursor, is_intact).filter(pa.array(is_intact))
+            for values in (
+                message.fields.get("op"),
+                *(source_fields.get(name) for name in ("connector", *TABLE_FIELDS)),
+            )
         )
-        images = StackedImages(
-            ops=ops,
-            before_at=before_at,
-            after_at=after_at,
-            json_kinds=[wire.json_kind for wire in wires],
-            columns=[wire.values for wire in wires],
-            suspects=suspects,
-            tables=tables if self._settings.reads_tables else (),
-        )
-        is_whole = bools_of(pc.is_in(connector, pa.array(WHOLE_IMAGES)))
-        return AvroRead(intact, ParsedImages(images, is_whole), [wire.reading for wire in wires])
+        tables = tables if self._settings.reads_tables else []
+        texts = MessageTexts(op=op, connector=connector, tables=tables)
+        return avro_images(is_intact, texts, (before_at, after_at), wires)
 
     def _drift_sightings(
-        self, drift: Drift, has_after: Bools, rows: Bools
+        self, drift: Drift, has_after: Bools, has_row: Bools
     ) -> dict[DriftedColumn, Sighting]:
         """Return the unknown and missing columns that all records with rows share."""
         sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
-            seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
-            if len(seen):
-                sightings[column] = Sighting(len(seen), int(seen[0]))
+            record_rows = np.flatnonzero(
+                has_row & has_after if column[0] is DriftKind.MISSING else has_row
+            )
+            if len(record_rows):
+                sightings[column] = Sighting(len(record_rows), int(record_rows[0]))
         return self._settings.policy.reported(sightings)
 
     def _decode_as_json(
@@ -278,15 +271,15 @@ class DebeziumAvro(DebeziumJson):
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
-        read: list[int] = []
+        read_positions: list[int] = []
         for position, value in enumerate(values.to_pylist()):
             try:
                 texts.append(avro_as_json(value, plan.text))
-                read.append(position)
+                read_positions.append(position)
             except UnreadableRecordError as problem:
-                outcome.reasons[int(message_index[position])] = str(problem)
+                outcome.refuse({int(message_index[position]): str(problem)})
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.add_result(result, message_index[read])
+        outcome.add_result(result, message_index[read_positions])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -295,32 +288,32 @@ class DebeziumAvro(DebeziumJson):
         keys = messages.column("key").cast(pa.binary())
         if keys.null_count == len(keys):
             return messages
-        names, name_of = [b""], np.zeros(len(keys), np.int64)
+        key_objects, object_index = [b""], np.zeros(len(keys), np.int64)
         for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
             try:
                 fields = parse_schema(avro_text(self._registry, number)).fields
             except UnreadableRecordError:
-                continue  # the key proves nothing as it stands
-            name_of[rows] = len(names)
-            names.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
-        objects = pa.array(names, pa.binary()).take(pa.array(name_of))
-        keys = pc.if_else(pa.array(name_of > 0), objects, keys)
+                continue  # a key that stays Avro proves nothing
+            object_index[rows] = len(key_objects)
+            key_objects.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
+        objects = pa.array(key_objects, pa.binary()).take(pa.array(object_index))
+        keys = pc.if_else(pa.array(object_index > 0), objects, keys)
         column_index = messages.schema.get_field_index("key")
         return messages.set_column(column_index, pa.field("key", pa.binary()), keys)
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
-    """Return the types of the images after and before a change, as far as they are records."""
+    """Return the types of the images after and before a change; omit types that are no records."""
     declared = filter(None, map(root.field, ("after", "before")))
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _image_rows(rows: Int64s, intact: Bools, first: int) -> tuple[Int64s, int]:
+def _image_rows(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
     """Return the position of each intact message's image, or -1; and the next free position."""
-    image_rows: Int64s = np.full(len(intact), -1, np.int64)
-    rows = rows[intact[rows]]
-    image_rows[rows] = first + np.arange(len(rows))
-    return image_rows[intact], first + len(rows)
+    image_rows: Int64s = np.full(len(is_intact), -1, np.int64)
+    rows = rows[is_intact[rows]]
+    image_rows[rows] = first_row + np.arange(len(rows))
+    return image_rows[is_intact], first_row + len(rows)
 
 
 def _check_options(
@@ -341,9 +334,9 @@ def _survey(
     """Look at the messages as JSON."""
     _check_options(registries, setup.options, setup.columns)
     source = AvroSource(_schemas(registries, setup.options))
-    plain = without_registry(setup.options)
+    other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
-        replace(setup, options=plain),
+        replace(setup, options=other_options),
         {topic: source.as_json(batch, with_schema=False) for topic, batch in messages.items()},
     )
 

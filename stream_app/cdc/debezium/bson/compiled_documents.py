@@ -1,6 +1,6 @@
 """Messages of MongoDB → messages of a relational table, by machine code.
 
-Called by `plain_messages` before other ways, which rewrite the messages that machine code declines.
+`plain_messages` calls it first. Slower ways rewrite the messages that machine code declines.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ class CompiledDocuments:
     _layout: DocumentLayout | None = field(default=None, init=False)
 
     def rewrite(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
-        """Rewrite the values that machine code accepts: binary without nulls.
+        """Rewrite the values that machine code accepts.
+
+        Args:
+            values: binary [n] without nulls.
 
         Returns:
-            These in parts, and which of the n values they are: bool [n].
+            The rewritten values in parts, and their mask: bool [n].
         """
         if self._layout is None:
             order = _names_in(values.slice(0, SAMPLE_ROWS).to_pylist())
@@ -49,16 +52,16 @@ class CompiledDocuments:
         for start in range(0, len(values), _SLICE_ROWS):
             part = values.slice(start, _SLICE_ROWS)
             rewritten = None if self._layout is None else self._layout.rewrite(part)
-            texts, rewritten_rows = rewritten or (
+            texts, is_rewritten = rewritten or (
                 pa.array([], pa.binary()),
                 np.zeros(len(part), np.bool_),
             )
             parts.append(texts)
-            masks.append(rewritten_rows)
+            masks.append(is_rewritten)
         return parts, np.concatenate([np.zeros(0, np.bool_), *masks])
 
     def _forms(self) -> dict[str, Sequence[str]]:
-        usual_forms = {name: column.usual() for name, column in self.columns.items()}
+        usual_forms = {name: column.usual_forms() for name, column in self.columns.items()}
         return {
             name: sorted(form.value for form in forms if form.value in self.parser.FORMS)
             for name, forms in usual_forms.items()

@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.debezium_options import (
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
-from stream_app.cdc.json_records.origin_fields import FieldsRead, OriginAndTime, OriginFields
+from stream_app.cdc.json_records.origin_fields import FieldReader, NamedOrigins, OriginFields
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
@@ -45,8 +45,6 @@ from stream_app.model.source.mapping_options import JsonColumns, MappingOptions
 from stream_app.model.source.source_table import SourceTable
 
 _NAME = "debezium-bson"
-
-
 _OPTIONS = tuple(
     option for option in JSON_OPTIONS if option.key not in (DECIMAL_MODE, REPLACES_NULLS)
 )
@@ -103,53 +101,53 @@ class DebeziumBson(DebeziumJson):
         Raises:
             WrongSourceError: see `DebeziumJson.decode`.
         """
-        plain = plain_messages(messages, self._typed, self._compiled)
-        rewritten = plain.put_into(messages)
+        rewritten = plain_messages(messages, self._typed, self._compiled)
+        relational_messages = rewritten.put_into(messages)
         outcome = self._new_outcome(messages)
-        outcome.refuse(plain.unreadable)
-        self._decode_values(*present_values(rewritten), outcome)
-        keyed = replace(outcome, messages=rewritten)
+        outcome.refuse(rewritten.unreadable)
+        self._decode_values(*present_values(relational_messages), outcome)
+        keyed = replace(outcome, messages=relational_messages)
         return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
     typed = typed_columns(setup.options, setup.columns, check(setup.options, setup.columns))
-    plain = {
+    rewritten_messages = {
         topic: plain_messages(batch, typed).put_into(batch) for topic, batch in messages.items()
     }
-    return DEBEZIUM_JSON.survey(setup, plain)
+    return DEBEZIUM_JSON.survey(setup, rewritten_messages)
 
 
 def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the source tables of messages, without parsing the images of usual messages."""
-    read = FieldsRead(_ORIGINS.fields)
+    reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
-        read.read(group.payloads, group.message_index)
-    read.unreadable.clear()
-    origins = _ORIGINS.origins_of(read, messages.num_rows)
+        reader.read(group.payloads, group.message_index)
+    reader.unreadable.clear()
+    origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
     if not len(unread_rows):
         return origins
-    unread = messages.take(pa.array(unread_rows))
-    plain = plain_messages(unread)
-    plain_origins = DEBEZIUM_JSON.facts({}).origins(plain.put_into(unread))
+    unread_messages = messages.take(pa.array(unread_rows))
+    rewritten = plain_messages(unread_messages)
+    plain_origins = DEBEZIUM_JSON.facts({}).origins(rewritten.put_into(unread_messages))
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
     code_of_table = {table: code for code, table in enumerate(tables)}
     codes = np.array(
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_rows] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unreadable, **plain.unreadable}
+    reasons = {**plain_origins.unreadable, **rewritten.unreadable}
     unreadable = {int(unread_rows[row]): reason for row, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=origins.codes, unreadable=unreadable)
 
 
-def _origin_and_time(columns: Sequence[pa.Array]) -> OriginAndTime:
+def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     op, source = columns
     database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
     has_row = bools_of(pc.is_in(op, CHANGES)) & is_named
-    return OriginAndTime(database, table, has_row)
+    return NamedOrigins(database, table, has_row)
 
 
 _ORIGINS = OriginFields(
@@ -159,22 +157,22 @@ _ORIGINS = OriginFields(
             ("source", pa.struct([(name, pa.string()) for name in ("db", "collection")])),
         ]
     ),
-    _origin_and_time,
+    _named_origins,
 )
 
 
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-    plain = plain_messages(messages).put_into(messages)
-    described = DEBEZIUM_JSON.facts({}).describe(plain, options)
-    if described is None or options.documents is not JsonColumns.VARIANT:
-        return described
-    return with_variants(described, messages.column("value"))
+    rewritten_messages = plain_messages(messages).put_into(messages)
+    table = DEBEZIUM_JSON.facts({}).describe(rewritten_messages, options)
+    if table is None or options.documents is not JsonColumns.VARIANT:
+        return table
+    return with_variants(table, messages.column("value"))
 
 
 def _facts(_options: Mapping[str, str]) -> SourceFacts:
-    # The time of a change stands in its place of other messages of Debezium.
-    times = DEBEZIUM_JSON.facts({}).change_times
-    return SourceFacts(origins=_origins, describe=_describe, change_times=times)
+    # Messages of MongoDB have the time of a change in the same field as other messages.
+    change_times = DEBEZIUM_JSON.facts({}).change_times
+    return SourceFacts(origins=_origins, describe=_describe, change_times=change_times)
 
 
 DEBEZIUM_BSON = FormatDeclaration(

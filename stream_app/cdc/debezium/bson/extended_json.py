@@ -47,14 +47,14 @@ class MongoKind(enum.Enum):
     OTHER = "of a kind that only a text can show"
 
 
-def converted(value: Any) -> Any:
-    """Convert a document's value to plain JSON, recursively.
+def plain_value(value: Any) -> Any:
+    """Return the plain JSON of a document's value, with all values in it.
 
     Raises:
         UnreadableRecordError: a value does not have the form of its kind, or a field occurs twice.
     """
     if isinstance(value, list):
-        return [converted(item) for item in value]
+        return [plain_value(item) for item in value]
     if not isinstance(value, dict):
         return value
     names = frozenset(value)
@@ -63,11 +63,11 @@ def converted(value: Any) -> Any:
         try:
             return _OBJECTS[names][1](value)
         except (ValueError, TypeError, ArithmeticError, KeyError, binascii.Error):
-            raise _none_of_its_kind(value) from None
-    return {name: converted(item) for name, item in value.items()}
+            raise _misfit_error(value) from None
+    return {name: plain_value(item) for name, item in value.items()}
 
 
-def _none_of_its_kind(value: Any) -> UnreadableRecordError:
+def _misfit_error(value: Any) -> UnreadableRecordError:
     return UnreadableRecordError(
         f"has the value {json_text(value)[:80]}, which does not fit its type"
     )
@@ -88,7 +88,7 @@ def _integer(value: Any) -> JsonNumber:
 
 
 def _plain_number(text: str) -> str:
-    """Return the text, unless only Python accepts it as a number, such as 1_0 or Arabic digits."""
+    """Return the text; refuse one that only Python takes for a number, such as 1_0."""
     if not text.isascii() or "_" in text or text != text.strip():
         raise ValueError
     return text
@@ -126,18 +126,18 @@ def _date(value: Any) -> JsonNumber:
 
 def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
     """Return the bytes of a ``$binary``, and the number of its subtype."""
-    inner = value["$binary"]
-    data, kind = (
-        (inner["base64"], inner["subType"]) if isinstance(inner, dict) else (inner, value["$type"])
-    )
-    return base64.b64decode(_text(data), validate=True), int(_text(kind), 16)
+    content = value["$binary"]
+    data, subtype = content, value.get("$type")
+    if isinstance(content, dict):
+        data, subtype = content["base64"], content["subType"]
+    return base64.b64decode(_text(data), validate=True), int(_text(subtype), 16)
 
 
 def _binary_of(value: Mapping[str, Any]) -> str:
-    raw, number = _raw_binary(value)
-    if number == _OLD_UUID:
+    raw, subtype = _raw_binary(value)
+    if subtype == _OLD_UUID:
         raise ValueError  # the order of its bytes depends on the program that made it
-    if number == _UUID:
+    if subtype == _UUID:
         return str(uuid.UUID(bytes=raw))
     return base64.b64encode(raw).decode()
 
@@ -149,7 +149,7 @@ def milliseconds(value: Mapping[str, Any]) -> int:
         UnreadableRecordError: the value does not have the form of its kind.
     """
     unit = 1 if "$date" in value else 1000
-    return int(converted(value)) * unit
+    return int(plain_value(value)) * unit
 
 
 def raw_bytes(value: Mapping[str, Any]) -> bytes:
@@ -165,7 +165,7 @@ def raw_bytes(value: Mapping[str, Any]) -> bytes:
             return uuid.UUID(_text(value["$uuid"])).bytes
         return _raw_binary(value)[0]
     except (ValueError, TypeError, KeyError, binascii.Error):
-        raise _none_of_its_kind(value) from None
+        raise _misfit_error(value) from None
 
 
 def _pattern(pattern: Any, options: Any) -> str:
@@ -174,18 +174,18 @@ def _pattern(pattern: Any, options: Any) -> str:
 
 
 def _pattern_of(value: Mapping[str, Any]) -> str:
-    inner = value["$regularExpression"]
-    return _pattern(inner["pattern"], inner["options"])
+    regex = value["$regularExpression"]
+    return _pattern(regex["pattern"], regex["options"])
 
 
 def _db_pointer_text(value: Mapping[str, Any]) -> str:
-    inner = value["$dbPointer"]
-    object_id = converted(inner["$id"])
-    return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(object_id)}}}"
+    pointer = value["$dbPointer"]
+    object_id = plain_value(pointer["$id"])
+    return f"BsonDbPointer{{namespace='{_text(pointer['$ref'])}', id={_text(object_id)}}}"
 
 
 def _code_with_scope(value: Mapping[str, Any]) -> Any:
-    return {"$code": _text(value["$code"]), "$scope": converted(value["$scope"])}
+    return {"$code": _text(value["$code"]), "$scope": plain_value(value["$scope"])}
 
 
 def mongo_kind_of(value: Any) -> MongoKind:
@@ -229,7 +229,8 @@ _OBJECTS: dict[frozenset[str], tuple[MongoKind, Callable[[Mapping[str, Any]], An
         (("$maxKey",), MongoKind.OTHER, lambda _: "BsonMaxKey"),
     )
 }
-"""Names of an object of each kind → what it is, and its value; all others are documents."""
+"""The names in an object of each kind → the kind, and the function of its value. An object with
+other names is a document."""
 
 
 def java_double(value: float) -> str:

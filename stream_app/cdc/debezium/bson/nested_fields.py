@@ -1,6 +1,6 @@
 """Describes the fields of MongoDB's documents that hold documents or arrays as VARIANT.
 
-Called if ``json-as = variant`` is set, because MongoDB's messages have no types.
+`debezium_bson` calls it where ``json-as = variant``, because MongoDB's messages have no types.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rewrites Debezium's messages of MongoDB as messages of a relational table.
 
-Both images are texts of extended JSON: they become objects, ``source.collection`` becomes
-``source.table``, and the key's ``id`` becomes ``_id``. A delete without an image gets one of its
-key. So `debezium_json` can read them.
+Then `debezium_json` can read them. Both images are texts of extended JSON, and become objects.
+``source.collection`` becomes ``source.table``, and the key's ``id`` becomes ``_id``. A delete
+without a before-image gets one that is made of its key.
 
 1. Usual messages are rewritten together, in columns.
 2. The others are rewritten one by one.
@@ -72,10 +72,10 @@ _ENVELOPE = frozenset({"op", "before", "after", "source"})
 
 @dataclass(frozen=True, slots=True)
 class PlainMessages:
-    """n messages, rewritten.
+    """The rewritten form of n messages.
 
     Attributes:
-        values, keys: binary [n]; null: a tombstone, no key, or not readable.
+        values, keys: binary [n]; null for a tombstone, for a missing key, or if it is unreadable.
         unreadable: position of a message → why it cannot be rewritten.
     """
 
@@ -106,25 +106,9 @@ def plain_messages(
     count = messages.num_rows
     keys = messages.column("key") if "key" in messages.schema.names else pa.nulls(count)
     keys = _plain_keys(keys.cast(pa.binary()), columns)
-    rewriter = _MessageRewriter(keys, columns)
+    rewriter = _MessageRewriter(keys, columns, compiled)
     for group in split_messages(messages):
-        payloads, message_index = group.payloads, group.message_index
-        if compiled is not None:
-            texts, is_rewritten = compiled.rewrite(payloads)
-            rewriter.parts.append(
-                (message_index[is_rewritten], pa.chunked_array(texts, pa.binary()).combine_chunks())
-            )
-            if is_rewritten.all():
-                continue
-            payloads, message_index = (
-                payloads.filter(pa.array(~is_rewritten)),
-                message_index[~is_rewritten],
-            )
-        may_be_parsed = _may_be_parsed(payloads)
-        rewriter.rewrite(payloads.filter(pa.array(may_be_parsed)), message_index[may_be_parsed])
-        rewriter.rewrite_one_by_one(
-            payloads.filter(pa.array(~may_be_parsed)), message_index[~may_be_parsed]
-        )
+        rewriter.rewrite(group.payloads, group.message_index)
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
@@ -141,14 +125,32 @@ class _MessageRewriter:
 
     keys: pa.Array
     columns: Mapping[str, TypedColumn]
+    compiled: CompiledDocuments | None
     unreadable: dict[int, str] = field(default_factory=dict)
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
     def rewrite(self, values: pa.Array, message_index: Int32s) -> None:
+        """Rewrite messages, binary [m]; `message_index` has their positions."""
+        if self.compiled is not None:
+            texts, is_rewritten = self.compiled.rewrite(values)
+            self.parts.append(
+                (message_index[is_rewritten], pa.chunked_array(texts, pa.binary()).combine_chunks())
+            )
+            if is_rewritten.all():
+                return
+            values = values.filter(pa.array(~is_rewritten))
+            message_index = message_index[~is_rewritten]
+        may_be_parsed = _may_be_parsed(values)
+        self._rewrite_usual(values.filter(pa.array(may_be_parsed)), message_index[may_be_parsed])
+        self._rewrite_one_by_one(
+            values.filter(pa.array(~may_be_parsed)), message_index[~may_be_parsed]
+        )
+
+    def _rewrite_usual(self, values: pa.Array, message_index: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for half, rows, columns in parse_by_halves(values, message_index, _FIELDS):
+        for part, rows, columns in parse_by_halves(values, message_index, _FIELDS):
             if columns is None:
-                self.rewrite_one_by_one(half, rows)
+                self._rewrite_one_by_one(part, rows)
                 continue
             texts, suspects = _rewrite_together(
                 columns, self.keys.take(pa.array(rows)), self.columns
@@ -156,9 +158,9 @@ class _MessageRewriter:
             self.parts.append(
                 (rows[~suspects], texts.filter(pa.array(~suspects)).cast(pa.binary()))
             )
-            self.rewrite_one_by_one(half.filter(pa.array(suspects)), rows[suspects])
+            self._rewrite_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
 
-    def rewrite_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
+    def _rewrite_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
         """Step 2: rewrite each of the others."""
         keys = self.keys.take(pa.array(message_index)).to_pylist()
         texts: dict[int, bytes | None] = {}
@@ -174,26 +176,26 @@ class _MessageRewriter:
 def _rewrite_together(
     fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
 ) -> tuple[pa.Array, Bools]:
-    """Return the rewritten messages, strings [n], and the mask of those to read alone, bool [n].
+    """Return the rewritten messages, strings [n], and the mask of those left for step 2, bool [n].
 
     Args:
-        fields: the fields of `_FIELDS`.
+        fields: the columns of `_FIELDS`.
     """
     op, before, after, source = fields
     connector, db, collection, time = children_of(source)
     suspects = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
     images = []
     for image in (before, after):
-        plain, is_odd = plain_documents(image, columns)
-        documents = plain.cast(pa.binary()).fill_null(b"{}")
-        suspects |= is_odd | ~looks_like_object(documents) | are_too_deep(documents)
-        images.append(plain)
+        plain_texts, is_unreadable = plain_documents(image, columns)
+        documents = plain_texts.cast(pa.binary()).fill_null(b"{}")
+        suspects |= is_unreadable | ~looks_like_object(documents) | are_too_deep(documents)
+        images.append(plain_texts)
     names = [_quote(name) for name in (connector, db, collection)]
-    is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
-    suspects |= is_bare & ~valid_of(keys)
-    old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
+    lacks_image = bools_of(pc.equal(op, "d")) & ~valid_of(before)
+    suspects |= lacks_image & ~valid_of(keys)
+    old_images = pc.if_else(pa.array(lacks_image), keys.cast(pa.string()), images[0])
     texts = pc.binary_join_element_wise(
-        '{"before":', pc.fill_null(old, "null"),
+        '{"before":', pc.fill_null(old_images, "null"),
         ',"after":', pc.fill_null(images[1], "null"),
         ',"source":{"connector":', names[0],
         ',"ts_ms":', pc.fill_null(time.cast(pa.string()), "null"),
@@ -205,7 +207,7 @@ def _rewrite_together(
 
 
 def _quote(names: pa.Array) -> pa.Array:
-    """Return names as JSON strings [n]; only few differ."""
+    """Return names as JSON strings [n]; each distinct name is encoded once."""
     encoded = names.dictionary_encode()
     texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
@@ -266,12 +268,16 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     for group in split_envelopes(keys.drop_null(), {}):
         message_index = present[group.message_index]
         may_be_parsed = _may_be_parsed(group.payloads)
-        parsed = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
-        texts = pa.nulls(int(may_be_parsed.sum()), pa.string()) if parsed is None else parsed[0]
+        columns_of_keys = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
+        texts = (
+            pa.nulls(int(may_be_parsed.sum()), pa.string())
+            if columns_of_keys is None
+            else columns_of_keys[0]
+        )
         whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
-        plain, suspects = plain_documents(whole_keys, columns)
-        is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~suspects
-        key_texts = plain.cast(pa.binary())
+        plain_texts, suspects = plain_documents(whole_keys, columns)
+        is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR)) & ~suspects
+        key_texts = plain_texts.cast(pa.binary())
         rows = np.flatnonzero(may_be_parsed)
         parts.append((message_index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
         is_unread = np.ones(len(message_index), np.bool_)

@@ -1,12 +1,12 @@
 """Judges MongoDB's values for columns other than STRING: some kinds have no meaning there.
 
 Plain JSON has fewer kinds than BSON: a date, a long and a timestamp are numbers, and an ObjectId, a
-code and bytes are texts. So a value is judged before its kind is lost. One that has no meaning in
+code and bytes are texts. So a value is judged before its kind is lost. A value without a meaning in
 its column makes the record bad.
 
-1. `unusual_documents` finds the documents with other kinds of values than their columns expect, in
-   columns. All others may be rewritten together.
-2. `typed_value` judges and converts one value of such a document.
+1. `unusual_documents` finds, many documents at once, those with other kinds of values than their
+   columns expect. `plain_documents` rewrites all others together.
+2. `typed_value` judges and converts one value of an unusual document.
 
 Source: MongoDB's "MongoDB Extended JSON (v2)".
 """
@@ -32,9 +32,9 @@ from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
     UNIX_START,
     MongoKind,
-    converted,
     milliseconds,
     mongo_kind_of,
+    plain_value,
     raw_bytes,
 )
 from stream_app.cdc.json_message import JsonNumber, json_text
@@ -74,7 +74,7 @@ _KINDS: Mapping[UsualValue, MongoKind] = {
 }
 _NULL = frozenset({UsualValue.NULL})
 _DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.BOOLEAN, UsualValue.NUMBER, UsualValue.LIST})
-"""The values that are JSON as they are written; a text is one within further quotes."""
+"""The forms that are JSON as they stand; a text would need further quotes around its own."""
 
 _NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
 _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
@@ -90,7 +90,7 @@ _ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
     Family.NESTED: frozenset({MongoKind.TEXT, MongoKind.NESTED}),
     Family.VARIANT: frozenset(MongoKind),
 }
-_IF_CHOSEN: Mapping[Family, MongoKind] = {
+_KINDS_IF_CHOSEN: Mapping[Family, MongoKind] = {
     **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), MongoKind.NUMBER),
     Family.BINARY: MongoKind.TEXT,
 }
@@ -102,7 +102,7 @@ class TypedColumn:
     """A column of another type than STRING.
 
     Attributes:
-        encoding: as its values are read once they are plain.
+        encoding: how its plain values are read.
         is_chosen: whether an option gives the encoding.
     """
 
@@ -114,19 +114,16 @@ class TypedColumn:
     def allows(self, mongo_kind: MongoKind) -> bool:
         """Return whether such a value has a meaning in the column."""
         family = family_of(self.data_type)
-        is_asked = self.is_chosen and _IF_CHOSEN.get(family) is mongo_kind
-        return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_asked
+        is_chosen_kind = self.is_chosen and _KINDS_IF_CHOSEN.get(family) is mongo_kind
+        return mongo_kind is MongoKind.NULL or mongo_kind in _ALLOWED[family] or is_chosen_kind
 
-    def usual(self) -> frozenset[UsualValue] | None:
-        """Return the values that may be rewritten together; None: all may.
-
-        A text stays as it is in either way.
-        """
+    def usual_forms(self) -> frozenset[UsualValue] | None:
+        """Return the forms of values that may be rewritten together; None if all may."""
         family = family_of(self.data_type)
         if family is Family.STRING:
             return None
         if family is Family.NESTED:
-            return self._usual_nested()
+            return self._usual_nested_forms()
         if family is Family.VARIANT:
             return _DOCUMENTS
         allowed = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
@@ -135,7 +132,7 @@ class TypedColumn:
             return allowed - {UsualValue.TIMESTAMP}
         return allowed
 
-    def _usual_nested(self) -> frozenset[UsualValue] | None:
+    def _usual_nested_forms(self) -> frozenset[UsualValue] | None:
         scalars = self.data_type.scalars()
         if all(family_of(scalar) is Family.STRING for scalar in scalars):
             return None
@@ -149,27 +146,28 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
     Args:
         texts: strings [n] of extended JSON; null is never unusual.
     """
-    unusual: Bools = np.zeros(len(texts), np.bool_)
+    is_unusual: Bools = np.zeros(len(texts), np.bool_)
     patterns = {
-        name: "|".join(_PATTERNS[form] for form in sorted(usual_form))
+        name: "|".join(_PATTERNS[form] for form in sorted(usual_forms))
         for name, column in columns.items()
-        if (usual_form := column.usual()) is not None
+        if (usual_forms := column.usual_forms()) is not None
     }
     if not patterns:
-        return unusual
+        return is_unusual
     for name, pattern in patterns.items():
         quoted = json.dumps(name, ensure_ascii=False)
         value = rf"[{{,]\s*{re.escape(quoted)}\s*:\s*(?:{pattern})"
         fits = bools_of(pc.match_substring_regex(texts, value))
-        unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
-    return unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))
+        is_unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
+    return is_unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))
 
 
 def typed_value(value: Any, column: TypedColumn) -> Any:
     """Return plain JSON of one value for its column.
 
     Raises:
-        UnreadableRecordError: the value has no meaning in the column, or not the form of its kind.
+        UnreadableRecordError: the value has no meaning in the column, or does not have the form of
+            its kind.
     """
     kind = mongo_kind_of(value)
     if not column.allows(kind):
@@ -182,15 +180,15 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
         case Family.NESTED if kind is MongoKind.NESTED:
             return _convert_nested(value, column)
         case Family.VARIANT if kind is not MongoKind.NULL:
-            return json_text(converted(value))
+            return json_text(plain_value(value))
         case _:
-            return converted(value)
+            return plain_value(value)
 
 
 def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
-    has_option = _IF_CHOSEN.get(family_of(column.data_type)) is mongo_kind and column.name
-    if has_option:
-        return f"and its meaning there is not known (column.{column.name}.encoding can)"
+    has_option = _KINDS_IF_CHOSEN.get(family_of(column.data_type)) is mongo_kind
+    if has_option and column.name:
+        return f"and its meaning there is not known (set column.{column.name}.encoding)"
     return "which has no meaning in the column"
 
 
@@ -227,27 +225,27 @@ def _bytes(value: Any, column: TypedColumn) -> str:
             return base64.b64encode(raw).decode()
         case Encoding.HEX:
             return raw.hex()
-        case other:
-            raise _misfit(value, column, f"is bytes, and the column is read as {other.value}")
+        case encoding:
+            raise _misfit(value, column, f"is bytes, and the column is read as {encoding.value}")
 
 
 def _convert_nested(value: Any, column: TypedColumn) -> Any:
     """Convert a nested value as `column_reading` expects: times to ISO text, bytes to base64."""
-    kind = column.data_type
+    data_type = column.data_type
     if isinstance(value, list):
-        element = kind.element if kind.root in LIST_ROOTS else None
-        return [_inner(item, element, column.name) for item in value]
-    fields = {field.name: field.data_type for field in kind.fields}
-    values = kind.element if kind.root is TypeRoot.MAP else None
+        element_type = data_type.element if data_type.root in LIST_ROOTS else None
+        return [_inner(item, element_type, column.name) for item in value]
+    fields = {field.name: field.data_type for field in data_type.fields}
+    value_type = data_type.element if data_type.root is TypeRoot.MAP else None
     return {
-        name: _inner(inner_value, fields.get(name, values), column.name)
+        name: _inner(inner_value, fields.get(name, value_type), column.name)
         for name, inner_value in value.items()
     }
 
 
 def _inner(value: Any, data_type: DataType | None, name: str) -> Any:
     if data_type is None:
-        return converted(value)
+        return plain_value(value)
     is_bytes = family_of(data_type) is Family.BINARY
     encoding = Encoding.BASE64 if is_bytes else Encoding.ISO
     return typed_value(value, TypedColumn(name, data_type, encoding))

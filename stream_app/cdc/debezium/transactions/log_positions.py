@@ -5,8 +5,8 @@ shows which ones. `message_transactions` reads the messages, and gets the positi
 
 * PostgreSQL sends transactions in the order of their commits. A change has the LSN of the commit
   before its transaction, and its own. An END marker's id has the LSN of its commit.
-* MySQL, MariaDB and SQL Server give a transaction an id that has its position in the log. Changes
-  and markers have the same one. A GTID counts the transactions of one server, or of one domain.
+* MySQL, MariaDB and SQL Server give a transaction an id that has its position in the log, in
+  changes and in markers. A GTID counts the transactions of one server, or of one domain.
 
 Source: Debezium documentation of each connector, "Transaction metadata" and "source".
 """
@@ -29,23 +29,24 @@ class _LogOrder:
     """The form of a connector's position texts, and their order in its log.
 
     Attributes:
-        form: an expression with groups ``a``, ``b`` and ``c``, the numbers; and perhaps ``log``.
-        base: before each number, so that Arrow reads it: empty, or ``0x``.
+        form: an expression with the groups ``a``, ``b`` and ``c`` for the numbers, and perhaps
+            ``log``.
+        base_prefix: the text by which Arrow reads a number in its base: ``0x``, or empty.
     """
 
     form: str
-    base: str = ""
+    base_prefix: str = ""
 
 
-_N, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
-_LSN_OF_COMMIT = _LogOrder(rf"^\d+:(?P<a>{_N})$")
+_DIGITS, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
+_LSN_OF_COMMIT = _LogOrder(rf"^\d+:(?P<a>{_DIGITS})$")
 _BINLOG = (
-    _LogOrder(rf"^file=.*?(?P<a>\d{{1,10}}),pos=(?P<b>{_N})$"),
-    _LogOrder(rf"^(?P<log>{_HEX}{{8}}-[^:]+(?::[a-z_]\w*)?):(?P<a>{_N})$"),
-    _LogOrder(rf"^(?P<log>\d+)-\d+-(?P<a>{_N})$"),
+    _LogOrder(rf"^file=.*?(?P<a>\d{{1,10}}),pos=(?P<b>{_DIGITS})$"),
+    _LogOrder(rf"^(?P<log>{_HEX}{{8}}-[^:]+(?::[a-z_]\w*)?):(?P<a>{_DIGITS})$"),
+    _LogOrder(rf"^(?P<log>\d+)-\d+-(?P<a>{_DIGITS})$"),
 )
 _COMMIT_LSN = _LogOrder(rf"^(?P<a>{_HEX}{{8}}):(?P<b>{_HEX}{{8}}):(?P<c>{_HEX}{{4}})$", "0x")
-_SEQUENCE = _LogOrder(rf'^\[(?:"(?P<a>{_N})"|null),"(?P<b>{_N})"\]$')
+_SEQUENCE = _LogOrder(rf'^\[(?:"(?P<a>{_DIGITS})"|null),"(?P<b>{_DIGITS})"\]$')
 
 _ORDERS: dict[str, Sequence[_LogOrder]] = {
     "postgresql": (_LSN_OF_COMMIT,),
@@ -54,7 +55,7 @@ _ORDERS: dict[str, Sequence[_LogOrder]] = {
     "sqlserver": (_COMMIT_LSN,),
 }
 """Connector → the forms of its transactions' ids."""
-_IN_SEQUENCE = "postgresql"
+_SEQUENCE_CONNECTOR = "postgresql"
 """The connector whose changes have their position in ``source.sequence``, not in the id."""
 
 
@@ -67,12 +68,12 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
     """
     positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
     for connector in pc.unique(connectors.drop_null()).to_pylist():
-        is_here = bools_of(pc.equal(connectors, connector))
-        if connector == _IN_SEQUENCE:
-            _set_positions(_SEQUENCE, sequences, is_here, positions)
+        is_of_connector = bools_of(pc.equal(connectors, connector))
+        if connector == _SEQUENCE_CONNECTOR:
+            _set_positions(_SEQUENCE, sequences, is_of_connector, positions)
             continue
         for order in _ORDERS.get(connector, ()):
-            _set_positions(order, ids, is_here, positions)
+            _set_positions(order, ids, is_of_connector, positions)
     return positions
 
 
@@ -84,10 +85,10 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
     positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
     logs = pa.array([""] * len(ids), pa.string())
     for order in {order: None for orders in _ORDERS.values() for order in orders}:
-        is_read = _set_positions(order, ids, np.ones(len(ids), np.bool_), positions)
+        has_position = _set_positions(order, ids, np.ones(len(ids), np.bool_), positions)
         if "<log>" in order.form:
             log = pc.struct_field(pc.extract_regex(ids, order.form), "log")
-            logs = pc.if_else(pa.array(is_read), log, logs)
+            logs = pc.if_else(pa.array(has_position), log, logs)
     return logs, positions
 
 
@@ -96,15 +97,16 @@ def _set_positions(
 ) -> Bools:
     """Set the positions of the texts that match the form, and return their mask."""
     numbers = pc.extract_regex(texts, order.form)
-    is_read: Bools = mask & bools_of(numbers.is_valid())
-    if not is_read.any():
-        return is_read
-    numbers = numbers.filter(pa.array(is_read))
-    positions[is_read] = 0
+    has_position: Bools = mask & bools_of(numbers.is_valid())
+    if not has_position.any():
+        return has_position
+    numbers = numbers.filter(pa.array(has_position))
+    positions[has_position] = 0
     for index, name in enumerate("abc"):
         if f"<{name}>" in order.form:
             text = pc.struct_field(numbers, name)
             text = pc.if_else(pc.equal(text, ""), "0", text)
-            number = pc.binary_join_element_wise(order.base, text, "") if order.base else text
-            positions[is_read, index] = pc.cast(number, pa.int64()).to_numpy()
-    return is_read
+            if order.base_prefix:
+                text = pc.binary_join_element_wise(order.base_prefix, text, "")
+            positions[has_position, index] = pc.cast(text, pa.int64()).to_numpy()
+    return has_position

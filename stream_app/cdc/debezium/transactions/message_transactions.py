@@ -23,7 +23,7 @@ from stream_app.cdc.columns.nesting import are_too_deep
 from stream_app.cdc.debezium.debezium_origins import without_envelopes
 from stream_app.cdc.debezium.schema_envelopes import PayloadGroup, split_messages
 from stream_app.cdc.debezium.transactions.log_positions import change_positions, commit_positions
-from stream_app.cdc.json_records.origin_fields import FieldsRead
+from stream_app.cdc.json_records.origin_fields import FieldReader
 from stream_app.cdc.transactions import EndMarkers, MessageKind, MessageKinds, MessageTransactions
 
 _SOURCE = ("connector", "sequence", "name", "db", "schema", "table")
@@ -49,6 +49,7 @@ _MARKER = pa.schema(
 _CHANGES, _READ = pa.array(["c", "u", "d", "t", "m"]), "r"
 _OF_CONNECTOR = "io.debezium.connector."
 _POSTGRES_ID = r"^(?P<number>\d+):\d+$"
+_MARKS = (MessageKind.BEGIN, MessageKind.END)
 
 
 def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
@@ -58,21 +59,21 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
     count = messages.num_rows
-    fields = FieldsRead(_FIELDS)
+    reader = FieldReader(_FIELDS)
     groups: list[PayloadGroup] = []
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        fields.read(payloads, group.message_index)
+        reader.read(payloads, group.message_index)
         groups.append(PayloadGroup(group.message_index, payloads, group.prefix))
     op, source, transaction, status = (
         gathered_array(
-            [(message_index, columns[field_index]) for message_index, columns in fields.parts],
+            [(message_index, columns[field_index]) for message_index, columns in reader.parts],
             count,
             field.type,
         )
         for field_index, field in enumerate(_FIELDS)
     )
-    connector, sequence, name, *table = children_of(source)
+    connector, sequence, connector_name, *table_names = children_of(source)
     ids, orders = children_of(transaction)
     kinds = _kinds(op, status, ids)
     markers = _markers(groups, kinds, count)
@@ -81,15 +82,12 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
     return MessageTransactions(
         kinds=kinds,
         names=_shared_part(pc.coalesce(null_where(ids, kinds != MessageKind.CHANGE), markers[0])),
-        sources=name,
-        tables=_join_by_dots(table),
+        sources=connector_name,
+        tables=_join_by_dots(table_names),
         orders=pc.fill_null(orders, 0).to_numpy(),
         positions=change_positions(connector, ids, sequence),
         ends=_end_markers(kinds, markers),
     )
-
-
-_MARKS = (MessageKind.BEGIN, MessageKind.END)
 
 
 def _kinds(op: pa.Array, status: pa.Array, ids: pa.Array) -> MessageKinds:
@@ -109,13 +107,11 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
     parts: list[tuple[Int64s, list[pa.Array]]] = []
     for group in groups:
         is_marker = np.isin(kinds[group.message_index], _MARKS)
-        values, message_index = (
-            group.payloads.filter(pa.array(is_marker)),
-            group.message_index[is_marker],
-        )
-        readable = looks_like_object(values) & ~are_too_deep(values)
-        plain = values.filter(pa.array(readable))
-        for _, rows, columns in parse_by_halves(plain, message_index[readable], _MARKER):
+        values = group.payloads.filter(pa.array(is_marker))
+        message_index = group.message_index[is_marker]
+        is_candidate = looks_like_object(values) & ~are_too_deep(values)
+        candidates = values.filter(pa.array(is_candidate))
+        for _, rows, columns in parse_by_halves(candidates, message_index[is_candidate], _MARKER):
             if columns is not None:
                 parts.append((rows.astype(np.int64), columns))
     return [
@@ -140,10 +136,10 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
         counts         [1, 2, 3]
     """
     message_index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
-    ids, times, counted = (column.take(pa.array(message_index)) for column in markers)
-    collections, counts = children_of(pc.list_flatten(counted))
+    ids, times, count_lists = (column.take(pa.array(message_index)) for column in markers)
+    collections, counts = children_of(pc.list_flatten(count_lists))
     # A marker counts logical messages under a name that no topic has.
-    counts_table = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
+    is_table_count = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
     logs, positions = commit_positions(ids)
     return EndMarkers(
         message_index=message_index,
@@ -151,9 +147,9 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
         logs=logs,
         positions=positions,
         times=pc.fill_null(times, 0).to_numpy(),
-        owners=pc.list_parent_indices(counted).to_numpy().astype(np.int64)[counts_table],
-        collections=collections.filter(pa.array(counts_table)),
-        counts=pc.fill_null(counts, 0).to_numpy()[counts_table],
+        owners=pc.list_parent_indices(count_lists).to_numpy().astype(np.int64)[is_table_count],
+        collections=collections.filter(pa.array(is_table_count)),
+        counts=pc.fill_null(counts, 0).to_numpy()[is_table_count],
     )
 
 

@@ -35,7 +35,7 @@ _DIGITS = r"^-?[0-9]{1,18}$"
 
 
 class _ChangeData:
-    """Implements `cloud_events.EventData`."""
+    """Implements `event_data.EventData`."""
 
     attributes: tuple[str, ...] = (_OP, _TIME, *(_PREFIX + name for name in _SOURCE))
 
@@ -48,26 +48,32 @@ class _ChangeData:
         times = attributes[_TIME]
         suspects = ~bools_of(attributes[_OP].is_valid())
         suspects |= ~bools_of(pc.match_substring_regex(times, _DIGITS))
-        enveloped = bools_of(pc.starts_with(data, pattern=_ENVELOPE))
+        is_enveloped = bools_of(pc.starts_with(data, pattern=_ENVELOPE))
         raw, offsets = own_bytes(data)
-        suspects |= enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
+        suspects |= is_enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
         names = [_OP, *(_PREFIX + name for name in _SOURCE)]
         joined = pc.binary_join_element_wise(
             *(attributes[name] for name in names), "\0", null_handling="replace",
             null_replacement="",
         ).dictionary_encode()  # fmt: skip
-        tables = [_envelope_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
-        before, behind = (
-            pa.array([pair[side] for pair in tables], pa.binary()).take(joined.indices)
+        envelopes = [_envelope_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
+        beginnings, endings = (
+            pa.array([pair[side] for pair in envelopes], pa.binary()).take(joined.indices)
             for side in (0, 1)
         )
-        closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(enveloped.astype(np.int8)))
-        parts = [_without_braces(data, enveloped), before, times.cast(pa.binary()), behind, closing]
+        closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(is_enveloped.astype(np.int8)))
+        parts = [
+            _without_braces(data, is_enveloped),
+            beginnings,
+            times.cast(pa.binary()),
+            endings,
+            closing,
+        ]
         return pc.binary_join_element_wise(
             *parts, b"", null_handling="replace", null_replacement=b"0"
         ), suspects
 
-    def unwrap_alone(self, event: Mapping[str, Any]) -> bytes:
+    def unwrap_one(self, event: Mapping[str, Any]) -> bytes:
         """See `EventData`."""
         op, data = event.get(_OP), event["data"]
         if not isinstance(op, str):
@@ -81,25 +87,25 @@ class _ChangeData:
         time = str(event.get(_TIME))
         if time.removeprefix("-").isdecimal() and len(time) <= len("-") + 18:
             source["ts_ms"] = int(time)
-        more = {"source": source, "op": op}
+        added_fields = {"source": source, "op": op}
         if data.keys() == {"schema", "payload"} and isinstance(data["payload"], dict):
-            return json_text({**data, "payload": {**data["payload"], **more}}).encode()
-        return json_text({**data, **more}).encode()
+            return json_text({**data, "payload": {**data["payload"], **added_fields}}).encode()
+        return json_text({**data, **added_fields}).encode()
 
 
 def _envelope_around(names: list[str]) -> tuple[bytes, bytes]:
     """Return an envelope's text before and after the time of its change."""
     op, *source = names
     source_fields = {name: text for name, text in zip(_SOURCE, source, strict=True) if text}
-    inner = orjson.dumps(source_fields)[1:-1]
-    comma = b"," if inner else b""
-    return b',"source":{%b%b"ts_ms":' % (inner, comma), b'},"op":%b}' % orjson.dumps(op)
+    members = orjson.dumps(source_fields)[1:-1]
+    comma = b"," if members else b""
+    return b',"source":{%b%b"ts_ms":' % (members, comma), b'},"op":%b}' % orjson.dumps(op)
 
 
-def _without_braces(data: pa.Array, enveloped: Bools) -> pa.Array:
+def _without_braces(data: pa.Array, is_enveloped: Bools) -> pa.Array:
     """Cut the closing braces off; an envelope's data has two, flattened data has one."""
     raw, offsets = own_bytes(data)
-    return slices_of(raw, offsets[:-1], offsets[1:] - 1 - enveloped)
+    return slices_of(raw, offsets[:-1], offsets[1:] - 1 - is_enveloped)
 
 
 _DATA = _ChangeData()
@@ -110,8 +116,8 @@ def _format(setup: FormatSetup) -> EventFormat:
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
-    inner = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
-    return DEBEZIUM_JSON.survey(setup, inner)
+    inner_messages = {topic: unwrap_events(batch, _DATA) for topic, batch in messages.items()}
+    return DEBEZIUM_JSON.survey(setup, inner_messages)
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:
@@ -123,7 +129,7 @@ DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(
     name=_NAME,
     introduction='for example `debezium."time.precision.mode" = "connect"`. '
     "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
-    check=partial(parse_options, name=_NAME, declared=JSON_OPTIONS),
+    check=partial(parse_options, name=_NAME, format_options=JSON_OPTIONS),
     make=_format,
     survey=_survey,
     facts=_facts,

@@ -125,8 +125,8 @@ class _JsonSource:
         """
         tables: list[TableVersionSeen] = []
         for _, rows in self._by_schema(messages):
-            described = (self.describe(messages.slice(row, 1), options) for row in rows.tolist())
-            if (table := next(filter(None, described), None)) is not None:
+            descriptions = (self.describe(messages.slice(row, 1), options) for row in rows.tolist())
+            if (table := next(filter(None, descriptions), None)) is not None:
                 tables.append(TableVersionSeen(rows, table))
         return tables
 

@@ -1,6 +1,6 @@
 """Converts parsed Avro values to the columns that `cdc.columns` casts.
 
-The slow path reads the rest: arrays and maps, unions of several types, and kinds that the table's
+The slow path reads arrays and maps, unions of several types, and kinds of values that the table's
 column does not expect.
 """
 
@@ -21,8 +21,10 @@ from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor
 
-_NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
-_TEXTS = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
+_NUMBER_FAMILIES = frozenset(
+    {Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP}
+)
+_TEXT_FAMILIES = frozenset(Family) - {Family.INTEGER, Family.DECIMAL}
 
 
 class AvroLeaf(Protocol):
@@ -30,7 +32,7 @@ class AvroLeaf(Protocol):
 
     @property
     def avro_type(self) -> AvroType:
-        """Their type."""
+        """The type of the values."""
         ...
 
     def numbers(self) -> pa.Array:
@@ -47,18 +49,18 @@ class _IntactValues:
     """The values of messages that are not broken; implements `AvroLeaf`."""
 
     avro_type: AvroType
-    walk: ValueCursor
+    cursor: ValueCursor
     values: AvroValues
-    intact: Bools
+    is_intact: Bools
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
         assert self.values.numbers is not None
-        return pa.array(self.values.numbers[self.intact[self.values.rows]])
+        return pa.array(self.values.numbers[self.is_intact[self.values.rows]])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
-        return self.walk.binary(self.values, self.intact)
+        return self.cursor.binary(self.values, self.is_intact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,45 +82,45 @@ class WireColumn:
 def wire_column(
     reading: ColumnReading,
     sides: Sequence[tuple[AvroValues | None, Int64s]],
-    walk: ValueCursor,
-    intact: Bools,
+    cursor: ValueCursor,
+    is_intact: Bools,
 ) -> WireColumn:
     """Make one column: the images of the first side, followed by those of the second.
 
     Args:
         sides: for each side, the values of the column, and the messages that have such an
             image.
-        intact: bool [n]; messages that are not broken.
+        is_intact: bool [n]; false for each broken message.
     """
     kinds = {
         values.avro_type.kind
         for values, _ in sides
         if values is not None and values.avro_type is not None
     }
-    convert = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
-    columns, suspects_of_columns = [], []
-    if convert is None:
+    conversion = _conversion(reading, kinds.pop()) if len(kinds) == 1 else None
+    side_columns, side_suspects = [], []
+    if conversion is None:
         kind = reading.usual_kind()
-        empty = _null_type(reading, kind)
+        null_type = _null_type(reading, kind)
     else:
-        kind, as_wire, reading, empty = convert
+        kind, as_wire, reading, null_type = conversion
     for values, rows in sides:
-        image_count = int(intact[rows].sum())
+        image_count = int(is_intact[rows].sum())
         suspects: Bools = np.zeros(image_count, np.bool_)
-        column = pa.nulls(image_count, empty)
+        column = pa.nulls(image_count, null_type)
         if values is not None:
-            image_of = np.empty(len(intact), np.int64)
-            image_of[rows[intact[rows]]] = np.arange(image_count)
-            image_rows = image_of[values.rows[intact[values.rows]]]
-            if convert is None or values.avro_type is None or values.avro_type.kind == "null":
+            image_of = np.empty(len(is_intact), np.int64)
+            image_of[rows[is_intact[rows]]] = np.arange(image_count)
+            image_rows = image_of[values.rows[is_intact[values.rows]]]
+            if conversion is None or values.avro_type is None or values.avro_type.kind == "null":
                 suspects[image_rows] = values.avro_type is None or values.avro_type.kind != "null"
             else:
-                wire = as_wire(_IntactValues(values.avro_type, walk, values, intact))
+                wire = as_wire(_IntactValues(values.avro_type, cursor, values, is_intact))
                 suspects[image_rows[~valid_of(wire)]] = True
                 column = _spread(wire, image_rows, image_count)
-        columns.append(column)
-        suspects_of_columns.append(suspects)
-    return WireColumn(reading, kind, pa.concat_arrays(columns), np.concatenate(suspects_of_columns))
+        side_columns.append(column)
+        side_suspects.append(suspects)
+    return WireColumn(reading, kind, pa.concat_arrays(side_columns), np.concatenate(side_suspects))
 
 
 def _spread(values: pa.Array, rows: Int64s, count: int) -> pa.Array:
@@ -126,25 +128,25 @@ def _spread(values: pa.Array, rows: Int64s, count: int) -> pa.Array:
     return values if len(values) == count else gathered_array([(rows, values)], count, values.type)
 
 
-def leaf_column(reading: ColumnReading, leaf: AvroLeaf, present: Bools) -> WireColumn:
+def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> WireColumn:
     """Make the column of s images.
 
     Args:
         reading: one that `reads_leaf` accepts.
-        leaf: a value of each image, or null.
-        present: bool [s]; which images have a value.
+        leaf: the value of each image, or null.
+        has_value: bool [s]; whether each image has a value.
     """
-    convert = _conversion(reading, leaf.avro_type.kind)
-    suspects: Bools = np.zeros(len(present), np.bool_)
-    if convert is None:
+    conversion = _conversion(reading, leaf.avro_type.kind)
+    suspects: Bools = np.zeros(len(has_value), np.bool_)
+    if conversion is None:
         kind = reading.usual_kind()
         return WireColumn(
             reading, kind, pa.nulls(len(suspects), _null_type(reading, kind)), suspects
         )
-    kind, as_wire, reading, _ = convert
+    kind, as_wire, reading, _ = conversion
     wire = as_wire(leaf)
-    if wire.null_count > len(present) - np.count_nonzero(present):
-        suspects = present & ~valid_of(wire)
+    if wire.null_count > len(has_value) - np.count_nonzero(has_value):
+        suspects = has_value & ~valid_of(wire)
     return WireColumn(reading, kind, wire, suspects)
 
 
@@ -158,39 +160,39 @@ _AvroConversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
 
 
 def _null_type(reading: ColumnReading, json_kind: JsonKind) -> pa.DataType:
-    wire: Any = reading.wire_type(json_kind)
-    return wire
+    wire_type: Any = reading.wire_type(json_kind)
+    return wire_type
 
 
-def _conversion(reading: ColumnReading, avro: str) -> _AvroConversion | None:
-    """Return the conversion from an Avro type to a wire type; None: values go one by one."""
+def _conversion(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
+    """Return the conversion from an Avro type to a wire type; None if values go one by one."""
     if reading.refusal:
         return None
     family = reading.family
-    if avro in ("int", "long") and family in _NUMBERS:
+    if avro_kind in ("int", "long") and family in _NUMBER_FAMILIES:
         return JsonKind.NUMBER, _numbers(pa.int64()), reading, pa.int64()
-    if avro in ("int", "long", "float", "double") and family is Family.FLOAT:
-        kind: Any = reading.wire_type(JsonKind.NUMBER)
-        return JsonKind.NUMBER, _numbers(kind), reading, kind
-    if avro == "boolean" and family in (Family.BOOLEAN, Family.INTEGER, Family.STRING):
+    if avro_kind in ("int", "long", "float", "double") and family is Family.FLOAT:
+        wire_type: Any = reading.wire_type(JsonKind.NUMBER)
+        return JsonKind.NUMBER, _numbers(wire_type), reading, wire_type
+    if avro_kind == "boolean" and family in (Family.BOOLEAN, Family.INTEGER, Family.STRING):
         return JsonKind.BOOLEAN, _numbers(pa.bool_()), reading, pa.bool_()
-    if avro in ("string", "enum"):
-        return _of_text(reading, avro)
-    if avro in ("bytes", "fixed"):
+    if avro_kind in ("string", "enum"):
+        return _of_text(reading, avro_kind)
+    if avro_kind in ("bytes", "fixed"):
         return _of_bytes(reading)
     return None
 
 
-def _of_text(reading: ColumnReading, avro: str) -> _AvroConversion | None:
-    as_wire = _texts if avro == "string" else _symbols
+def _of_text(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
+    as_wire = _texts if avro_kind == "string" else _symbols
     if reading.family is Family.DECIMAL and reading.encoding is not Encoding.BASE64:
-        wide = parse_type(reading.arrow_type)
+        parsed_type = parse_type(reading.arrow_type)
 
         def decimals(leaf: AvroLeaf) -> pa.Array:
-            return cast_isolating(as_wire(leaf), wide)
+            return cast_isolating(as_wire(leaf), parsed_type)
 
-        return JsonKind.STRING, decimals, reading, wide
-    if reading.family in _TEXTS and reading.encoding is not Encoding.BASE64:
+        return JsonKind.STRING, decimals, reading, parsed_type
+    if reading.family in _TEXT_FAMILIES and reading.encoding is not Encoding.BASE64:
         return JsonKind.STRING, as_wire, reading, pa.string()
     if reading.family is Family.BINARY:
         return JsonKind.STRING, as_wire, reading, pa.string()
@@ -205,20 +207,20 @@ def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
             binary = leaf.binary()
             return reverse_bytes(binary) if is_reversed else binary
 
-        # Not text, so nothing is to be decoded.
+        # TEXT means that no text must be decoded to bytes.
         return JsonKind.STRING, raw, reading.with_encoding(Encoding.TEXT), pa.binary()
     if reading.encoding is not Encoding.BASE64:
         return None
     scale = reading.scale
     if reading.family is Family.DECIMAL:
-        target = reading.arrow_type
-        wide = parse_type(target)
+        arrow_type = reading.arrow_type
+        parsed_type = parse_type(arrow_type)
 
         def decimals(leaf: AvroLeaf) -> pa.Array:
-            return decimals_from_bytes(leaf.binary(), scale, target)[0].cast(wide)
+            return decimals_from_bytes(leaf.binary(), scale, arrow_type)[0].cast(parsed_type)
 
         as_number = reading.with_encoding(Encoding.NUMBER)
-        return JsonKind.NUMBER, decimals, as_number, wide
+        return JsonKind.NUMBER, decimals, as_number, parsed_type
     if reading.family in (Family.STRING, Family.INTEGER, Family.FLOAT):
 
         def texts(leaf: AvroLeaf) -> pa.Array:
@@ -237,7 +239,7 @@ def _numbers(data_type: pa.DataType) -> AsWire:
 
 
 def _texts(leaf: AvroLeaf) -> pa.Array:
-    # What is not UTF-8 becomes null.
+    # Bytes that are not UTF-8 become null.
     return cast_isolating(leaf.binary(), pa.string())
 
 
@@ -248,18 +250,18 @@ def _symbols(leaf: AvroLeaf) -> pa.Array:
 
 
 def leaf_texts(leaf: AvroLeaf) -> pa.Array:
-    """Return the text of each value, null where it is none: strings [m]."""
+    """Return the text of each value, strings [m]; null for bytes that are not UTF-8."""
     return (_symbols if leaf.avro_type.kind == "enum" else _texts)(leaf)
 
 
-def texts_of(values: AvroValues | None, walk: ValueCursor, intact: Bools) -> pa.Array:
-    """Return a text of each message, null where it has none: strings [n]."""
-    count = len(intact)
+def texts_of(values: AvroValues | None, cursor: ValueCursor, is_intact: Bools) -> pa.Array:
+    """Return the text in each message, strings [n]; null for a message without one."""
+    count = len(is_intact)
     if (
         values is None
         or values.avro_type is None
         or values.avro_type.kind not in ("string", "enum")
     ):
         return pa.nulls(count, pa.string())
-    texts = leaf_texts(_IntactValues(values.avro_type, walk, values, intact))
-    return _spread(texts, values.rows[intact[values.rows]], count)
+    texts = leaf_texts(_IntactValues(values.avro_type, cursor, values, is_intact))
+    return _spread(texts, values.rows[is_intact[values.rows]], count)

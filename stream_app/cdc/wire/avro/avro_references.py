@@ -1,7 +1,7 @@
-"""Makes one text of an Avro schema and of the schemas to which it refers.
+"""Joins an Avro schema and the schemas to which it refers into one text.
 
-Each type stands where it is first used, so that readers know nothing of references. Called by the
-formats of Avro, once for each schema.
+Each type stands where it is first used, so readers of schemas need not follow references. The
+formats of Avro call it once for each schema.
 
 Source: Apache Avro's specification, "Names"; Confluent's "Schema references".
 """
@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 
-_NAMED = frozenset(["record", "enum", "fixed", "error"])
-_INNER = frozenset(["items", "values"])
+_NAMED_KINDS = frozenset(["record", "enum", "fixed", "error"])
+_ITEM_KEYS = frozenset(["items", "values"])
 _SHOWN_MAX = 160
 
 
@@ -25,7 +25,7 @@ def avro_text(schemas: Schemas, number: int) -> str:
     """Return the text of a schema of Avro.
 
     Args:
-        number: -1: the message is not in the wire format.
+        number: -1 stands for messages that are not in the wire format.
 
     Raises:
         UnreadableRecordError: the registry has no schema of this number.
@@ -33,16 +33,16 @@ def avro_text(schemas: Schemas, number: int) -> str:
     """
     registered = schemas.schema(number)
     registered.check(SchemaKind.AVRO)
-    return _in_one(registered) if registered.references else registered.text
+    return _joined_text(registered) if registered.references else registered.text
 
 
 @lru_cache(maxsize=256)
-def _in_one(registered: Registered) -> str:
+def _joined_text(registered: RegisteredSchema) -> str:
     try:
-        names = _Names()
+        types = _NamedTypes()
         for _, text in registered.references:
-            names.declare(json.loads(text), "")
-        return json.dumps(names.resolve(json.loads(registered.text), ""))
+            types.declare(json.loads(text), "")
+        return json.dumps(types.resolve(json.loads(registered.text), ""))
     except RecursionError:
         problem = "its references nest too deeply"
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -51,15 +51,16 @@ def _in_one(registered: Registered) -> str:
 
 
 @dataclass(slots=True)
-class _Names:
-    """The types of the references, by full name.
+class _NamedTypes:
+    """The named types of the references.
 
     Attributes:
-        written: names whose type stands in the text already.
+        type_of_name: the declaration of each type, by full name.
+        written_names: the names of the types that the joined text already has.
     """
 
-    declared: dict[str, Any] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)
+    type_of_name: dict[str, Any] = field(default_factory=dict)
+    written_names: set[str] = field(default_factory=set)
 
     def declare(self, schema: Any, namespace: str) -> None:
         """Collect the named types within a schema."""
@@ -68,43 +69,45 @@ class _Names:
                 self.declare(branch, namespace)
         if not isinstance(schema, dict):
             return
-        if isinstance(schema["type"], str) and schema["type"] in _NAMED:
+        if isinstance(schema["type"], str) and schema["type"] in _NAMED_KINDS:
             name, namespace = _full_name(schema, namespace)
-            short = {"name": name.rpartition(".")[2], "namespace": namespace}
-            self.declared[name] = {**schema, **short}
+            short_name = name.rpartition(".")[2]
+            self.type_of_name[name] = {**schema, "name": short_name, "namespace": namespace}
         for column in schema.get("fields", ()):
             self.declare(column["type"], namespace)
         for key in ("type", "items", "values"):
             self.declare(schema.get(key), namespace)
 
     def resolve(self, schema: Any, namespace: str) -> Any:
-        """Return the schema with each type of a reference where it is first used."""
+        """Return the schema with the types of references, each where it is first used."""
         if isinstance(schema, list):
             return [self.resolve(branch, namespace) for branch in schema]
         if isinstance(schema, str):
             return self._resolve_name(schema, namespace)
         kind = schema["type"]
-        if isinstance(kind, str) and kind in _NAMED:
+        if isinstance(kind, str) and kind in _NAMED_KINDS:
             name, namespace = _full_name(schema, namespace)
-            if name in self.written:
+            if name in self.written_names:
                 return name
-            self.written.add(name)
+            self.written_names.add(name)
             schema = {**schema, "name": name.rpartition(".")[2], "namespace": namespace}
         else:
             schema = {**schema, "type": self.resolve(kind, namespace)}
-        inner = {key: self.resolve(schema[key], namespace) for key in _INNER & schema.keys()}
+        inner_types = {
+            key: self.resolve(schema[key], namespace) for key in _ITEM_KEYS & schema.keys()
+        }
         columns = [
             {**column, "type": self.resolve(column["type"], namespace)}
             for column in schema.get("fields", ())
         ]
-        return {**schema, **inner, **({"fields": columns} if "fields" in schema else {})}
+        return {**schema, **inner_types, **({"fields": columns} if "fields" in schema else {})}
 
     def _resolve_name(self, name: str, namespace: str) -> Any:
-        for full in (f"{namespace}.{name}" if namespace else name, name):
-            if full in self.written:
-                return full
-            if full in self.declared:
-                return self.resolve(self.declared[full], "")
+        for full_name in (f"{namespace}.{name}" if namespace else name, name):
+            if full_name in self.written_names:
+                return full_name
+            if full_name in self.type_of_name:
+                return self.resolve(self.type_of_name[full_name], "")
         return name
 
 
@@ -112,6 +115,6 @@ def _full_name(schema: Any, namespace: str) -> tuple[str, str]:
     """Return the full name of a named type, and the namespace of the names within."""
     name = schema["name"]
     if "." not in name:
-        space = schema.get("namespace", namespace) or ""
-        name = f"{space}.{name}" if space else name
+        own_namespace = schema.get("namespace", namespace) or ""
+        name = f"{own_namespace}.{name}" if own_namespace else name
     return name, name.rpartition(".")[0]

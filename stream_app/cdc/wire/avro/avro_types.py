@@ -6,8 +6,9 @@ Source: Apache Avro's specification, "Names" and "Schema Declaration"; for the a
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -30,14 +31,14 @@ _LOGICAL = {
     "local-timestamp-micros": TIME + "MicroTimestamp",
     "local-timestamp-nanos": TIME + "NanoTimestamp",
 }
-"""Logical types of Avro → the semantic type that counts alike, where Connect names none."""
+"""Logical type of Avro → the semantic type of the same unit, for types without `connect.name`."""
 _DIGITS_MAX = 38
-"""Connect's converter declares 64 digits where the source gives no number of them."""
+"""Larger precisions are ignored: Connect's converter declares 64 if the source gives none."""
 _DEPTH_MAX = 64
-"""Readers call themselves at each level of a schema."""
+"""The most levels of a schema, because readers recurse into each."""
 _SIZE_MAX = 2**31 - 1
 _TYPES_MAX = 100_000
-"""Types in a schema, each use of a name counted: names that use names make 2^n of n."""
+"""The most types in a schema. Each use of a name counts: n names that use names can make 2^n."""
 
 
 _TOO_DEEP = f"has a schema of more than {_DEPTH_MAX} levels, or one that holds itself"
@@ -86,21 +87,21 @@ class AvroType:
         return {name: value for name, value in defaults.items() if value is not None}
 
     def field(self, name: str) -> AvroType | None:
-        """Return a field of a record."""
+        """Return a field of a record, or None if the record lacks it."""
         return dict(self.fields).get(name)
 
     def without_null(self) -> AvroType:
-        """Return the only branch of a union beside null; else the type itself."""
-        others = [branch for branch in self.branches if branch.kind != "null"]
-        return others[0] if len(others) == 1 else self
+        """Return the only branch of a union beside null; of other types the type itself."""
+        branches = [branch for branch in self.branches if branch.kind != "null"]
+        return branches[0] if len(branches) == 1 else self
 
 
 def parse_schema(text: str) -> AvroType:
     """Return the type of a schema.
 
     Raises:
-        UnreadableRecordError: it is not a schema of Avro, or one by which a few bytes could hold a
-            value without bounds.
+        UnreadableRecordError: the text is not a schema of Avro, or a few bytes could be a value of
+            any size by it.
     """
     root = _type_or_problem(text)
     if isinstance(root, str):
@@ -112,7 +113,7 @@ def parse_schema(text: str) -> AvroType:
 def _type_or_problem(text: str) -> AvroType | str:
     try:
         root = _parse_type(json.loads(text), "", {})
-        _check(root, 0, [0])
+        _check(root, 0, itertools.count(1))
     except UnreadableRecordError as problem:
         return str(problem)
     except RecursionError:
@@ -122,36 +123,35 @@ def _type_or_problem(text: str) -> AvroType | str:
     return root
 
 
-def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
+def _check(declared: AvroType, depth: int, type_numbers: Iterator[int]) -> bool:
     """Check what readers rely on, and return whether every value of the type has at least one byte.
 
     Args:
-        types: the number of types so far.
+        type_numbers: counts the types of the schema.
 
     Raises:
         UnreadableRecordError: messages of the schema cannot be read within bounds.
-        ValueError, TypeError, KeyError, AttributeError: it is not a schema.
+        ValueError, TypeError, KeyError, AttributeError: the text is not a schema.
     """
-    types[0] += 1
-    if types[0] > _TYPES_MAX:
+    if next(type_numbers) > _TYPES_MAX:
         raise UnreadableRecordError(f"has a schema of more than {_TYPES_MAX} types")
-    if depth > _DEPTH_MAX:  # so is one that holds itself
+    if depth > _DEPTH_MAX:  # also of a type that holds itself
         raise UnreadableRecordError(_TOO_DEEP)
     connect_field(declared)
     if declared.kind == "enum":
-        [*map(_text, declared.attributes["symbols"])]
+        [*map(_checked_name, declared.attributes["symbols"])]
     if declared.kind == "fixed":
         if not 0 <= declared.size <= _SIZE_MAX:
             raise ValueError(f"the size of a fixed is {declared.size}")
         return declared.size > 0
-    inner = [_check(field_type, depth + 1, types) for _, field_type in declared.fields]
+    fields_have_bytes = [_check(inner, depth + 1, type_numbers) for _, inner in declared.fields]
     for branch in declared.branches:
-        _check(branch, depth + 1, types)
+        _check(branch, depth + 1, type_numbers)
     if declared.items is not None:
-        has_bytes = _check(declared.items, depth + 1, types)
+        has_bytes = _check(declared.items, depth + 1, type_numbers)
         if declared.kind == "array" and not has_bytes:
             raise UnreadableRecordError("has a schema with an array of items without bytes")
-    return any(inner) if declared.kind == "record" else declared.kind != "null"
+    return any(fields_have_bytes) if declared.kind == "record" else declared.kind != "null"
 
 
 def _parse_type(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
@@ -168,11 +168,11 @@ def _parse_type(schema: Any, namespace: str, names: dict[str, AvroType]) -> Avro
     if kind in ("record", "enum", "fixed"):
         namespace = schema.get("namespace", namespace)
         declared = AvroType(kind, schema)
-        full = _full_name(schema["name"], namespace)
-        names[full] = declared
-        inner = full.rpartition(".")[0]
+        full_name = _full_name(schema["name"], namespace)
+        names[full_name] = declared
+        inner_namespace = full_name.rpartition(".")[0]
         declared.fields = tuple(
-            (_text(column["name"]), _parse_type(column["type"], inner, names))
+            (_checked_name(column["name"]), _parse_type(column["type"], inner_namespace, names))
             for column in schema.get("fields", ())
         )
         return declared
@@ -184,10 +184,10 @@ def _parse_type(schema: Any, namespace: str, names: dict[str, AvroType]) -> Avro
     return names[_full_name(kind, namespace)]
 
 
-def _text(name: object) -> str:
+def _checked_name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"{name!r} is not a name")
-    name.encode()  # half a surrogate is a ValueError
+    name.encode()  # raises a ValueError for half of a surrogate pair
     return name
 
 
@@ -201,8 +201,8 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     Args:
         comment: the comment of the field that has the type.
     """
-    inner = declared.without_null()
-    attributes = inner.attributes
+    non_null_type = declared.without_null()
+    attributes = non_null_type.attributes
     semantic = str(attributes.get("connect.name", ""))
     parameters = {
         str(key): str(value) for key, value in attributes.get("connect.parameters", {}).items()
@@ -210,14 +210,14 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     if attributes.get("logicalType") == "decimal" and semantic in ("", DECIMAL):
         semantic = DECIMAL
         parameters.setdefault("scale", str(attributes.get("scale", 0)))
-        if isinstance(digits := attributes.get("precision"), int) and digits <= _DIGITS_MAX:
-            parameters.setdefault("connect.decimal.precision", str(digits))
+        if isinstance(precision := attributes.get("precision"), int) and precision <= _DIGITS_MAX:
+            parameters.setdefault("connect.decimal.precision", str(precision))
     semantic = semantic or _LOGICAL.get(str(attributes.get("logicalType")), "")
     literal = str(attributes.get("connect.type"))
     if literal not in _SMALL_INTEGERS:
-        literal = _LITERALS.get(inner.kind, inner.kind)
+        literal = _LITERALS.get(non_null_type.kind, non_null_type.kind)
     comment = comment or str(attributes.get("connect.doc", ""))
-    return ConnectField(literal, semantic, parameters, declared is not inner, comment)
+    return ConnectField(literal, semantic, parameters, declared is not non_null_type, comment)
 
 
 def raw_schema(text: str) -> Any:

@@ -1,11 +1,11 @@
 """Reads many Avro values of one schema together, by a cursor in each of n messages.
 
-Avro has no names and no lengths of records in its bytes, so a field begins where the one before it
-ends. The walk takes field after field, and each for all messages at once. So its loops are over
+Avro's bytes have neither names nor lengths of records, so a field begins where the one before it
+ends. The cursor reads field after field, and each of all messages at once. So its loops are over
 fields, never over messages.
 
-A broken message never affects others. Its cursor stays at the end of the buffer, where no message
-ends, so the walk recognises it by its cursor.
+A broken message never affects others. Its position stays at the end of the buffer, where no message
+ends.
 
 Source: Apache Avro's specification, "Binary encoding".
 """
@@ -25,10 +25,10 @@ from stream_app.cdc.wire.wire_format import HEAD
 _PADDING = 16
 _VARINT_BYTES_MAX = 10
 _ITEMS_MAX = 256
-"""A message with a longer block is left to the reader of single messages."""
+"""The reader of single messages reads a message with a longer block."""
 _STEPS_MAX = 20_000
-"""The most items of all arrays and maps that are read together. The rest is left to the slow path:
-a step for one message costs as much as one for thousands."""
+"""The most steps over items of arrays and maps; the reader of single messages reads the rest. A
+step for one message costs as much as one for thousands."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class AvroValues:
             are not read.
         rows: int64 [m]; the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
-        starts, lengths: of bytes and texts: int64 [m], positions in the buffer of the walk.
+        starts, lengths: int64 [m]; the places of bytes and texts in the cursor's buffer.
         fields: the fields of a record, by name.
     """
 
@@ -61,10 +61,12 @@ def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
 
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
-    """Return the values of messages in the wire format: binary [n], all of one schema."""
+    """Return a cursor over messages in the wire format, binary [n], all of one schema, and their
+    values.
+    """
     data, offsets = own_bytes(messages)
-    walk = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
-    return walk, walk.read(root, np.arange(len(messages)))
+    cursor = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])
+    return cursor, cursor.read(root, np.arange(len(messages)))
 
 
 class ValueCursor:
@@ -80,17 +82,19 @@ class ValueCursor:
         """Begin at the starts.
 
         Args:
+            data: the bytes of all messages.
+            starts, ends: int64 [n]; the bounds of each message in the data.
             is_padded: whether the data is that of another cursor.
         """
         self._data = data if is_padded else np.concatenate([data, np.zeros(_PADDING, np.uint8)])
         self._ends = ends
         self._limit = len(self._data) - _PADDING + 1
-        """No message ends here: a broken one stays here."""
+        """The position of broken messages; no message ends there."""
         self.positions = starts.copy()
         self._steps = 0
 
     def broken(self) -> Bools:
-        """Return whether each message ends elsewhere than its last value: bool [n]."""
+        """Return the mask of messages whose last value does not end where they end: bool [n]."""
         is_broken: Bools = self.positions != self._ends
         return is_broken
 
@@ -117,9 +121,9 @@ class ValueCursor:
             case "int" | "long" | "enum":
                 return AvroValues(avro_type, rows, self._longs(rows))
             case "float" | "double":
-                size, kind = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
+                size, dtype = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
                 raw = np.ascontiguousarray(self._fixed_bytes(rows, size))
-                return AvroValues(avro_type, rows, raw.view(kind)[:, 0])
+                return AvroValues(avro_type, rows, raw.view(dtype)[:, 0])
             case "bytes" | "string":
                 lengths = self._longs(rows)
                 return self._bytes(avro_type, rows, lengths)
@@ -137,8 +141,8 @@ class ValueCursor:
                 values.append(self.read(branch, branch_rows))
         if len(values) == 1:
             return values[0]
-        lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
-        return AvroValues(None, np.sort(lost))
+        unread_rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
+        return AvroValues(None, np.sort(unread_rows))
 
     def _bytes(self, avro_type: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
         is_wrong = (lengths < 0) | (lengths > self._limit)
@@ -152,8 +156,8 @@ class ValueCursor:
         """Return the next bytes of each message: uint8 [m, size]."""
         positions = self.positions[rows]
         self.positions[rows] = np.minimum(positions + size, self._limit)
-        following: Bytes = self._data[positions[:, None] + np.arange(size)]
-        return following
+        next_bytes: Bytes = self._data[positions[:, None] + np.arange(size)]
+        return next_bytes
 
     def _longs(self, rows: Int64s) -> Int64s:
         """Return numbers of variable length, zigzag: int64 [m]."""
@@ -165,17 +169,19 @@ class ValueCursor:
         first = self._data[positions]
         positions = positions + 1
         numbers = (first & 0x7F).astype(np.uint64)
-        more = np.flatnonzero(first >= 0x80)
+        unfinished = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
-            if not len(more):
+            if not len(unfinished):
                 break
-            byte = self._data[np.minimum(positions[more], self._limit)]
-            numbers[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * byte_number)
-            positions[more] += 1
+            next_byte = self._data[np.minimum(positions[unfinished], self._limit)]
+            numbers[unfinished] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
+                7 * byte_number
+            )
+            positions[unfinished] += 1
             is_last = byte_number == _VARINT_BYTES_MAX - 1
-            more = more[byte > 1] if is_last else more[byte >= 0x80]
+            unfinished = unfinished[next_byte > 1] if is_last else unfinished[next_byte >= 0x80]
         self.positions[rows] = np.minimum(positions, self._limit)
-        self._mark_broken(rows[more])  # more than 64 bits
+        self._mark_broken(rows[unfinished])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
@@ -184,14 +190,14 @@ class ValueCursor:
         for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
             if not len(rows):
                 return
-            count = self._longs(rows)
-            with_size = rows[count < 0]
-            if len(with_size):
-                self._longs(with_size)
-            remaining = np.abs(count)
+            counts = self._longs(rows)
+            sized_rows = rows[counts < 0]
+            if len(sized_rows):
+                self._longs(sized_rows)
+            remaining = np.abs(counts)
             self._mark_broken(rows[remaining > _ITEMS_MAX])
-            unread = (remaining > 0) & (self.positions[rows] < self._limit)
-            rows, remaining = rows[unread], remaining[unread]
+            has_items = (remaining > 0) & (self.positions[rows] < self._limit)
+            rows, remaining = rows[has_items], remaining[has_items]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
@@ -209,14 +215,14 @@ class ValueCursor:
     def _mark_broken(self, rows: Int64s) -> None:
         self.positions[rows] = self._limit
 
-    def binary(self, values: AvroValues, intact: Bools) -> pa.Array:
-        """Return bytes as an array, for the kept messages: binary.
+    def binary(self, values: AvroValues, is_intact: Bools) -> pa.Array:
+        """Return the bytes of values in intact messages: binary [m].
 
         Args:
-            intact: bool [n]; no broken message.
+            is_intact: bool [n]; false for each broken message.
         """
         assert values.starts is not None
         assert values.lengths is not None
-        mask = intact[values.rows]
+        mask = is_intact[values.rows]
         starts = values.starts[mask]
         return slices_of(self._data, starts, starts + values.lengths[mask])

@@ -1,11 +1,11 @@
 """Reads many Protobuf messages of one type together, by a cursor in each of n messages.
 
-A field begins with its number, so each message names the next one. A step reads one field of
-every message that has more; messages of a type mostly have the same fields in the same order. So
+A field begins with its number, so each message names its next field. A step reads one field of
+every message that has more. Messages of a type mostly have the same fields in the same order, so
 the loops are over fields, never over messages.
 
-A broken message never affects others (`value_cursor`). One with more fields than `_STEPS_MAX` is
-left to the reader of single messages, and so is one whose value has no exact form here.
+A broken message never affects others (`value_cursor`). The reader of single messages reads those
+with more fields than `_STEPS_MAX`, and those with a value that the cursor cannot hold exactly.
 
 Source: Protobuf's "Encoding".
 """
@@ -35,9 +35,9 @@ from stream_app.cdc.wire.wire_format import HEAD
 _STEPS_MAX = 400
 _NANOS = 10**9
 _SECONDS_MAX = 9_000_000_000
-"""Moments beyond have no nanoseconds in 64 bits; single messages are refused with the reason."""
+"""Later moments have no nanoseconds in 64 bits; the reader of single messages refuses them."""
 PATH_MAX = 8
-"""The deepest type within a type that is read."""
+"""The most indexes of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
 
 
@@ -53,8 +53,8 @@ class ProtobufCursor(ValueCursor):
 
     def paths(self) -> Int64s:
         """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
-        everything = np.arange(len(self.positions))
-        rows = everything[self.positions < self._ends]
+        all_rows = np.arange(len(self.positions))
+        rows = all_rows[self.positions < self._ends]
         paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
         remaining = self._longs(rows)
         is_wrong = (remaining < 0) | (remaining > PATH_MAX)
@@ -69,47 +69,54 @@ class ProtobufCursor(ValueCursor):
         return paths
 
     def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
-        """Read all messages to their ends; the values of these fields, by name."""
-        by_number = {field.number: _Read(field, self.positions) for field in fields}
+        """Read all messages to their ends, and return the values of these fields, by name."""
+        values_by_number = {field.number: _FieldValues(field, self.positions) for field in fields}
         rows = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
                 break
             tags = self._varints(rows)
             for tag in np.unique(tags).tolist():  # mostly one
-                self._field(int(tag), rows[tags == tag], by_number)
+                self._field(int(tag), rows[tags == tag], values_by_number)
             rows = rows[self.positions[rows] < self._ends[rows]]
         self._mark_broken(rows)
-        self._leave_choices(by_number.values())
-        return {read.field.name: read.values() for read in by_number.values()}
+        self._leave_choices(values_by_number.values())
+        return {
+            field_values.field.name: field_values.values()
+            for field_values in values_by_number.values()
+        }
 
-    def _leave_choices(self, reads: Iterable[_Read]) -> None:
-        """Leave messages with a default, or with several members of a oneof, to Google."""
-        with_choice: dict[str, Bools] = {}
-        for read in reads:
-            if read.field.has_default:
-                self._mark_broken(np.flatnonzero(~read.is_present))
-            if choice := read.field.choice:
-                others = with_choice.get(choice, np.zeros(len(self.positions), np.bool_))
-                self._mark_broken(np.flatnonzero(others & read.is_present))
-                with_choice[choice] = others | read.is_present
+    def _leave_choices(self, fields: Iterable[_FieldValues]) -> None:
+        """Leave messages that need a default, or have several members of a oneof, to Google's
+        parser.
+        """
+        members_of_choice: dict[str, Bools] = {}
+        for field_values in fields:
+            if field_values.field.has_default:
+                self._mark_broken(np.flatnonzero(~field_values.is_present))
+            if choice := field_values.field.choice:
+                other_members = members_of_choice.get(
+                    choice, np.zeros(len(self.positions), np.bool_)
+                )
+                self._mark_broken(np.flatnonzero(other_members & field_values.is_present))
+                members_of_choice[choice] = other_members | field_values.is_present
 
-    def _field(self, tag: int, rows: Int64s, reads: Mapping[int, _Read]) -> None:
+    def _field(self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]) -> None:
         number, wire_type = tag >> 3, tag & 7
-        read = reads.get(number)
+        field_values = values_by_number.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
             self._mark_broken(rows)
-        elif read is not None and read.field.kind is FieldKind.OTHER:
-            read.is_present[rows] = True
+        elif field_values is not None and field_values.field.kind is FieldKind.OTHER:
+            field_values.is_present[rows] = True
             self._skip(wire_type, rows)
-        elif read is None:
+        elif field_values is None:
             self._skip(wire_type, rows)
-        elif read.field.kind.wire_type != wire_type:
+        elif field_values.field.kind.wire_type != wire_type:
             self._mark_broken(rows)
         elif wire_type == WIRE_LENGTH:
-            self._bytes_field(read, rows)
+            self._bytes_field(field_values, rows)
         else:
-            self._number_field(read, rows)
+            self._number_field(field_values, rows)
 
     def _skip(self, wire_type: int, rows: Int64s) -> None:
         if wire_type == WIRE_VARINT:
@@ -120,7 +127,7 @@ class ProtobufCursor(ValueCursor):
             self._fixed_bytes(rows, 8 if wire_type == WIRE_64 else 4)
 
     def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return starts and lengths of values; the cursors stand behind them."""
+        """Return the starts and lengths of values, and move the cursor to their ends."""
         lengths = self._varints(rows).view(np.int64)
         values = self._bytes(AvroType("bytes"), rows, lengths)
         assert values.starts is not None
@@ -128,38 +135,39 @@ class ProtobufCursor(ValueCursor):
         self._mark_broken(rows[self.positions[rows] > self._ends[rows]])
         return values.starts, values.lengths
 
-    def _number_field(self, read: _Read, rows: Int64s) -> None:
-        kind = read.field.kind
+    def _number_field(self, field_values: _FieldValues, rows: Int64s) -> None:
+        kind = field_values.field.kind
         if kind.wire_type == WIRE_VARINT:
             numbers = _varint_numbers(kind, self._varints(rows))
         else:
             size = 8 if kind.wire_type == WIRE_64 else 4
             numbers = np.ascontiguousarray(self._fixed_bytes(rows, size)).view(_FIXED[kind])[:, 0]
         if kind in (FieldKind.UINT64, FieldKind.FIXED64):
-            self._mark_broken(
-                rows[numbers.view(np.int64) < 0]
-            )  # beyond what 64 bits hold with a sign
-        read.put(rows, numbers)
+            # A signed number of 64 bits cannot hold these.
+            self._mark_broken(rows[numbers.view(np.int64) < 0])
+        field_values.put(rows, numbers)
 
-    def _bytes_field(self, read: _Read, rows: Int64s) -> None:
+    def _bytes_field(self, field_values: _FieldValues, rows: Int64s) -> None:
         starts, lengths = self._lengths(rows)
-        if read.field.kind in (FieldKind.STRING, FieldKind.BYTES):
-            read.put_bytes(rows, starts, lengths)
+        if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
+            field_values.put_bytes(rows, starts, lengths)
             return
-        self._mark_broken(rows[read.is_present[rows]])  # parts of one message, which are merged
-        inner = [read.field.inner] if read.field.inner is not None else [_SECONDS, _NANOS_FIELD]
-        part = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
-        values = part.fields(inner)
-        self._mark_broken(rows[part.broken()])
-        if read.field.inner is not None:
-            read.put_inner(rows, values[read.field.inner.name])
+        # Google's parser merges several parts of one message.
+        self._mark_broken(rows[field_values.is_present[rows]])
+        wrapped_field = field_values.field.inner
+        inner_fields = [_SECONDS, _NANOS_FIELD] if wrapped_field is None else [wrapped_field]
+        inner_cursor = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
+        values = inner_cursor.fields(inner_fields)
+        self._mark_broken(rows[inner_cursor.broken()])
+        if wrapped_field is not None:
+            field_values.put_inner(rows, values[wrapped_field.name])
             return
         seconds, nanos = (
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
         )
         is_too_far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
         self._mark_broken(rows[is_too_far])
-        read.put(rows, np.where(is_too_far, 0, seconds) * _NANOS + nanos)
+        field_values.put(rows, np.where(is_too_far, 0, seconds) * _NANOS + nanos)
 
     def _cursor_within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
         """Return a cursor over parts of the messages; it shares their bytes."""
@@ -169,8 +177,8 @@ class ProtobufCursor(ValueCursor):
 def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
     match field_kind:
         case FieldKind.BOOL:
-            truths: Bools = raw != 0
-            return truths
+            truth_values: Bools = raw != 0
+            return truth_values
         case FieldKind.SINT64 | FieldKind.SINT32:
             return from_zigzag(raw & _UINT32 if field_kind is FieldKind.SINT32 else raw)
         case FieldKind.INT32 | FieldKind.ENUM:
@@ -195,20 +203,22 @@ _SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
 _NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
-class _Read:
+class _FieldValues:
     """The values of a field in n messages so far; the last one of a message counts.
 
     Attributes:
-        is_present: bool [n]; messages that have the field.
+        is_present: bool [n]; whether each message has the field.
     """
 
     def __init__(self, field: ProtobufField, begins: Int64s) -> None:
         count = len(begins)
         self.field = field
         self.is_present: Bools = np.zeros(count, np.bool_)
-        shown = field.inner or field
-        self._shown = shown
-        self._numbers: npt.NDArray[Any] = np.zeros(count, _DTYPES.get(shown.kind.avro, np.int64))
+        value_field = field.inner or field
+        self._value_field = value_field
+        self._numbers: npt.NDArray[Any] = np.zeros(
+            count, _DTYPES.get(value_field.kind.avro, np.int64)
+        )
         self._starts, self._lengths = begins.copy(), np.zeros(count, np.int64)
 
     def put(self, rows: Int64s, numbers: npt.NDArray[np.generic]) -> None:
@@ -231,21 +241,20 @@ class _Read:
 
     def values(self) -> AvroValues:
         """Return the values of those messages that have one."""
-        if (
-            self.field.kind is FieldKind.OTHER
-        ):  # also where it is missing, which may be an empty list
+        if self.field.kind is FieldKind.OTHER:
+            # A message without the field may have an empty list.
             return AvroValues(None, np.arange(len(self.is_present)))
         rows = (
             np.flatnonzero(self.is_present)
             if self.field.has_presence
             else np.arange(len(self.is_present))
         )
-        declared = self._shown.avro_type
+        declared = self._value_field.avro_type
         if declared.kind in ("string", "bytes"):
             return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]
-        if self._shown.kind is FieldKind.ENUM:
-            symbols = np.array([*self._shown.symbols], np.int64)
+        if self._value_field.kind is FieldKind.ENUM:
+            symbols = np.array([*self._value_field.symbols], np.int64)
             order = np.argsort(symbols)
             indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
             numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)

@@ -58,19 +58,19 @@ class ProtobufField:
     """A field of a message.
 
     Attributes:
-        has_presence: whether a missing value is null; else it is the type's zero.
+        has_presence: whether a missing value is null; otherwise it is the type's zero.
         symbols: the names of an enum's values, by number.
-        inner: the value's field, of a wrapper.
-        is_list: whether it is repeated, and no map.
+        inner: the field of a wrapper's value.
+        is_list: whether the field is repeated, but not a map.
         has_default: whether proto2 declares a value for messages without the field.
-        choice: the name of the ``oneof`` that it belongs to.
+        choice: the name of the ``oneof`` to which the field belongs; empty without one.
     """
 
     name: str
     number: int
     kind: FieldKind
-    has_presence: bool
     _: KW_ONLY
+    has_presence: bool
     symbols: Mapping[int, str] = field(default_factory=dict, hash=False)
     inner: ProtobufField | None = None
     is_list: bool = False
@@ -90,7 +90,7 @@ _KINDS = {
     9: FieldKind.STRING, 12: FieldKind.BYTES, 13: FieldKind.UINT32, 14: FieldKind.ENUM,
     15: FieldKind.SFIXED32, 16: FieldKind.SFIXED64, 17: FieldKind.SINT32, 18: FieldKind.SINT64,
 }  # fmt: skip
-"""Types of `FieldDescriptor`."""
+"""Number of a type in `FieldDescriptor` → its kind."""
 _TIMESTAMP = "google.protobuf.Timestamp"
 _WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
@@ -98,7 +98,7 @@ _WRAPPERS = frozenset(
         "Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes",
     )
 )  # fmt: skip
-_SMALL = frozenset([FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32])
+_INT32_KINDS = frozenset([FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32])
 _LITERALS = {
     "long": "int64", "boolean": "boolean", "float": "float32", "double": "float64",
     "string": "string", "bytes": "bytes", "enum": "string",
@@ -107,36 +107,40 @@ _LITERALS = {
 
 def fields_of(message: Any) -> Iterator[ProtobufField]:
     """Yield the fields of a message's descriptor."""
-    for declared in message.fields:
-        yield _field(declared)
+    for descriptor in message.fields:
+        yield _field(descriptor)
 
 
-def _field(declared: Any) -> ProtobufField:
-    name, number = declared.name, declared.number
-    is_message = declared.message_type is not None
-    choice = declared.containing_oneof.name if declared.containing_oneof else ""
-    if declared.is_repeated:
-        is_map = is_message and declared.message_type.GetOptions().map_entry
-        return ProtobufField(name, number, FieldKind.OTHER, False, is_list=not is_map)
+def _field(descriptor: Any) -> ProtobufField:
+    name, number = descriptor.name, descriptor.number
+    is_message = descriptor.message_type is not None
+    choice = descriptor.containing_oneof.name if descriptor.containing_oneof else ""
+    if descriptor.is_repeated:
+        is_map = is_message and descriptor.message_type.GetOptions().map_entry
+        return ProtobufField(name, number, FieldKind.OTHER, has_presence=False, is_list=not is_map)
     if is_message:
-        full = declared.message_type.full_name
-        if full == _TIMESTAMP:
-            return ProtobufField(name, number, FieldKind.TIMESTAMP, True, choice=choice)
-        if full in _WRAPPERS:
-            inner = _field(declared.message_type.fields[0])
-            return ProtobufField(name, number, FieldKind.WRAPPER, True, inner=inner, choice=choice)
-        return ProtobufField(name, number, FieldKind.OTHER, True, choice=choice)
-    kind = _KINDS.get(declared.type, FieldKind.OTHER)
+        full_name = descriptor.message_type.full_name
+        if full_name == _TIMESTAMP:
+            return ProtobufField(
+                name, number, FieldKind.TIMESTAMP, has_presence=True, choice=choice
+            )
+        if full_name in _WRAPPERS:
+            inner_field = _field(descriptor.message_type.fields[0])
+            return ProtobufField(
+                name, number, FieldKind.WRAPPER, has_presence=True, inner=inner_field, choice=choice
+            )
+        return ProtobufField(name, number, FieldKind.OTHER, has_presence=True, choice=choice)
+    kind = _KINDS.get(descriptor.type, FieldKind.OTHER)
     symbols: dict[int, str] = {}
     if kind is FieldKind.ENUM:
-        for symbol in declared.enum_type.values:
+        for symbol in descriptor.enum_type.values:
             symbols.setdefault(symbol.number, symbol.name)
-    has_default = declared.has_presence and bool(declared.has_default_value)
+    has_default = descriptor.has_presence and bool(descriptor.has_default_value)
     return ProtobufField(
         name,
         number,
         kind,
-        declared.has_presence,
+        has_presence=descriptor.has_presence,
         symbols=symbols,
         has_default=has_default,
         choice=choice,
@@ -144,11 +148,14 @@ def _field(declared: Any) -> ProtobufField:
 
 
 def connect_field(field: ProtobufField) -> ConnectField:
-    """Return a field as Kafka Connect describes it; a later version of the schema may lack it."""
-    shown = field.inner or field
-    if shown.kind is FieldKind.OTHER:
-        literal = "array" if shown.is_list else "struct"
+    """Return a field as Kafka Connect describes it.
+
+    Every field is optional, because a later version of the schema may lack it.
+    """
+    value_field = field.inner or field
+    if value_field.kind is FieldKind.OTHER:
+        literal = "array" if value_field.is_list else "struct"
         return ConnectField(literal, "", {})
-    literal = "int32" if shown.kind in _SMALL else _LITERALS[shown.kind.avro]
-    semantic = f"{TIME}NanoTimestamp" if shown.kind is FieldKind.TIMESTAMP else ""
+    literal = "int32" if value_field.kind in _INT32_KINDS else _LITERALS[value_field.kind.avro]
+    semantic = f"{TIME}NanoTimestamp" if value_field.kind is FieldKind.TIMESTAMP else ""
     return ConnectField(literal, semantic, {})

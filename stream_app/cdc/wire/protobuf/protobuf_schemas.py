@@ -1,7 +1,7 @@
 """Compiles the text of a Protobuf schema, and describes its messages' fields.
 
-protoc itself compiles it, as the extra ``protobuf`` brings it (ADR 38); the result is kept for the
-process. Called once for each schema.
+protoc itself compiles it, which the extra ``protobuf`` installs (ADR 38). Each process compiles a
+schema once.
 
 Source: Protobuf's "Language guide", field presence; Confluent's "Wire format" for message indexes.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.schema_registry_port import Registered, SchemaKind, Schemas
+from stream_app.cdc.schema_registry_port import RegisteredSchema, SchemaKind, Schemas
 from stream_app.cdc.wire.protobuf.protobuf_cursor import PATH_MAX
 from stream_app.errors import UsageError
 from stream_app.process.local_disk import scratch_folder
@@ -24,8 +24,8 @@ from stream_app.version import install_command
 
 _ROOT = "stream_app_registered.proto"
 _IMPORTED = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*\.proto")
-_OWN = "google/protobuf/"
-"""The files that protoc brings."""
+_WELL_KNOWN_TYPES = "google/protobuf/"
+"""The folder of the files that protoc brings."""
 _SHOWN_MAX = 160
 
 
@@ -50,11 +50,11 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
     """Return the class of messages of a schema.
 
     Args:
-        number: -1: the message is not in the wire format.
+        number: -1 stands for messages that are not in the wire format.
         path: the index of the message's type, and of types within.
 
     Raises:
-        UnreadableRecordError: there is none.
+        UnreadableRecordError: the schema has no such message.
         SourceError: no registry answers.
     """
     registered = schemas.schema(number)
@@ -69,21 +69,21 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
         raise UnreadableRecordError(compiled)
     from google.protobuf import message_factory  # noqa: PLC0415
 
-    kinds, declared = list(compiled.message_types_by_name.values()), None
+    message_types, message_type = list(compiled.message_types_by_name.values()), None
     for index in path:
-        if not 0 <= index < len(kinds):
+        if not 0 <= index < len(message_types):
             path_text = ", ".join(map(str, path[:8]))
             raise UnreadableRecordError(
                 f"names schema {number}, which has no message of index {path_text}"
             )
-        declared = kinds[index]
-        kinds = list(declared.nested_types)
-    return message_factory.GetMessageClass(declared)
+        message_type = message_types[index]
+        message_types = list(message_type.nested_types)
+    return message_factory.GetMessageClass(message_type)
 
 
 @lru_cache(maxsize=256)
-def _compile(registered: Registered) -> Any:
-    """Return the descriptor of the schema's file, or why there is none."""
+def _compile(registered: RegisteredSchema) -> Any:
+    """Return the descriptor of the schema's file, or the reason of bad records without one."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
     try:
@@ -94,12 +94,12 @@ def _compile(registered: Registered) -> Any:
         return pool.FindFileByName(_ROOT)
     except UnreadableRecordError as problem:
         return str(problem)
-    except Exception as error:  # whatever its parser stumbles over
+    except Exception as error:  # protoc and the pool raise many kinds of errors
         error_text = f"{type(error).__name__}: {error}"
         return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
 
 
-def _run_protoc(registered: Registered) -> bytes:
+def _run_protoc(registered: RegisteredSchema) -> bytes:
     """Return the compiled files, those of the references before the schema itself."""
     import grpc_tools  # noqa: PLC0415
     from grpc_tools import protoc  # noqa: PLC0415
@@ -107,7 +107,7 @@ def _run_protoc(registered: Registered) -> bytes:
     well_known_types = Path(grpc_tools.__file__).with_name("_proto")
     with scratch_folder("protobuf") as folder:
         for name, text in ((_ROOT, registered.text), *registered.references):
-            if name.startswith(_OWN):
+            if name.startswith(_WELL_KNOWN_TYPES):
                 continue
             if not _IMPORTED.fullmatch(name):
                 raise UnreadableRecordError(
@@ -116,11 +116,11 @@ def _run_protoc(registered: Registered) -> bytes:
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        out = Path(folder, "compiled")
+        output_file = Path(folder, "compiled")
         paths = [f"-I{folder}", f"-I{well_known_types}"]
-        code = protoc.main(
-            ["protoc", *paths, "--include_imports", f"--descriptor_set_out={out}", _ROOT]
+        exit_code = protoc.main(
+            ["protoc", *paths, "--include_imports", f"--descriptor_set_out={output_file}", _ROOT]
         )
-        if code or not out.exists():
+        if exit_code or not output_file.exists():
             raise UnreadableRecordError("has a schema that is not Protobuf's: protoc refuses it")
-        return out.read_bytes()
+        return output_file.read_bytes()

@@ -36,7 +36,7 @@ def test_not_what_conditions_read() -> None:
 def test_not_what_other_columns_are_computed_from() -> None:
     table = TableConfig(computed_columns=("short=substring(body,0,3)",))
     setup = format_setup(SourceConfig(), table, a_schema(), restores=True)
-    assert setup.traits.restored == {"title"}
+    assert setup.traits.restored_columns == {"title"}
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,7 @@ def test_tables_whose_older_row_is_not_certain(schema: TableSchema) -> None:
 
 
 def test_only_for_writers_that_find_the_values() -> None:
-    assert format_setup(SourceConfig(), TableConfig(), a_schema()).traits.restored == frozenset()
+    assert (
+        format_setup(SourceConfig(), TableConfig(), a_schema()).traits.restored_columns
+        == frozenset()
+    )

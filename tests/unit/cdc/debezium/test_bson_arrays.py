@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
+from stream_app.cdc.debezium.bson.array_texts import arrays_as_texts
 from stream_app.cdc.debezium.bson.plain_documents import (
-    arrays_as_texts,
     plain_document,
     plain_documents,
 )

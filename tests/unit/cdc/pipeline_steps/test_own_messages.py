@@ -56,7 +56,7 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     pipeline = decoder(name, SourceChoice(own_names=frozenset({"d.orders"})))
     outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
     assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
-    assert (outcome.records, outcome.others) == ({"d.orders": 2}, 1)
+    assert (outcome.records, outcome.other_records) == ({"d.orders": 2}, 1)
     assert outcome.tables == {"d.orders": 0, "d.customers": 1}
     assert reasons_of(outcome) == {
         1: "is of the source's table d.customers, and the rows of this table are those of d.orders"
@@ -84,7 +84,7 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
         messages(good, emptied, good)
     )
     assert [position for position, *_ in rows_of(outcome)] == [0, 2]
-    assert (outcome.truncated, outcome.others if truncate != "ignore" else 1) == (None, 1)
+    assert (outcome.truncated, outcome.other_records if truncate != "ignore" else 1) == (None, 1)
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
         decoder("debezium-json", choice).decode(messages(good, ours))
@@ -113,7 +113,7 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     outcome = decoder("debezium-json", choice, truncate="apply").decode(
         messages(good, emptied, good)
     )
-    assert (outcome.truncated, outcome.others, len(rows_of(outcome))) == (None, 1, 2)
+    assert (outcome.truncated, outcome.other_records, len(rows_of(outcome))) == (None, 1, 2)
 
 
 def test_a_bad_record_of_another_table_describes_no_columns() -> None:
@@ -141,7 +141,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)
     assert outcome.description is None
-    assert (outcome.records, outcome.others) == ({"d.orders": 1}, 0), (
+    assert (outcome.records, outcome.other_records) == ({"d.orders": 1}, 0), (
         "bad anyway: no reason to stop"
     )
     assert list(reasons_of(outcome)) == [1]
@@ -151,4 +151,4 @@ def test_of_any_number_of_names_a_few_are_kept() -> None:
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
     outcome = decoder("debezium-json", choice).decode(messages(*strange))
-    assert (outcome.others, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)
+    assert (outcome.other_records, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)

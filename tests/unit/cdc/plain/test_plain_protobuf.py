@@ -12,7 +12,7 @@ import pytest
 
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.plain.protobuf_values import protobuf_document
-from stream_app.cdc.schema_registry_port import Registered
+from stream_app.cdc.schema_registry_port import RegisteredSchema
 from stream_app.cdc.wire.protobuf.protobuf_fields import connect_field, fields_of
 from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
 from tests.support.brokers.schema_registry import Registry, schema_registry
@@ -60,8 +60,8 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-def registered(registry: Registry) -> Registered:
-    return Registered(registry.add(SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", SCHEMA)
+def registered(registry: Registry) -> RegisteredSchema:
+    return RegisteredSchema(registry.add(SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", SCHEMA)
 
 
 def protobuf(registry: Registry, **options: str) -> MessageFormat:
@@ -218,7 +218,9 @@ def test_nothing_is_lost_that_google_does_not_take(
 
 
 def test_a_field_with_a_default_has_its_own_type(registry: Registry) -> None:
-    schema = Registered(registry.add(ODD_SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", ODD_SCHEMA)
+    schema = RegisteredSchema(
+        registry.add(ODD_SCHEMA, schemaType="PROTOBUF"), "PROTOBUF", ODD_SCHEMA
+    )
     message_type = message_class(One(schema), schema.number, [0])
     types = {
         field.name: connect_field(field).literal for field in fields_of(message_type.DESCRIPTOR)

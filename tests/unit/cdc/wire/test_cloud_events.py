@@ -183,6 +183,6 @@ def test_columns_have_what_events_read_alone_have(
     pipeline = a_format("id BIGINT, v STRING", name=name)
     decoder = pipeline.decoder
     assert isinstance(decoder, EventFormat)
-    decoded, alone = decoder.decode(batch), decoder.decode_alone(batch)
+    decoded, alone = decoder.decode(batch), decoder.decode_one_by_one(batch)
     assert rows_of(decoded) == rows_of(alone)
     assert reasons_of(decoded) == reasons_of(alone)
