@@ -95,7 +95,7 @@ def new_table(
     )
     for_all = options_for(primary_keys, rules.options)
     remarks += [
-        f"{key} = {value} does not hold: the table has no primary key"
+        f"{key} = {value} does not apply: the table has no primary key"
         for key, value in rules.options.items()
         if key not in for_all and key not in table_settings.options
     ]
@@ -132,8 +132,8 @@ class _KeySettings:
         if table_keys is None:
             if missing:
                 self.remarks.append(
-                    f"{setting} = {', '.join(for_all)} does not hold: "
-                    f"no column {', '.join(missing)}"
+                    f"{setting} = {', '.join(for_all)} does not apply: "
+                    f"there is no column {', '.join(missing)}"
                 )
             return for_all if for_all and not missing else None
         if missing:
