@@ -131,7 +131,7 @@ def path_beside(root: str, location: str) -> str:
         if path is not None:
             return path
     raise UnsupportedTableError(
-        f"a file of the table lies on another file system: {location}",
+        f"a file of the table is on another file system: {location}",
         where=root,
         fix="use the engine that made the table; or unset 'data-file.external-paths' and let that "
         "engine rewrite the files",

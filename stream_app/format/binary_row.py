@@ -209,7 +209,9 @@ def _decode_bytes(data: bytes, position: int) -> bytes:
 
 def _slice(data: bytes, offset: int, length: int) -> bytes:
     if offset + length > len(data):
-        raise _corrupt(f"a value at {offset} with {length} bytes lies outside of {len(data)} bytes")
+        raise _corrupt(
+            f"a value at {offset} with {length} bytes exceeds the row of {len(data)} bytes"
+        )
     return data[offset : offset + length]
 
 
@@ -267,7 +269,7 @@ def is_null(part: object) -> bool:
 
 
 class _KeyOrder:
-    """The function of `key_order`, hashed by identity so that look-ups need not hash the types."""
+    """The function of `key_order`, hashed by identity so that lookups need not hash the types."""
 
     def __init__(self, types: tuple[DataType, ...]) -> None:
         self._types = types

@@ -41,7 +41,7 @@ def encode_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> tu
     """Encode each row as BinaryRow bytes without arity.
 
     Four rows of ``a INT, s STRING``. Each has a header word and two slots. A text of up to 7 bytes
-    stands in its slot; a longer one follows, padded to whole words::
+    is in its slot; a longer one follows, padded to whole words::
 
         a          [1, 2, 3, 4]
         s          ["x", "long text", "", null]
@@ -161,7 +161,7 @@ def _decimal_part(
 ) -> _Part:
     """Return the words of a column of decimals.
 
-    Four numbers of more than 18 digits. The slot gets the number of bytes, and two words behind
+    Four numbers of more than 18 digits. The slot gets the number of bytes, and two words after
     the slots have the bytes, padded with zeros::
 
         numbers    [0,  1,  -1, 128]

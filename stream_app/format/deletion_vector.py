@@ -47,7 +47,7 @@ FILE_HEADER = b"\x01"
 _BITMAP32_END = 2**32
 _MAGIC_32 = struct.pack(">I", 1_581_511_376)
 MAGIC_64 = struct.pack("<I", 1_681_511_377)
-"""The number with which a 64-bit vector begins, behind its size."""
+"""The number with which a 64-bit vector begins, after its size."""
 _WORD = 4
 _FRAME_BYTES = 2 * _WORD
 """Size and CRC, which enclose magic number and bitmap."""
@@ -206,7 +206,7 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
     if size != listed_size:
         raise ValueError(f"it has {size} bytes, and the index manifest says {listed_size}")
     if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
-        raise ValueError(f"it does not lie within the {len(data)} bytes of its file")
+        raise ValueError(f"it is not within the {len(data)} bytes of its file")
     body_end = body_start + size
     body = data[body_start:body_end]
     checksum = int.from_bytes(data[body_end : body_end + _WORD], "big")

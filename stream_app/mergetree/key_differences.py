@@ -52,16 +52,18 @@ class Differences:
         """The second side's rows whose values differ from the first side's."""
         return self.newer[~self.same_values()]
 
-    def same_values(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Bools:
+    def same_values(
+        self, ignored_columns: Collection[str] = (), *, as_numbers: bool = False
+    ) -> Bools:
         """Return which keys of both sides have equal values in both rows: bool [len(older)].
 
         Args:
-            ignored: columns that are not compared.
+            ignored_columns: columns that are not compared.
             as_numbers: whether NaN differs from NaN and -0.0 equals 0.0, as in Paimon's changelogs.
         """
         is_same = np.ones(len(self.older), np.bool_)
         for name in self.batch.schema.names:
-            if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored:
+            if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored_columns:
                 continue
             column = self.batch.column(name)
             is_nested = pa.types.is_nested(column.type)

@@ -87,7 +87,7 @@ _CAUSES = (
         r'"dns error"',
         "the endpoint's host name is unknown",
         f"{_ENDPOINT_FIX}; with s3.path.style.access = "
-        "true the bucket stands in the path and not in the host's name",
+        "true the bucket is in the path and not in the host's name",
     ),
     (r"kind: ConnectionRefused", "the endpoint refuses connections", _ENDPOINT_FIX),
     (

@@ -100,7 +100,7 @@ def timestamps(ticks: Int64s, unit: str, like: pa.Array, target: DataType) -> pa
     """Convert ticks to the unit of the target type.
 
     Raises:
-        CastError: a time lies outside the range of nanoseconds.
+        CastError: a time is outside the range of nanoseconds.
     """
     target_unit = timestamp_unit(target.precision)
     if PER_SECOND[target_unit] >= PER_SECOND[unit]:

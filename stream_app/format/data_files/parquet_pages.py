@@ -111,8 +111,8 @@ class PagedGroups:
         self._file = file
         self._columns = columns
         self._choice = choice
-        self._tested = [name for name, _ in choice.columns]
-        self._judge = choice.judge if set(self._tested) < set(columns) else None
+        self._tested_names = [name for name, _ in choice.columns]
+        self._judge = choice.judge if set(self._tested_names) < set(columns) else None
 
     def wanted_rows(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
@@ -121,7 +121,7 @@ class PagedGroups:
             CorruptFileError: a value is not of its type.
         """
         row_count = self._file.metadata.row_group(group).num_rows
-        if self._judge is not None and self._is_small(group):
+        if self._judge is not None and self._has_small_condition(group):
             ranges = self._ranges_by_values(group, self._judge)
             # A condition that keeps most rows of one group will keep most of the next.
             self._judge = self._judge if _skips_most(ranges, row_count) else None
@@ -151,17 +151,17 @@ class PagedGroups:
                 rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
-    def _is_small(self, group: int) -> bool:
+    def _has_small_condition(self, group: int) -> bool:
         """Return whether the condition's columns are a small part of the columns to read."""
         metadata, schema = self._file.metadata.row_group(group), self._file.schema_arrow
-        widths = [_width(schema.field(name).type) for name in self._tested]
+        widths = [_width(schema.field(name).type) for name in self._tested_names]
         if None not in widths:
             # All columns include the condition's, because decoding a few values twice costs little.
             estimate = metadata.num_rows * sum(width or 0 for width in widths)
             return bool(estimate * _BYTES_PER_TESTED_MIN <= metadata.total_byte_size)
         with contextlib.suppress(*_INDEX_ERRORS):
             return self._decoded_size(
-                group, self._tested
+                group, self._tested_names
             ) * _BYTES_PER_TESTED_MIN <= self._decoded_size(group, self._columns)
         return False
 
@@ -175,21 +175,21 @@ class PagedGroups:
         )
 
     def _ranges_by_values(self, group: int, judge: JudgeOfValues) -> list[RowRange]:
-        table = self._file.read_row_group(group, columns=self._tested, use_threads=False)
+        table = self._file.read_row_group(group, columns=self._tested_names, use_threads=False)
         row_count = self._file.metadata.row_group(group).num_rows
-        (batch,) = table.select(self._tested).combine_chunks().to_batches() or [None]
+        (batch,) = table.select(self._tested_names).combine_chunks().to_batches() or [None]
         value_count = 0 if batch is None else batch.num_rows
         # pyarrow silently skips a page whose header has another type.
         if value_count != row_count:
             raise damaged_file_error(
                 f"a row group of {row_count} rows has only {value_count} in pages of "
-                + ", ".join(self._tested)
+                + ", ".join(self._tested_names)
             )
         return [] if batch is None else ranges_of_rows(judge(batch), _GAP_ROWS)
 
     def _ranges_by_statistics(self, group: int, row_count: int) -> list[RowRange]:
         with contextlib.suppress(*_INDEX_ERRORS):
-            columns = self._paged_columns(group, self._tested)
+            columns = self._paged_columns(group, self._tested_names)
             if columns is not None:
                 return self._matching_ranges(group, columns, row_count)
         return [RowRange(0, row_count)]

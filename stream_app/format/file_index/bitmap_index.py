@@ -62,14 +62,14 @@ class _BitmapBuilder:
         values = DistinctValues.of_column(column, self._data_type)
         bitmaps = _encode_bitmaps(values)
         head = struct.pack(">b", self._version)
-        head += _COUNTS.pack(len(column), len(values.values), bool(bitmaps.null_rows))
-        if bitmaps.null_rows:
+        head += _COUNTS.pack(len(column), len(values.values), bool(bitmaps.null_count))
+        if bitmaps.null_count:
             head += _INT.pack(bitmaps.null_offset)
         if self._version < _SORTED_VERSION:
             order = hash_order(values.java_hashes(), computed=True)
             entries = _join_numbers(values.encode(), bitmaps.offsets)
             return head + _concatenate(entries, order) + bitmaps.body
-        if bitmaps.null_rows:
+        if bitmaps.null_count:
             head += _INT.pack(len(bitmaps.null_bitmap))
         blocks = self._blocks(values, bitmaps)
         return None if blocks is None else head + blocks + bitmaps.body
@@ -79,12 +79,14 @@ class _BitmapBuilder:
         order, encoded = values.order(), values.encode()
         entries = _join_numbers(encoded, bitmaps.offsets, bitmaps.lengths)
         sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
-        if len(sizes) and int(sizes.max()) > self._block_size - 4:
+        if len(sizes) and int(sizes.max()) > self._block_size - _INT.size:
             return None
         ends = np.cumsum(sizes)
         starts = [0] if len(sizes) else []
         while starts and starts[-1] < len(sizes):
-            block_end = self._block_size - 4 + int(ends[starts[-1]]) - int(sizes[starts[-1]])
+            block_end = (
+                self._block_size - _INT.size + int(ends[starts[-1]]) - int(sizes[starts[-1]])
+            )
             starts.append(int(np.searchsorted(ends, block_end, side="right")))
         blocks = [
             _INT.pack(stop - start) + _concatenate(entries, order[start:stop])
@@ -102,12 +104,12 @@ class _EncodedBitmaps:
     """The bitmaps of all values, and their offsets in the body.
 
     Attributes:
-        null_rows: the number of rows without a value.
+        null_count: the number of rows without a value.
         null_bitmap: the bitmap of these rows; the body has it only for several rows.
         offsets, lengths: int64 [values].
     """
 
-    null_rows: int
+    null_count: int
     null_offset: int
     null_bitmap: bytes
     offsets: Int64s

@@ -1,7 +1,7 @@
 """Encodes the sorted values of an index ``range-bitmap``, in chunks with known first values.
 
 A value's code is its rank among all. A chunk has its first value in its head, and the others
-behind all heads, where texts follow their offsets. The dictionary's own head has its length, a
+after all heads, where texts follow their offsets. The dictionary's own head has its length, a
 version byte, the number of chunks, and the bytes of the heads' offsets and of the heads.
 
 Source: Paimon `fileindex/rangebitmap/dictionary/chunked/ChunkedDictionary.java`,

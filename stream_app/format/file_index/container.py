@@ -75,7 +75,7 @@ def decode_file_index(data: bytes) -> Bodies:
             start, length = _EXTENT.unpack_from(data, position)
             position += _EXTENT.size
             if start != _NO_BODY and len(data) < start + length:
-                raise ValueError(f"the {kind} of {name!r} does not lie within {len(data)} bytes")
+                raise ValueError(f"the {kind} of {name!r} exceeds the {len(data)} bytes")
             by_kind[kind] = None if start == _NO_BODY else data[start : start + length]
     return bodies
 

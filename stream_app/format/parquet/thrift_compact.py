@@ -207,7 +207,7 @@ def _end_of_list(data: bytes, position: int, depth: int) -> int:
 
 
 def _end_of_struct(data: bytes, position: int, depth: int) -> int:
-    """Return the position behind a struct."""
+    """Return the position after a struct."""
     if depth > _DEPTH_MAX:
         raise ValueError("structs are nested too deeply")
     while True:

@@ -193,7 +193,7 @@ def readable_texts(text: bytes, columns: Iterable[PlacedColumn]) -> str:
 
 
 def _show_first(text: bytes, data_type: DataType) -> tuple[str, bytes]:
-    """Return the value at the beginning of a text for messages, and the text behind it."""
+    """Return the value at the beginning of a text for messages, and the text after it."""
     if data_type.root in STRING_ROOTS:
         digits, _, text = text.partition(b":")
         size = int(digits)

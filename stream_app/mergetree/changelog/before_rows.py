@@ -38,7 +38,7 @@ class RowsAbove:
 
     Attributes:
         higher_files: the data files of levels above the output.
-        positions_read: name of a data file → the positions of the rows that look-ups returned.
+        positions_read: name of a data file → the positions of the rows that lookups returned.
     """
 
     layout: KeyValueLayout

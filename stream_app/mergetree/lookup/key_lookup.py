@@ -1,6 +1,6 @@
 """Looks up the newest rows of keys of a bucket, without reading the whole bucket.
 
-Callers, such as the writer of unchanged values, have new rows and need the older ones. A look-up
+Callers, such as the writer of unchanged values, have new rows and need the older ones. A lookup
 uses all levels or some. It reads the newest files first, and searches each file only for keys that
 this file may have and no newer file has.
 
@@ -124,17 +124,17 @@ class KeyLookup:
         wanted_keys = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         indices: list[Int64s] = []
         parts: list[pa.RecordBatch] = []
-        unmatched = np.asarray(order)
+        wanted_indices = np.asarray(order)
         for tier in lookup_tiers(files, is_ordered_by_age=not self.layout.sequence_fields):
-            if not len(unmatched):
+            if not len(wanted_indices):
                 break
             key_indices, rows = self._newest_in_tier(tier, wanted_keys)  # step 2
             is_live = ~retract_mask(rows)  # step 3
-            indices.append(unmatched[key_indices[is_live]])
+            indices.append(wanted_indices[key_indices[is_live]])
             parts.append(rows if is_live.all() else rows_at(rows, np.flatnonzero(is_live)))
-            is_missing = np.ones(len(unmatched), np.bool_)
+            is_missing = np.ones(len(wanted_indices), np.bool_)
             is_missing[key_indices] = False
-            unmatched = unmatched[is_missing]
+            wanted_indices = wanted_indices[is_missing]
             wanted_keys = WantedKeys(
                 rows_at(wanted_keys.batch, np.flatnonzero(is_missing)), self.key_at, self.key_of
             )

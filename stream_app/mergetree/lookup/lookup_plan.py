@@ -1,9 +1,9 @@
-"""Decides which files of a bucket may have which keys, and the order of look-ups.
+"""Decides which files of a bucket may have which keys, and the order of lookups.
 
 `key_lookup` calls it. It uses only metadata: no rows, no files, no clock.
 
 Source: Paimon `mergetree/LookupLevels.java`, `mergetree/LookupUtils.java`, which look up one key at
-a time; here a look-up searches a file for all of its keys at once.
+a time; here a lookup searches a file for all of its keys at once.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class MergeFunction(Protocol):
 class LookupMerge:
     """A wrapper of a `MergeFunction` by which only a key's lowest row above level 0 counts.
 
-    Compactions with look-ups make such rows: they write the merged row, and the older one stays in
+    Compactions with lookups make such rows: they write the merged row, and the older one stays in
     place.
     """
 

@@ -65,7 +65,7 @@ class GroupedChanges:
         has_sequence: for each group, which rows have a sequence that is not null.
         unmerged_indices: the indices of changes that are alone in their segment, and set all
             columns to their row's values.
-        is_removed: bool [segments], whether the last row removes the whole row.
+        is_removed: bool [segments]; whether the last row removes the whole row.
     """
 
     plain: SegmentChanges
@@ -90,16 +90,10 @@ class GroupedChanges:
     ) -> SegmentValues:
         """Return a column of a group, with one value for each segment."""
         if name in group.sequence or (aggregate is None and self.is_add.all()):
-            return fold_column(
-                column, self._group_changes(group, _ops_on_sequence_columns), _NEWEST_OR_NULL
-            )
-        if aggregate is None:
-            return fold_column(
-                column, self._group_changes(group, _ops_on_plain_columns), _NEWEST_OR_NULL
-            )
-        return fold_column(
-            column, self._group_changes(group, _ops_on_aggregated_columns), aggregate
-        )
+            ops_of, aggregate = _ops_on_sequence_columns, None
+        else:
+            ops_of = _ops_on_plain_columns if aggregate is None else _ops_on_aggregated_columns
+        return fold_column(column, self._group_changes(group, ops_of), aggregate or _NEWEST_OR_NULL)
 
     def _group_changes(self, group: SequenceGroup, ops_of: _OpsOf) -> SegmentChanges:
         """Return the changes of a group's columns of one kind, computed once for all of them."""
@@ -203,11 +197,8 @@ def _with_first_deletes(
     is_restart = np.zeros(int(repetitions.sum()), np.bool_)
     is_restart[starts[is_doubled]] = True
     rows, kinds = np.repeat(keys.rows, repetitions), np.repeat(kinds, repetitions)
-    return (
-        SegmentChanges(rows, starts, merges_single_rows=keys.merges_single_rows),
-        kinds,
-        is_restart,
-    )
+    changes = SegmentChanges(rows, starts, merges_single_rows=keys.merges_single_rows)
+    return changes, kinds, is_restart
 
 
 def _removals(
@@ -227,8 +218,8 @@ def _removals(
         parts = _parts(changes, removals)
         is_removal = np.zeros(len(changes.rows), np.bool_)
         for group in removing_groups:
-            rank = ranks[group]
-            is_removal |= is_delete & (rank > 0) & _in_sequence(rank, parts, is_counted)
+            is_in_sequence = _in_sequence(ranks[group], parts, is_counted)
+            is_removal |= is_delete & (ranks[group] > 0) & is_in_sequence
         is_removal &= changes.indices > np.repeat(removals, changes.lengths)
         if len(removing_groups) == 1:
             return changes.last(is_removal)
@@ -296,13 +287,10 @@ class PartialUpdate:
         if self.rules.ignores_delete and is_retract.any():
             sequence_rows = plain.row_at(plain.last(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))
+        if is_retract.any():
+            is_removed = is_removed | ~plain.segments_with(~is_retract)
         return keys.batch_of(
-            values,
-            sequence_rows=sequence_rows,
-            is_delete=is_removed | ~plain.segments_with(~is_retract)
-            if is_retract.any()
-            else is_removed,
-            layout=layout,
+            values, sequence_rows=sequence_rows, is_delete=is_removed, layout=layout
         )
 
     def _values(

@@ -32,7 +32,7 @@ FIRST_ROWS = 1024
 """Rows of the first part, whose size is unknown."""
 _ROWS_MIN, _ROWS_MAX = 64, 65_536
 REASON = "reason"
-"""The column with the reason of a refused row, a STRING behind `MESSAGE`."""
+"""The column with the reason of a refused row, a STRING after `MESSAGE`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
 
 RowFinder = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]

@@ -199,7 +199,7 @@ def test_keys_compare_as_in_paimon(data_type: str, ascending: list[object]) -> N
         pytest.param(bytes(12), "0 columns instead of 1", id="arity"),
         pytest.param(b"\0\0\0\1" + bytes(8), "cannot have 8 bytes", id="no-slot"),
         pytest.param(
-            b"\0\0\0\1" + bytes(8) + b"\x09\0\0\0\x10\0\0\0", "lies outside", id="tail-missing"
+            b"\0\0\0\1" + bytes(8) + b"\x09\0\0\0\x10\0\0\0", "exceeds the row", id="tail-missing"
         ),
         pytest.param(b"\0\0\0\1" + bytes(15) + b"\x88", "claims to hold 8", id="inline-length"),
         pytest.param(

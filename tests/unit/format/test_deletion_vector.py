@@ -186,7 +186,7 @@ DAMAGED: dict[str, tuple[str, Any]] = {
         "of f. at offset 1: its CRC is 0x",
         lambda data, meta: (data[:-6] + bytes([data[-6] ^ 1]) + data[-5:], meta),
     ),
-    "a cut file": ("does not lie within the", lambda data, meta: (data[:-1], meta)),
+    "a cut file": ("is not within the", lambda data, meta: (data[:-1], meta)),
     "another offset": (
         "at offset 2: no deletion vector begins with the magic number",
         lambda data, meta: (data, replace(meta, offset=2)),

@@ -40,8 +40,8 @@ def put_digests(begins: int, count: int, digests: int, lanes: LaneBuffers) -> No
     """Put the digests of padded texts into a table, 16 bytes each.
 
     Args:
-        begins: the address of a table of int64 [count + 1]: where each text begins, one behind the
-            other.
+        begins: the address of a table of int64 [count + 1]: where each text begins, one after
+            the other.
         count: at least 1.
     """
     for lane in range(LANES):

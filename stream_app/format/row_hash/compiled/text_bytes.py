@@ -1,10 +1,10 @@
 """Writes the canonical text of a row, with MD5's padding, by machine code.
 
 `hashed_columns` uses it and sizes the memory: each text has room for its longest values. Words
-of eight bytes are written whole, so up to 7 bytes behind a text are written too.
+of eight bytes are written whole, so up to 7 bytes after a text are written too.
 
 A column's values are read only inside of its buffers. `TextColumns.last` is where the last whole
-word begins: bytes behind it are read one by one.
+word begins: bytes after it are read one by one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class TextColumns(NamedTuple):
 
 @compiled
 def put_text(begin: int, row: int, columns: TextColumns) -> int:
-    """Write the text of a row, padded to whole blocks; return the position behind it."""
+    """Write the text of a row, padded to whole blocks; return the position after it."""
     cursor = begin
     for column in range(columns.width):
         offset = 8 * column

@@ -45,7 +45,7 @@ def combine_segments(
         is_counted   [T, T, T, F]
         sizes        [2,    1, 0]
         results      [3]                of the segment with several values
-        rows         [4, 2, -1]         4 is the index of the first result, behind the column
+        rows         [4, 2, -1]         4 is the index of the first result, after the column
                      [3, 4, null]
 
     Args:

@@ -32,7 +32,7 @@ INT32_PRECISION = 9
 """Digits of decimals that Parquet files store in 32 bits."""
 COMPACT_PRECISION = 18
 """Digits that fit into 64 bits."""
-_QUOTIENT_SCALE = 10**130
+_QUOTIENT_FACTOR = 10**130
 """A factor that makes every finite quotient of two 38-digit numbers whole."""
 Integers = npt.NDArray[Any]
 """Python integers, object [n]."""
@@ -100,7 +100,7 @@ def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
     Raises:
         MergeError: a divisor is zero, or a quotient does not terminate (1 ÷ 3), which Java refuses.
     """
-    if (divisor == 0).any() or ((dividend * _QUOTIENT_SCALE) % divisor != 0).any():
+    if (divisor == 0).any() or ((dividend * _QUOTIENT_FACTOR) % divisor != 0).any():
         raise MergeError(
             "the aggregate function product cannot undo a row: a decimal quotient is not finite",
             fix="set fields.<column>.ignore-retract = true",
@@ -115,7 +115,7 @@ def _round(numerator: Integers, denominator: Any) -> Integers:
 
 
 _NEUTRAL = -0.0
-"""A neutral summand: it leaves each number as it is; 0.0 would turn -0.0 into 0.0."""
+"""A neutral summand, which leaves each number unchanged; 0.0 would turn -0.0 into 0.0."""
 _Values = npt.NDArray[Any]
 
 
@@ -157,26 +157,23 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     values = _numbers(column)[changes.rows]
     is_integer = not pa.types.is_floating(column.type)
     if is_integer and not is_undo.any():
-        ones = np.where(is_counted, values, 1)
-        product = np.multiply.reduceat(ones, changes.starts)
-        return _array(product, changes.segments_with(is_counted), column.type)
+        factors = np.where(is_counted, values, 1)
+        products = np.multiply.reduceat(factors, changes.starts)
+        return _array(products, changes.segments_with(is_counted), column.type)
     result = np.zeros(len(changes.starts), values.dtype)
     has_value = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
         for segments, indices in changes.rounds(is_counted):
             factors, old_values, is_divided = values[indices], result[segments], is_undo[indices]
+            has_old = has_value[segments]
+            products = old_values * factors
             if is_integer:
-                quotient = _whole_quotient(old_values, factors, is_divided & has_value[segments])
-                quotient = _wrap(quotient, column.type)
+                quotients = _whole_quotient(old_values, factors, is_divided & has_old)
+                quotients, products = _wrap(quotients, column.type), _wrap(products, column.type)
             else:
-                quotient = old_values / factors
-            product = (
-                _wrap(old_values * factors, column.type) if is_integer else old_values * factors
-            )
-            new_values = np.where(
-                is_divided, quotient, np.where(has_value[segments], product, factors)
-            )
-            has_new = has_value[segments] | ~is_divided
+                quotients = old_values / factors
+            new_values = np.where(is_divided, quotients, np.where(has_old, products, factors))
+            has_new = has_old | ~is_divided
             result[segments] = np.where(has_new, new_values, old_values)
             has_value[segments] = has_new
     return _array(result, has_value, column.type)
@@ -189,12 +186,12 @@ def _numbers(column: pa.Array) -> _Values:
 
 def _array(values: _Values, has_value: Bools | None, data_type: pa.DataType) -> pa.Array:
     """Convert values to a column. As in Java, integers lose the bits that do not fit."""
-    return number_column(
-        values.astype(data_type.to_pandas_dtype(), copy=False), has_value, data_type
-    )
+    narrowed = values.astype(data_type.to_pandas_dtype(), copy=False)
+    return number_column(narrowed, has_value, data_type)
 
 
 def _wrap(values: _Values, data_type: pa.DataType) -> _Values:
+    """Keep the low bits of integers that a type has, as int64 [n]."""
     return values.astype(data_type.to_pandas_dtype()).astype(np.int64)
 
 
@@ -257,9 +254,9 @@ def _decimal_product(
         factors, old_values, has_old = numbers[indices], result[segments], has_value[segments]
         is_divided = is_undo[indices]
         divisors = np.where(is_divided & has_old, factors, 1)
-        divided = quotient(old_values, divisors, arrow_type.scale)
-        multiplied = product(old_values, factors, arrow_type.scale)
-        new_values = np.where(has_old, np.where(is_divided, divided, multiplied), factors)
+        quotients = quotient(old_values, divisors, arrow_type.scale)
+        products = product(old_values, factors, arrow_type.scale)
+        new_values = np.where(has_old, np.where(is_divided, quotients, products), factors)
         has_new = has_old | ~is_divided
         result[segments] = np.where(has_new, new_values, old_values)
         has_value[segments] = has_new & ~overflows(result[segments], arrow_type, is_sum=False)
