@@ -52,9 +52,7 @@ _OTHER = re.compile(rf"{_ID}-m\d+\.avro|snap-\d+-{_ID}\.avro|.+\.puffin", re.ASC
 
 
 def is_metadata_file(name: str) -> bool:
-    """Return whether a file of the folder is a version's, or one with which a catalog was
-    registered.
-    """
+    """Return whether a file of this name has the metadata of a version or of a registration."""
     return _METADATA.fullmatch(name) is not None
 
 

@@ -84,8 +84,8 @@ class FileStorePathFactory:
         """Return the path of a statistics file."""
         return f"{self.root}/statistics/{name}"
 
-    def partition(self, partition: bytes) -> str:
-        """Return a partition's folder name, ``dt=2024-01-01/hour=3``; empty if unpartitioned."""
+    def partition_path(self, partition: bytes) -> str:
+        """Return a partition's relative path, ``dt=2024-01-01/hour=3``; empty if unpartitioned."""
         return spec_path(self.partition_spec(partition))
 
     def partition_spec(self, partition: bytes) -> dict[str, str]:
@@ -100,9 +100,9 @@ class FileStorePathFactory:
 
     def partition_folder(self, partition: bytes) -> str:
         """Return a partition's folder; `data_root` if unpartitioned."""
-        return f"{self.data_root}/{self.partition(partition)}".rstrip("/")
+        return f"{self.data_root}/{self.partition_path(partition)}".rstrip("/")
 
-    def bucket(self, partition: bytes, bucket: int) -> str:
+    def bucket_folder(self, partition: bytes, bucket: int) -> str:
         """Return the folder of a bucket."""
         name = "postpone" if bucket == POSTPONED else str(bucket)
         return f"{self.partition_folder(partition)}/bucket-{name}"
@@ -115,7 +115,7 @@ class FileStorePathFactory:
         """
         if file.external_path is not None:
             return path_beside(self.root, file.external_path)
-        return f"{self.bucket(partition, bucket)}/{file.file_name}"
+        return f"{self.bucket_folder(partition, bucket)}/{file.file_name}"
 
     def extra_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
         """Return the paths of files that belong to a data file, such as its index.
@@ -132,8 +132,8 @@ class FileStorePathFactory:
         Raises:
             UnsupportedTableError: as `data_file`.
         """
-        beside = self.extra_files(partition, bucket, file)
-        return (*beside, self.data_file(partition, bucket, file))
+        extra_files = self.extra_files(partition, bucket, file)
+        return (*extra_files, self.data_file(partition, bucket, file))
 
     @property
     def index_folder(self) -> str:
@@ -152,7 +152,7 @@ class FileStorePathFactory:
 
     def index_folder_of(self, partition: bytes, bucket: int) -> str:
         """Return the folder of a bucket's new index files."""
-        return self.bucket(partition, bucket) if self.index_in_bucket else self.index_folder
+        return self.bucket_folder(partition, bucket) if self.index_in_bucket else self.index_folder
 
 
 def new_name(kind: str) -> str:

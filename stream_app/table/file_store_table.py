@@ -54,7 +54,7 @@ from stream_app.model.schema.tables_own_options import option_differences, with_
 from stream_app.model.traits.kind_traits import KindTraits
 from stream_app.planning.commit.snapshot_ordering import prefix_of_own_numbers
 from stream_app.planning.compact.waiting_rows import Visibility, visibility_of
-from stream_app.planning.schema.option_changes import way_out
+from stream_app.planning.schema.option_changes import difference_fix
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
 _SYSTEM_FIELDS = (
@@ -102,8 +102,8 @@ class FileStoreTable:
 
     def store_requests(self) -> Mapping[str, int]:
         """Return the counted requests to the store by kind; empty if they are not counted."""
-        files = self.file_io
-        return files.requests.total() if isinstance(files, CountedFileIO) else {}
+        file_io = self.file_io
+        return file_io.requests.total() if isinstance(file_io, CountedFileIO) else {}
 
     def add_store_requests(self, requests: Mapping[str, int]) -> None:
         """Add the requests that a task has made."""
@@ -219,18 +219,18 @@ class FileStoreTable:
         return key_order(self.schema.key_type.types)
 
     def layout(
-        self, columns: RowType | None = None, *, system: Container[str] = SYSTEM_COLUMNS
+        self, columns: RowType | None = None, *, system_columns: Container[str] = SYSTEM_COLUMNS
     ) -> KeyValueLayout:
         """Return the layout of key-value batches.
 
         Args:
-            columns: columns that include the key, after those of `system`; None: all.
+            columns: columns that include the key, after the `system_columns`; None: all.
         """
         schema = self.schema
-        before = [field for field in _SYSTEM_FIELDS if field.name in system]
+        system_fields = [field for field in _SYSTEM_FIELDS if field.name in system_columns]
         return KeyValueLayout(
             schema=pa.schema(
-                [*before, *arrow_schema(schema.fields if columns is None else columns)]
+                [*system_fields, *arrow_schema(schema.fields if columns is None else columns)]
             ),
             key_names=schema.trimmed_primary_keys,
             sequence_fields=schema.sequence_fields,
@@ -244,7 +244,7 @@ class FileStoreTable:
         bucket: int,
         *,
         columns: RowType | None = None,
-        system: Container[str] = SYSTEM_COLUMNS,
+        system_columns: Container[str] = SYSTEM_COLUMNS,
         batch_rows: int = BATCH_ROWS,
         parts: PartFilter | None = None,
     ) -> BucketFiles:
@@ -252,19 +252,19 @@ class FileStoreTable:
 
         Args:
             columns: the columns to read; None: all.
-            system: as `layout`; unused in tables that do not merge by key.
+            system_columns: as `layout`; unused in tables that do not merge by key.
             parts: the parts of files to read; None: all.
         """
-        read = self.schema.fields if columns is None else columns
-        system = system if self.kind.merges_by_key else ()
+        read_columns = self.schema.fields if columns is None else columns
+        system_columns = system_columns if self.kind.merges_by_key else ()
         return BucketFiles(
             file_io=self.file_io,
             schema=self.schema,
-            folder=self.paths.bucket(partition, bucket),
+            folder=self.paths.bucket_folder(partition, bucket),
             reader=DataFileReader(
                 self.file_io,
-                read,
-                self.layout(columns, system=system).schema,
+                read_columns,
+                self.layout(columns, system_columns=system_columns).schema,
                 self.known_schemas(),
                 batch_rows,
                 parts,
@@ -300,7 +300,7 @@ class FileStoreTable:
             raise SchemaMismatchError(
                 "; ".join(map(str, differences)),
                 where=self.location,
-                fix=way_out(self.location, table_options, differences),
+                fix=difference_fix(self.location, table_options, differences),
             )
         schema = replace(self.schema, options=with_configured(table_options, options))
         return replace(self, schema=schema, configured={**self.configured, **options})
@@ -312,8 +312,8 @@ def table_label(location: str) -> str:
     return f"{database.removesuffix('.db')}.{name}"
 
 
-def with_files(table: FileStoreTable, files: FileIO) -> FileStoreTable:
+def with_file_io(table: FileStoreTable, file_io: FileIO) -> FileStoreTable:
     """Return the table on another file system; a counting one gets a counter for the table."""
-    if isinstance(files, CountedFileIO):
-        files = counting_file_io(files.files, StoreRequests())
-    return replace(table, file_io=files)
+    if isinstance(file_io, CountedFileIO):
+        file_io = counting_file_io(file_io.files, StoreRequests())
+    return replace(table, file_io=file_io)

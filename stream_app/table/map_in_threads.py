@@ -13,8 +13,8 @@ from typing import TypeVar
 from stream_app.model.options.expire_options import FILE_OPERATION_THREAD_NUM
 from stream_app.table.file_store_table import FileStoreTable
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def thread_count(table: FileStoreTable) -> int:
@@ -22,7 +22,9 @@ def thread_count(table: FileStoreTable) -> int:
     return table.options[FILE_OPERATION_THREAD_NUM] or os.cpu_count() or 1
 
 
-def map_in_threads(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
+def map_in_threads(
+    threads: int, work: Callable[[_Item], _Result], items: Iterable[_Item]
+) -> list[_Result]:
     """Apply `work` to each item, and return the results in the order of the items.
 
     When it returns or raises, no work is running.

@@ -61,12 +61,14 @@ def open_file_store_table(
         try:
             schema = SchemaManager(file_io, path).latest()
         except NotADirectoryError:
-            raise _no_table("a part of the path is a file, not a folder", path) from None
+            raise _no_table_error("a part of the path is a file, not a folder", path) from None
     if schema is None and branch:
-        raise _no_branch(root, branch)
+        raise _no_branch_error(root, branch)
     if schema is None:
-        is_there = file_io.exists(path)
-        raise _no_table("the folder has no schema" if is_there else "there is no folder", path)
+        has_folder = file_io.exists(path)
+        raise _no_table_error(
+            "the folder has no schema" if has_folder else "there is no folder", path
+        )
     return FileStoreTable(root, schema, file_io, clock or SystemClock(), branch)
 
 
@@ -89,7 +91,7 @@ def open_in_catalog(
             where=catalog.label,
             fix="see its tables by the catalog's own tools, or let a job create it",
         )
-    return _open(catalog_table, clock)
+    return _open_catalog_table(catalog_table, clock)
 
 
 def open_named_table(
@@ -121,7 +123,7 @@ def open_named_table(
     return open_file_store_table(name, clock, file_io_options=file_io_options)
 
 
-def _open(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
+def _open_catalog_table(catalog_table: CatalogTable, clock: Clock | None) -> FileStoreTable:
     table = open_file_store_table(
         catalog_table.location,
         clock,
@@ -142,7 +144,7 @@ def open_branch(table: FileStoreTable, name: str) -> FileStoreTable | None:
     return None if schema is None else replace(branch, schema=schema)
 
 
-def _no_branch(root: str, branch: str) -> TableNotFoundError:
+def _no_branch_error(root: str, branch: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"the table has no branch {branch!r}",
         where=root,
@@ -150,7 +152,7 @@ def _no_branch(root: str, branch: str) -> TableNotFoundError:
     )
 
 
-def _no_table(problem: str, path: str) -> TableNotFoundError:
+def _no_table_error(problem: str, path: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"no Paimon table: {problem}",
         where=path,
@@ -251,12 +253,12 @@ def create_or_open(
     with _creation_errors(path):
         root, branch = table_and_branch(file_io, path)
         if branch and schemas.latest() is None:
-            raise _no_branch(root, branch)
+            raise _no_branch_error(root, branch)
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted_schema):
-                return _open(catalog_table, clock).with_options(wanted_schema.options)
-    return _check_and_configure(_open(catalog_table, clock), wanted_schema)
+                return _open_catalog_table(catalog_table, clock).with_options(wanted_schema.options)
+    return _check_and_configure(_open_catalog_table(catalog_table, clock), wanted_schema)
 
 
 def create_or_open_in_catalog(
@@ -317,32 +319,35 @@ def check_fits(table: FileStoreTable, wanted_schema: TableSchema) -> None:
         )
 
 
-def fit_problems(table: TableSchema, wanted_schema: TableSchema) -> list[str]:
+def fit_problems(table_schema: TableSchema, wanted_schema: TableSchema) -> list[str]:
     """Return why a table cannot take rows of the columns of `wanted_schema`; empty if it can.
 
     The order of columns may differ. The table may have wider types, and further nullable columns.
     """
     problems = []
-    names = table.fields.names
+    names = table_schema.fields.names
     for column in wanted_schema.fields:
         if column.name not in names:
             problems.append(f"the table has no column {column.name!r}")
             continue
-        table_type, configured = table.fields.field(column.name).data_type, column.data_type
-        if not keeps_values(configured, table_type):
-            compared = f"{table_type} in the table, {configured} is configured"
-            problems.append(f"column {column.name!r} is {compared}")
+        table_type = table_schema.fields.field(column.name).data_type
+        if not keeps_values(column.data_type, table_type):
+            problems.append(
+                f"column {column.name!r} is {table_type} in the table, {column.data_type} is "
+                "configured"
+            )
     problems += [
         f"the table's column {column.name!r} is NOT NULL and is not configured"
-        for column in table.fields
+        for column in table_schema.fields
         if column.name not in wanted_schema.fields.names and not column.data_type.nullable
     ]
     for key_kind, stored_keys, configured_keys in (
-        ("primary", table.primary_keys, wanted_schema.primary_keys),
-        ("partition", table.partition_keys, wanted_schema.partition_keys),
+        ("primary", table_schema.primary_keys, wanted_schema.primary_keys),
+        ("partition", table_schema.partition_keys, wanted_schema.partition_keys),
     ):
         if stored_keys != configured_keys:
-            stored_text, configured_text = ", ".join(stored_keys), ", ".join(configured_keys)
-            compared = f"({stored_text}) in the table, ({configured_text}) are configured"
-            problems.append(f"the {key_kind} keys are {compared}")
+            problems.append(
+                f"the {key_kind} keys are ({', '.join(stored_keys)}) in the table, "
+                f"({', '.join(configured_keys)}) are configured"
+            )
     return problems

@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from stream_app.errors import MergeError, NoAccessError, StorageError
 from stream_app.fileio.store_registry import store_of
 
-_AGAIN = "then start again, a job continues where it was"
-_OF_A_DISK: Mapping[int | None, str] = {
-    errno.ENOSPC: f"make room on the disk; {_AGAIN}",
-    errno.EDQUOT: f"this user's quota is used up: make room; {_AGAIN}",
-    errno.ENOENT: f"see that it is there, and the folder that it lies in; {_AGAIN}",
-    errno.EMFILE: f"raise the number of files that a process may open (ulimit -n); {_AGAIN}",
+_START_AGAIN = "then start again, a job continues where it was"
+_DISK_FIXES: Mapping[int | None, str] = {
+    errno.ENOSPC: f"make room on the disk; {_START_AGAIN}",
+    errno.EDQUOT: f"this user's quota is used up: make room; {_START_AGAIN}",
+    errno.ENOENT: f"see that it is there, and the folder that it lies in; {_START_AGAIN}",
+    errno.EMFILE: f"raise the number of files that a process may open (ulimit -n); {_START_AGAIN}",
 }
-_OF_A_DISK_IN_TROUBLE = (
-    f"see that the disk is mounted and sound (the system's log has its errors); {_AGAIN}"
+_DISK_FIX = (
+    f"see that the disk is mounted and sound (the system's log has its errors); {_START_AGAIN}"
 )
-_OF_A_PATH = "give another path: a part of it is a file where a folder is wanted, or the opposite"
-_NO_ACCESS: Mapping[int | None, str] = {
-    **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST), _OF_A_PATH),
+_PATH_FIX = "give another path: a part of it is a file where a folder is wanted, or the opposite"
+_ACCESS_FIXES: Mapping[int | None, str] = {
+    **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST), _PATH_FIX),
     **dict.fromkeys(
         (errno.EACCES, errno.EPERM),
         "let the user of this process write there, or the nearest folder above it that exists; or "
@@ -40,29 +40,24 @@ def storage_error(error: OSError, where: str = "") -> StorageError:
     """
     path = str(error.filename or where)
     notes = getattr(error, "__notes__", ())  # the store's own advice
-    advice = _advice(path)
-    never = not notes and not advice and error.errno in _NO_ACCESS
-    return (NoAccessError if never else StorageError)(
+    advice = _store_advice(path)
+    is_permanent = not notes and not advice and error.errno in _ACCESS_FIXES
+    return (NoAccessError if is_permanent else StorageError)(
         f"the file system refused: {error.strerror or error}",
         where=path,
         fix=notes[0] if notes else _fix(error, advice),
     )
 
 
-def _advice(path: str) -> str:
+def _store_advice(path: str) -> str:
     store = store_of(path)
     return store.advice if store else ""
 
 
 def _fix(error: OSError, advice: str) -> str:
     if isinstance(error, NotADirectoryError | IsADirectoryError):
-        return _OF_A_PATH
-    return (
-        advice
-        or _NO_ACCESS.get(error.errno)
-        or _OF_A_DISK.get(error.errno)
-        or _OF_A_DISK_IN_TROUBLE
-    )
+        return _PATH_FIX
+    return advice or _ACCESS_FIXES.get(error.errno) or _DISK_FIXES.get(error.errno) or _DISK_FIX
 
 
 @contextmanager

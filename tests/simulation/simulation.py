@@ -226,7 +226,7 @@ class Simulation:
             commit.compact_whole()
         else:
             if not job.commits_epochs:
-                commit.state.follow_with(None)
+                commit.state.follow_and_load(None)
             commit.compact_due()
 
     def _read(self) -> None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s, lengths_of, offsets_of
 from stream_app.cdc.columns.base64_columns import decode_base64
 from stream_app.cdc.columns.byte_patterns import byte_pattern
-from stream_app.cdc.debezium.image_heads import find_heads
-from stream_app.cdc.debezium.known_frames import KnownFrames
+from stream_app.cdc.debezium.decoding.image_heads import find_heads
+from stream_app.cdc.debezium.decoding.known_frames import KnownFrames
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE, plan_rows
 from stream_app.format.binary_row_columns import encode_columns
 from stream_app.format.bucket_hash import bucket_of, hash_rows

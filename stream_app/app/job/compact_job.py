@@ -210,8 +210,8 @@ class _Compaction:
             return set()
         self._snapshot_id = latest_id
         buckets = choice.buckets(table, latest)
-        committer.state.follow_with(buckets)
-        if choice.is_a_choice:
+        committer.state.follow_and_load(buckets)
+        if choice.has_conditions:
             committer.coordinator.restrict({partition for partition, _ in buckets})
         for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
@@ -236,7 +236,8 @@ class _Compaction:
     def _check_none_stuck(self) -> None:
         table, failures = self.table_job.table, self.table_job.committer.coordinator.failures
         errors = {
-            table.paths.bucket(*bucket): error for bucket, error in failures.stuck_errors().items()
+            table.paths.bucket_folder(*bucket): error
+            for bucket, error in failures.stuck_errors().items()
         }
         if errors:
             raise CompactionError(

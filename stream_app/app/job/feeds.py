@@ -147,7 +147,7 @@ class JobFeeds:
             executor_of,
             self.stopping,
             takes_repeats=takes_repeats,
-            policy=self._compaction_policy,
+            policy_bounds=self._compaction_policy,
         )
         self._table_jobs.append(table_job)
         events.watch(table_job)
@@ -163,7 +163,7 @@ class JobFeeds:
                 quarantines_non_inserts=self.stream.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),
-            sources=source_check,
+            source_check=source_check,
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),

@@ -48,7 +48,7 @@ def sort_partitions(settings: CompactionSettings, executor: CompactExecutor) -> 
     futures = {executor.submit(request): request for request in requests}
     for future in as_completed(futures):
         request = futures[future]
-        name = table.paths.partition(request.partition) or "the table"
+        name = table.paths.partition_path(request.partition) or "the table"
         try:
             change = future.result()
         except (StreamAppError, OSError) as error:

@@ -212,7 +212,7 @@ def _parse_wide(position: int, kind: int, scale: int) -> tuple[int, int, int]:
 
 
 @compiled
-def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> None:
+def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, output: int) -> None:
     """Copy texts into one buffer without their escapes.
 
     It copies whole words, so up to 7 bytes more than each text; the next text overwrites these. A
@@ -221,7 +221,7 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> No
     Args:
         positions, lengths: [s]; of one column, see `ImageBuffers`.
         valid: bool [s]; the texts to copy.
-        out: the address of a buffer that has 8 bytes more than all texts.
+        output: the address of a buffer that has 8 bytes more than all texts.
     """
     target = 0
     for index in range(len(positions)):
@@ -230,7 +230,7 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> No
         position, length = positions[index], lengths[index]
         if position >= 0:
             for shift in range(0, length, 8):
-                put_number(out + target + shift, 0, number_at(position + shift))
+                put_number(output + target + shift, 0, number_at(position + shift))
         else:
             position = ~position
             end = target + length
@@ -238,22 +238,22 @@ def copy_texts(positions: Int64s, lengths: Int32s, valid: Bools, out: int) -> No
                 code = byte_at(position)
                 if code == BACKSLASH:
                     code, position = character_at(position)
-                    target = put_character(out, target, code)
+                    target = put_character(output, target, code)
                 else:
-                    put_byte(out, target, code)
+                    put_byte(output, target, code)
                     target, position = target + 1, position + 1
             continue
         target += length
 
 
 @compiled
-def put_character(out: int, target: int, code: int) -> int:
+def put_character(output: int, target: int, code: int) -> int:
     """Write a character in UTF-8; return the position after it."""
     size = size_of(code)
     if size == 1:
-        put_byte(out, target, code)
+        put_byte(output, target, code)
         return target + 1
-    put_byte(out, target, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
+    put_byte(output, target, 0xF00 >> size & 0xFF | code >> 6 * (size - 1))
     for shift in range(size - 2, -1, -1):
-        put_byte(out, target + size - 1 - shift, 0x80 | code >> 6 * shift & 0x3F)
+        put_byte(output, target + size - 1 - shift, 0x80 | code >> 6 * shift & 0x3F)
     return target + size

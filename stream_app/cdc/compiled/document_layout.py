@@ -105,7 +105,7 @@ class DocumentLayout:
         if not count or size > _OUTPUT_BYTES_MAX:
             return None
         ended_messages = end_messages(bytes_of(messages), offsets)
-        out = np.empty(size, np.uint8)
+        output = np.empty(size, np.uint8)
         scratch = np.empty(int(np.diff(offsets).max()) + _EXTRA_BYTES, np.uint8)
         pieces = np.frombuffer(PIECES, np.uint8)
         cells = ImageCells.for_columns(len(self.kinds), 0)  # documents need no cells and no scales
@@ -114,9 +114,9 @@ class DocumentLayout:
         rows = rewrite_messages(
             RewrittenPositions(ended_messages.starts, ended_messages.ends, lengths, is_rewritten),
             cells.buffers(self.names, self.columns, self.kinds, scales),
-            Memory(out.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
+            Memory(output.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)
         np.cumsum(lengths[:rows], out=bounds[1:])
-        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(out)]
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(output)]
         return pa.Array.from_buffers(pa.binary(), rows, buffers), is_rewritten

@@ -52,9 +52,17 @@ from stream_app.machine_code.json_tokens import (
 PIECES = (
     b'{"before":,"after":,"source":{"connector":,"ts_ms":,"db":,"table":},"op":"_"}null' + bytes(8)
 )
-_BEFORE, _AFTER, _CONNECTOR, _TIME = (0, 10), (10, 9), (19, 23), (42, 9)
-_DATABASE, _TABLE, _OP, _END, _NULL = (51, 6), (57, 9), (66, 8), (75, 2), (77, 4)
-"""Where each piece of a rewritten message begins, and its bytes."""
+
+
+def _piece(text: bytes) -> tuple[int, int]:
+    """Return where a piece of a rewritten message begins in `PIECES`, and its number of bytes."""
+    return PIECES.index(text), len(text)
+
+
+_BEFORE, _AFTER = _piece(b'{"before":'), _piece(b',"after":')
+_CONNECTOR, _TIME = _piece(b',"source":{"connector":'), _piece(b',"ts_ms":')
+_DATABASE, _TABLE = _piece(b',"db":'), _piece(b',"table":')
+_OP, _END, _NULL = _piece(b'},"op":"'), _piece(b'"}'), _piece(b"null")
 _DIGITS_MAX = 18
 _DOLLAR = ord("$")
 _CREATE, _READ, _UPDATE, _DELETE = b"crud"
@@ -104,7 +112,7 @@ class _SourceFields(NamedTuple):
 class Memory(NamedTuple):
     """Addresses: where messages are written, where a text loses its escapes, and `PIECES`."""
 
-    out: int
+    output: int
     scratch: int
     pieces: int
 
@@ -116,14 +124,14 @@ def rewrite_messages(positions: RewrittenPositions, buffers: ImageBuffers, memor
     Returns:
         The number of rewritten messages.
     """
-    out, row = memory.out, 0
+    output, row = memory.output, 0
     for message in range(len(positions.starts)):
         span = positions.starts[message], positions.ends[message]
-        message_end = _rewrite_message(span, buffers, memory, (out, 2 * message + 1))
+        message_end = _rewrite_message(span, buffers, memory, (output, 2 * message + 1))
         positions.is_rewritten[message] = message_end >= 0
         if message_end >= 0:
-            positions.lengths[row] = message_end - out
-            out, row = message_end, row + 1
+            positions.lengths[row] = message_end - output
+            output, row = message_end, row + 1
     return row
 
 
@@ -133,7 +141,7 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
     position, limit = span
-    out, stamp = target
+    output, stamp = target
     has_before, image_count, op = False, 0, 0
     source = _no_source()
     if limit - position < 2 or byte_at(position) != OBJECT_BEGIN:
@@ -146,13 +154,15 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
         size, position = colon_end - position, blank_end(colon_end, limit)
         if size == 9 and name == _BEFORE_NAME and image_count == 0:
             has_before, image_count = byte_at(position) == QUOTE, 1
-            out = _write_piece(out, memory, _BEFORE)
-            position, out = _rewrite_image((position, limit), buffers, memory, (out, stamp))
+            output = _write_piece(output, memory, _BEFORE)
+            position, output = _rewrite_image((position, limit), buffers, memory, (output, stamp))
         elif size == 8 and name == _AFTER_NAME and image_count < 2:
             if image_count == 0:
-                out = _write_piece(_write_piece(out, memory, _BEFORE), memory, _NULL)
-            image_count, out = 2, _write_piece(out, memory, _AFTER)
-            position, out = _rewrite_image((position, limit), buffers, memory, (out, stamp + 1))
+                output = _write_piece(_write_piece(output, memory, _BEFORE), memory, _NULL)
+            image_count, output = 2, _write_piece(output, memory, _AFTER)
+            position, output = _rewrite_image(
+                (position, limit), buffers, memory, (output, stamp + 1)
+            )
         elif size == 9 and name == _SOURCE_NAME and source.end < 0:
             source = _parse_source(position, limit)
             position = source.end
@@ -175,8 +185,8 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
     if op == _DELETE and not has_before:  # the key has its columns
         return DECLINED
     if image_count == 1:
-        out = _write_piece(_write_piece(out, memory, _AFTER), memory, _NULL)
-    return _write_source_and_op(out, source, op, memory)
+        output = _write_piece(_write_piece(output, memory, _AFTER), memory, _NULL)
+    return _write_source_and_op(output, source, op, memory)
 
 
 @compiled
@@ -190,33 +200,33 @@ def _parse_op(position: int) -> tuple[int, int]:
 
 @compiled
 def _write_source_and_op(
-    out: int,
+    output: int,
     source: _SourceFields,
     op: int,
     memory: Memory,
 ) -> int:
     """Write the fields after the images: `source` and `op`; return the position after them."""
-    out = _write_piece(out, memory, _CONNECTOR)
-    out = _write_token(out, memory, source.connector, source.connector_length)
-    out = _write_piece(out, memory, _TIME)
-    out = _write_token(out, memory, source.time, source.time_length)
-    out = _write_piece(out, memory, _DATABASE)
-    out = _write_token(out, memory, source.database, source.database_length)
-    out = _write_piece(out, memory, _TABLE)
-    out = _write_token(out, memory, source.table, source.table_length)
-    out = _write_piece(out, memory, _OP)
-    put_byte(out, 0, op)
-    return _write_piece(out + 1, memory, _END)
+    output = _write_piece(output, memory, _CONNECTOR)
+    output = _write_token(output, memory, source.connector, source.connector_length)
+    output = _write_piece(output, memory, _TIME)
+    output = _write_token(output, memory, source.time, source.time_length)
+    output = _write_piece(output, memory, _DATABASE)
+    output = _write_token(output, memory, source.database, source.database_length)
+    output = _write_piece(output, memory, _TABLE)
+    output = _write_token(output, memory, source.table, source.table_length)
+    output = _write_piece(output, memory, _OP)
+    put_byte(output, 0, op)
+    return _write_piece(output + 1, memory, _END)
 
 
 @compiled
-def _write_piece(out: int, memory: Memory, piece: tuple[int, int]) -> int:
-    return copy_bytes(out, memory.pieces + piece[0], piece[1])
+def _write_piece(output: int, memory: Memory, piece: tuple[int, int]) -> int:
+    return copy_bytes(output, memory.pieces + piece[0], piece[1])
 
 
 @compiled
-def _write_token(out: int, memory: Memory, position: int, length: int) -> int:
-    return copy_bytes(out, position, length) if length else _write_piece(out, memory, _NULL)
+def _write_token(output: int, memory: Memory, position: int, length: int) -> int:
+    return copy_bytes(output, position, length) if length else _write_piece(output, memory, _NULL)
 
 
 @compiled
@@ -280,22 +290,22 @@ def _rewrite_image(
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
     position, limit = span
-    out, stamp = target
+    output, stamp = target
     if byte_at(position) == NULL_BEGIN:
-        return word_end(position), _write_piece(out, memory, _NULL)
+        return word_end(position), _write_piece(output, memory, _NULL)
     if byte_at(position) != QUOTE:
-        return DECLINED, out
+        return DECLINED, output
     position, end = _write_unescaped(position + 1, limit, memory.scratch)
     if position < 0:
-        return DECLINED, out
+        return DECLINED, output
     put_number(end, 0, 0)  # zeros end any text
     put_number(end, 1, 0)
-    out = _rewrite_document((memory.scratch, end), buffers, (out, stamp))
-    return (position, out) if out > 0 else (DECLINED, out)
+    output = _rewrite_document((memory.scratch, end), buffers, (output, stamp))
+    return (position, output) if output > 0 else (DECLINED, output)
 
 
 @compiled
-def _write_unescaped(position: int, limit: int, out: int) -> tuple[int, int]:
+def _write_unescaped(position: int, limit: int, output: int) -> tuple[int, int]:
     """Write a string without its escapes.
 
     Returns:
@@ -303,43 +313,43 @@ def _write_unescaped(position: int, limit: int, out: int) -> tuple[int, int]:
     """
     while position < limit:
         word = word_at(position)
-        put_number(out, 0, number_at(position))
+        put_number(output, 0, number_at(position))
         special_bytes = odd_bytes(word)
         if special_bytes == 0:
-            position, out = position + 8, out + 8
+            position, output = position + 8, output + 8
             continue
         count = low_zero_bytes(special_bytes)
-        position, out = position + count, out + count
+        position, output = position + count, output + count
         byte = byte_at(position)
         if byte == QUOTE:
-            return position + 1, out
+            return position + 1, output
         if byte == BACKSLASH:
             code, position = character_at(position)
             if code < 0:
-                return DECLINED, out
-            out += put_character(out, 0, code)
+                return DECLINED, output
+            output += put_character(output, 0, code)
         elif byte < ASCII_END:  # a control character
-            return DECLINED, out
+            return DECLINED, output
         else:
             next_position = character_end(position)
             if next_position < 0:
-                return DECLINED, out
-            put_number(out, 0, number_at(position))
-            position, out = next_position, out + next_position - position
-    return DECLINED, out
+                return DECLINED, output
+            put_number(output, 0, number_at(position))
+            position, output = next_position, output + next_position - position
+    return DECLINED, output
 
 
 @compiled
 def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tuple[int, int]) -> int:
     """Rewrite a document, and return the position after the written bytes, or `DECLINED`."""
     position, end = span
-    out, stamp = target
+    output, stamp = target
     next_entry, searches = 0, end - position + 8 * buffers.name_count
     if byte_at(position) != OBJECT_BEGIN:
         return DECLINED
     byte = byte_at(position)
     while True:
-        put_byte(out, 0, byte)
+        put_byte(output, 0, byte)
         position = blank_end(position + 1, end)
         if byte_at(position + 1) == _DOLLAR:
             return DECLINED
@@ -351,8 +361,8 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
         colon_end = value_position
         while byte_at(colon_end - 1) <= SPACE:
             colon_end -= 1
-        out = copy_bytes(out + 1, position, colon_end - position)
-        position, out, form = write_value(value_position, end, out)
+        output = copy_bytes(output + 1, position, colon_end - position)
+        position, output, form = write_value(value_position, end, output)
         if position < 0:
             return DECLINED
         if column >= 0 and not number_at(buffers.kinds + 8 * column) >> form & 1:
@@ -361,5 +371,5 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
         byte = byte_at(position)
         if byte != COMMA:
             break
-    put_byte(out, 0, byte)
-    return out + 1 if byte == OBJECT_END and position + 1 == end else DECLINED
+    put_byte(output, 0, byte)
+    return output + 1 if byte == OBJECT_END and position + 1 == end else DECLINED

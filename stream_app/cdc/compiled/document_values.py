@@ -46,41 +46,41 @@ _SEVEN_BYTES = np.uint64(0xFFFFFFFFFFFFFF)
 
 
 @compiled
-def copy_bytes(out: int, position: int, length: int) -> int:
+def copy_bytes(output: int, position: int, length: int) -> int:
     """Copy bytes in words; up to 7 more are read and written."""
     for shift in range(0, length, 8):
-        put_number(out + shift, 0, number_at(position + shift))
-    return out + length
+        put_number(output + shift, 0, number_at(position + shift))
+    return output + length
 
 
 @compiled
-def write_value(position: int, end: int, out: int) -> tuple[int, int, int]:
+def write_value(position: int, end: int, output: int) -> tuple[int, int, int]:
     """Write a value; return the position after it, or `DECLINED`, the output's end, and its form.
 
     A number with a fraction becomes a text, which keeps its digits.
     """
     byte = byte_at(position)
     if byte == OBJECT_BEGIN:
-        return _write_typed_value(position, end, out)
+        return _write_typed_value(position, end, output)
     if byte == QUOTE:
         value_end, _ = string_end(position + 1)
         value_end, form = value_end + 1 if value_end > 0 else DECLINED, TEXTS
     elif byte == MINUS or ZERO <= byte <= NINE:
         value_end, form = number_end(position), NUMBERS
         if value_end > 0 and digits_end(position + 1) != value_end:
-            put_byte(out, 0, QUOTE)
-            out = copy_bytes(out + 1, position, value_end - position)
-            put_byte(out, 0, QUOTE)
-            return value_end, out + 1, form
+            put_byte(output, 0, QUOTE)
+            output = copy_bytes(output + 1, position, value_end - position)
+            put_byte(output, 0, QUOTE)
+            return value_end, output + 1, form
     else:
         value_end, form = word_end(position), NULLS if byte == NULL_BEGIN else BOOLEANS
     if value_end < 0:
-        return DECLINED, out, form
-    return value_end, copy_bytes(out, position, value_end - position), form
+        return DECLINED, output, form
+    return value_end, copy_bytes(output, position, value_end - position), form
 
 
 @compiled
-def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int]:
+def _write_typed_value(position: int, end: int, output: int) -> tuple[int, int, int]:
     """Write the value of an object such as ``{"$oid": "…"}``, whose name is a type.
 
     Returns:
@@ -89,7 +89,7 @@ def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int
     position = blank_end(position + 1, end)
     name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)
     if colon_end < 0:
-        return DECLINED, out, 0
+        return DECLINED, output, 0
     size, value_begin, quote_size = colon_end - position, blank_end(colon_end, end), 0
     if size == 7 and name & _SEVEN_BYTES == _ID_NAME and byte_at(value_begin) == QUOTE:
         value_end, _ = string_end(value_begin + 1)
@@ -107,13 +107,13 @@ def _write_typed_value(position: int, end: int, out: int) -> tuple[int, int, int
         value_begin, quote_size = value_begin + 1, 1
         value_end, form = _integer_end(value_begin), NUMBERS
     else:
-        return DECLINED, out, 0
+        return DECLINED, output, 0
     if value_end < 0 or (quote_size and byte_at(value_end) != QUOTE):
-        return DECLINED, out, form
+        return DECLINED, output, form
     object_end = blank_end(value_end + quote_size, end)
     if byte_at(object_end) != OBJECT_END:
-        return DECLINED, out, form
-    return object_end + 1, copy_bytes(out, value_begin, value_end - value_begin), form
+        return DECLINED, output, form
+    return object_end + 1, copy_bytes(output, value_begin, value_end - value_begin), form
 
 
 @compiled

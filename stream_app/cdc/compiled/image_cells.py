@@ -130,7 +130,7 @@ def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | N
     offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])
-    out = np.empty(size + _WORD, np.uint8)
-    copy_texts(positions, lengths, valid, out.ctypes.data)
-    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
+    output = np.empty(size + _WORD, np.uint8)
+    copy_texts(positions, lengths, valid, output.ctypes.data)
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(output[:size])]
     return pa.Array.from_buffers(pa.string(), len(positions), buffers)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.debezium.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
+from stream_app.cdc.debezium.decoding.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.json_records.dialect_description import parse_json, untyped_table, with_key

@@ -46,12 +46,12 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
-from stream_app.cdc.debezium.decode_fast import FramedGroup, decode_framed_group
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.decode_whole import decode_whole
+from stream_app.cdc.debezium.decoding.decode_fast import FramedGroup, decode_framed_group
+from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.decoding.decode_whole import decode_whole
+from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
-from stream_app.cdc.debezium.one_record import images_of
-from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions

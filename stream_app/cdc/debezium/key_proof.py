@@ -78,7 +78,7 @@ class KeyRules:
     sequence_fields: frozenset[str] = frozenset()
     source_key: frozenset[str] | None = None
 
-    def wanted(self, question: KeyQuestion) -> frozenset[str]:
+    def required_columns(self, question: KeyQuestion) -> frozenset[str]:
         """Return the columns that a key must have to answer."""
         is_delete = question is KeyQuestion.DELETE
         return self.primary_key | self.sequence_fields if is_delete else self.primary_key
@@ -117,7 +117,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> bool:
     if question is KeyQuestion.NONE:
         return True
     if rules.source_key is not None:
-        return rules.source_key >= rules.wanted(question)
+        return rules.source_key >= rules.required_columns(question)
     if fields is None:
         return question is KeyQuestion.UPSERT
     if fields == NO_KEY:
@@ -126,7 +126,7 @@ def answers(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> bool:
             question is not KeyQuestion.UPDATE and rules.identity is not ReplicaIdentity.DEFAULT
         )
         return question is KeyQuestion.UPSERT or is_whole
-    return fields >= rules.wanted(question)
+    return fields >= rules.required_columns(question)
 
 
 def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> str:
@@ -145,7 +145,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> st
     elif not key_fields:
         key_problem = "the message has no key"
     else:
-        missing = sorted(rules.wanted(question) - key_fields)
+        missing = sorted(rules.required_columns(question) - key_fields)
         role = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
         key_problem = (
             f"{key_name} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing)} of {role}"

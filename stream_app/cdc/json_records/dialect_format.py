@@ -124,7 +124,7 @@ class DialectDecoder(ValueDecoder):
             WrongSourceError: a TRUNCATE with ``truncate = error``, or a record whose columns differ
                 from the table's, if the options say so.
         """
-        values, present = present_values(messages)
+        values, present_rows = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
@@ -136,10 +136,10 @@ class DialectDecoder(ValueDecoder):
         if marker and self._policy.unknown is DriftReaction.EVOLVE:
             schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
-                {sha256(schema).hexdigest(): int(present[row]) for schema, row in schemas}
+                {sha256(schema).hexdigest(): int(present_rows[row]) for schema, row in schemas}
             )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
-        decoder.decode(values, present)
+        decoder.decode(values, present_rows)
         return outcome.decoded(self._rules.schema, {})
 
     def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:

@@ -88,15 +88,15 @@ def _unwrap(
     Args:
         one_by_one: whether each event is read independently.
     """
-    values, present = present_values(messages)
+    values, present_rows = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
     if not one_by_one and len(values):
         rows, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[rows] = False
-        parts.append((present[rows].astype(np.int64), bodies))
+        parts.append((present_rows[rows].astype(np.int64), bodies))
     unread_values = values.filter(pa.array(is_unread))
-    single_bodies, reasons = _unwrap_one_by_one(unread_values, present[is_unread], event_data)
+    single_bodies, reasons = _unwrap_one_by_one(unread_values, present_rows[is_unread], event_data)
     parts.append(single_bodies)
     body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0

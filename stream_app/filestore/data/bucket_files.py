@@ -119,8 +119,8 @@ class BucketFiles:
             if vector is None:
                 yield batch, positions
             else:
-                live = vector.keep_mask(start, batch.num_rows)
-                yield batch.filter(pa.array(live)), positions[live]
+                is_live = vector.keep_mask(start, batch.num_rows)
+                yield batch.filter(pa.array(is_live)), positions[is_live]
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""

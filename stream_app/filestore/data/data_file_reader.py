@@ -49,7 +49,7 @@ class DataFileReader:
         columns: the table's columns to read, in the layout's order.
         layout_schema: `columns` in Arrow; with a primary key, after `_SEQUENCE_NUMBER` and
             `_VALUE_KIND`.
-        schema_of: returns the schema of a number.
+        schema_of: returns the schema with a given number.
         parts: chooses the parts of files to read; None: all.
         changelog_prefix: with ``sequence.snapshot-ordering``, the name prefix of changelog files.
             Rows of other appended files have their snapshot's number, which the file's metadata
@@ -86,7 +86,7 @@ class DataFileReader:
                 "'file.format' = 'parquet'",
             )
         self.check_size(path, file)
-        with self.errors_of(path):
+        with self.errors_at(path):
             stored_columns = self._stored_columns(file)
             columns = [column for column in stored_columns if column]
             file_read = DataFileRead(
@@ -102,7 +102,7 @@ class DataFileReader:
                     yield start, self._with_sequence_numbers(rows, file)
 
     @contextmanager
-    def errors_of(self, path: str) -> Iterator[None]:
+    def errors_at(self, path: str) -> Iterator[None]:
         """Add the path of a file to the errors about it."""
         try:
             yield
@@ -114,7 +114,7 @@ class DataFileReader:
 
         Raises: as `read_numbered`.
         """
-        return self._stored_column(self._columns_of(file), column) is not None
+        return self._stored_column(self._columns_by_id(file), column) is not None
 
     def _with_sequence_numbers(self, batch: pa.RecordBatch, file: DataFileMeta) -> pa.RecordBatch:
         if self.changelog_prefix is None or file.file_name.startswith(self.changelog_prefix):
@@ -141,10 +141,10 @@ class DataFileReader:
         return list(self.layout_schema)[: len(self.layout_schema) - len(self.columns)]
 
     def check_size(self, path: str, file: DataFileMeta) -> None:
-        """Check that a file is there, with the size that its manifest says.
+        """Check that a file exists, with the size that its manifest says.
 
         Raises:
-            CorruptFileError: it is not.
+            CorruptFileError: the file is missing, or has another size.
         """
         try:
             size = self.file_io.size(path)
@@ -159,27 +159,25 @@ class DataFileReader:
                 fix=_RESTORE,
             )
 
-    def _columns_of(self, file: DataFileMeta) -> dict[int, DataField]:
-        """Return the columns that a file holds, by their ids: those of its schema, or some of
-        them.
-        """
-        schema_id, written = file.schema_id, file.write_cols
+    def _columns_by_id(self, file: DataFileMeta) -> dict[int, DataField]:
+        """Return the columns of a file by id: all of its schema's, or those in `write_cols`."""
+        schema_id = file.schema_id
         try:
-            written_with = self.schema_of(schema_id).fields
+            schema_columns = self.schema_of(schema_id).fields
         except (FileNotFoundError, StreamAppError) as error:
             raise CorruptFileError(
                 f"schema {schema_id}, with which a data file was written, cannot be read: {error}",
-                fix="restore the file schema/schema-" + str(schema_id),
+                fix=f"restore the file schema/schema-{schema_id}",
             ) from error
         return {
             column.field_id: column
-            for column in written_with
-            if written is None or column.name in written
+            for column in schema_columns
+            if file.write_cols is None or column.name in file.write_cols
         }
 
     def _stored_columns(self, file: DataFileMeta) -> list[DataField | None]:
         """Return the stored column for each column to read; None when the file lacks it."""
-        by_id = self._columns_of(file)
+        by_id = self._columns_by_id(file)
         return [self._stored_column(by_id, column) for column in self.columns]
 
     @staticmethod
@@ -200,12 +198,15 @@ class DataFileReader:
         system = self._system_fields
         stored_schema = stored_fields(column for column in stored_columns if column)
         batch = conformed_batch(batch, pa.schema([*system, *stored_schema]))
-        system_columns, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
+        system_columns, stored_values = (
+            batch.columns[: len(system)],
+            iter(batch.columns[len(system) :]),
+        )
         fields = list(self.layout_schema)[len(system) :]
         columns = [
             pa.nulls(batch.num_rows, field.type)
             if stored_column is None
-            else _cast(next(present), stored_column, column)
+            else _cast(next(stored_values), stored_column, column)
             for stored_column, column, field in zip(
                 stored_columns, self.columns, fields, strict=True
             )

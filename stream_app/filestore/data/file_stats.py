@@ -22,13 +22,13 @@ class FileStats:
 
     Attributes:
         columns: the requested columns of the current schema.
-        schema_of: returns the schema of a number.
+        schema_of: returns the schema with a given number.
     """
 
     columns: RowType
     schema_of: Callable[[int], TableSchema]
 
-    def keys(self, file: DataFileMeta) -> dict[str, ColumnStats]:
+    def of_key_columns(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Return statistics of the key columns, which include deletes and older versions."""
         schema = self.schema_of(file.schema_id)
         names = schema.trimmed_primary_keys
@@ -55,7 +55,7 @@ class FileStats:
         values = self._stats_by_name(
             file, schema, by_column, missing_is_null=file.write_cols is None
         )
-        return values | self.keys(file)
+        return values | self.of_key_columns(file)
 
     def _stats_by_name(
         self,

@@ -29,7 +29,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.joined_files import JoinedFiles, first_row, holds_blobs
 from stream_app.model.schema.data_type import DataField, RowType
 
-_NO_OWNER = -1
+_NONE = -1
 _Owners = npt.NDArray[np.int32]
 
 
@@ -38,8 +38,8 @@ class JoinedFilesReader:
     """A reader of groups of files of one bucket.
 
     Attributes:
-        files: what it reads of one file alone, its parts included. Of joined files it reads all
-            rows, so that they stay side by side.
+        files: the access to single files, of which it may skip parts. Of joined files all rows are
+            read, so that their columns stay side by side.
     """
 
     files: BucketFiles
@@ -64,8 +64,10 @@ class JoinedFilesReader:
         reader = self.files.reader
         by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:
-            having = tuple(file for file in group.files if reader.has_column(file, column))
-            by_files.setdefault(_files_to_open(having, group), []).append(column)
+            files_with_column = tuple(
+                file for file in group.files if reader.has_column(file, column)
+            )
+            by_files.setdefault(_files_to_open(files_with_column, group), []).append(column)
         streams = [
             self._read_columns(group, files, RowType(tuple(columns)))
             for files, columns in by_files.items()
@@ -120,31 +122,31 @@ class JoinedFilesReader:
     def _read_blobs(
         self, group: JoinedFiles, files: Sequence[DataFileMeta], reader: DataFileReader
     ) -> Iterator[pa.RecordBatch]:
-        """Yield a column of BLOBs; records of older files are not read where a newer one has the
-        row.
-        """
+        """Yield a column of BLOBs; skip records of older files if a newer file has the row."""
         with ExitStack() as opened:
             sources = [opened.enter_context(self._open(file, reader)) for file in files]
             indexes: dict[int, BlobIndex] = {}
-            for number, (file, source) in enumerate(zip(files, sources, strict=True)):
-                with reader.errors_of(self.files.path(file)):
-                    indexes[number] = read_blob_index(source, file.row_count)
+            for file_number, (file, source) in enumerate(zip(files, sources, strict=True)):
+                with reader.errors_at(self.files.path(file)):
+                    indexes[file_number] = read_blob_index(source, file.row_count)
             owners = _owners(group, files, indexes, reader.columns)
             rows = np.arange(group.row_count)
             offsets = np.array([group.first_row - first_row(file) for file in files])
             file_rows = rows + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
-            for number, index in indexes.items():
-                owned = owners == number
-                sizes[owned] = index.sizes()[file_rows[owned]]
+            for file_number, index in indexes.items():
+                is_owned = owners == file_number
+                sizes[is_owned] = index.sizes()[file_rows[is_owned]]
             for begin, end in blob_windows(sizes, reader.batch_rows):
-                window, window_rows = owners[begin:end], file_rows[begin:end]
+                window_owners, window_rows = owners[begin:end], file_rows[begin:end]
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
-                for number in np.unique(window[window != _NO_OWNER]).tolist():
-                    owned = window == number
-                    with reader.errors_of(self.files.path(files[number])):
-                        values = indexes[number].values(sources[number], window_rows[owned])
-                    order[owned] = sum(map(len, parts)) + np.arange(len(values))
+                for file_number in np.unique(window_owners[window_owners != _NONE]).tolist():
+                    is_owned = window_owners == file_number
+                    with reader.errors_at(self.files.path(files[file_number])):
+                        values = indexes[file_number].values(
+                            sources[file_number], window_rows[is_owned]
+                        )
+                    order[is_owned] = sum(map(len, parts)) + np.arange(len(values))
                     parts.append(values)
                 values = pa.concat_arrays(parts).take(pa.array(order))
                 yield pa.RecordBatch.from_arrays([values], schema=reader.layout_schema)
@@ -166,9 +168,9 @@ def _check_all_blobs(files: Sequence[DataFileMeta], columns: RowType) -> None:
 
 def _files_to_open(files: tuple[DataFileMeta, ...], group: JoinedFiles) -> tuple[DataFileMeta, ...]:
     """Return the newest files, up to the first that has all rows."""
-    for number, file in enumerate(files):
+    for file_number, file in enumerate(files):
         if not holds_blobs(file) and file.row_count == group.row_count:
-            return files[: number + 1]
+            return files[: file_number + 1]
     return files
 
 
@@ -178,16 +180,17 @@ def _owners(
     indexes: dict[int, BlobIndex],
     columns: RowType,
 ) -> _Owners:
-    """Return the number of the file that has each row's value, -1 if each says that an older one
-    has it.
+    """Return the number of the file with each row's value: int32 [n].
+
+    It is -1 for a row of which each file says that an older file has the value.
 
     Raises:
         CorruptFileError: a row is in no file, or in two of the same age.
     """
-    owners = np.full(group.row_count, _NO_OWNER, np.int32)
+    owners = np.full(group.row_count, _NONE, np.int32)
     is_in_a_file = np.zeros(group.row_count, np.bool_)
-    ages = np.full(group.row_count, _NO_OWNER, np.int64)
-    for number, file in enumerate(files):
+    ages = np.full(group.row_count, _NONE, np.int64)
+    for file_number, file in enumerate(files):
         begin = first_row(file) - group.first_row
         rows = slice(begin, begin + file.row_count)
         if (ages[rows] == file.max_sequence_number).any():
@@ -198,10 +201,10 @@ def _owners(
                 "which one write has made several files (blob.target-file-size)",
             )
         ages[rows] = file.max_sequence_number
-        free = owners[rows] == _NO_OWNER
-        if number in indexes:
-            free &= ~indexes[number].is_older
-        owners[rows][free] = number
+        is_free = owners[rows] == _NONE
+        if file_number in indexes:
+            is_free &= ~indexes[file_number].is_older
+        owners[rows][is_free] = file_number
         is_in_a_file[rows] = True
     if not is_in_a_file.all():
         missing = int(np.flatnonzero(~is_in_a_file)[0])

@@ -76,7 +76,7 @@ class _PassingParts:
 
     @property
     def judge(self) -> JudgeOfValues | None:
-        are_as_today = all(
+        have_current_types = all(
             stored_column is not None
             and stored_column.data_type.as_nullable() == column.data_type.as_nullable()
             for column, stored_column in self.pairs
@@ -84,7 +84,7 @@ class _PassingParts:
         names = {column.name for column, _ in self.pairs}
         return (
             self._passing_rows
-            if are_as_today and names == set(self.condition.columns.names)
+            if have_current_types and names == set(self.condition.columns.names)
             else None
         )
 
@@ -99,11 +99,13 @@ class _PassingParts:
         names = [name for name, _ in self.columns]
         named_fields = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
         columns = conformed_batch(values, pa.schema(named_fields)).columns
-        numbered = pa.table(
+        numbered_rows = pa.table(
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _POSITION],
         )
-        passing: Int64s = numbered.filter(self.condition.expression).column(_POSITION).to_numpy()
+        passing: Int64s = (
+            numbered_rows.filter(self.condition.expression).column(_POSITION).to_numpy()
+        )
         return passing
 
 

@@ -47,7 +47,7 @@ from stream_app.model.schema.table_schema import (
 )
 
 ROW_GROUP_BYTES_MAX = 32 << 20
-"""Arrow bytes that gather before encoding: a writer holds them besides its buffer."""
+"""Arrow bytes that a writer gathers before it encodes them. It holds them besides its buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class OpenDataFile(ABC):
         self._writer = DATA_FILE_FORMATS[new_files.options[FILE_FORMAT]].open_sink(
             self._sink, file_schema, new_files.options
         )
-        self._sum = NO_CHANGES if new_files.summed else None
+        self._change_sum = NO_CHANGES if new_files.summed else None
         self._index = file_index_writer(
             new_files.file_io, self._path, new_files.schema, new_files.indexes
         )
@@ -113,8 +113,8 @@ class OpenDataFile(ABC):
                 self.nan_columns.add(column.name)
         if self._index is not None:
             self._index.add(rows)
-        if self._sum is not None:
-            self._sum += self.sum_of(rows)
+        if self._change_sum is not None:
+            self._change_sum += self.sum_of(rows)
         self.count(rows)
 
     def finish(self) -> DataFileMeta:
@@ -123,7 +123,7 @@ class OpenDataFile(ABC):
         size = self.size
         self._sink.close()
         self.new_files.file_io.sync(self._path)
-        file = replace(self.describe(size, self._writer.statistics()), change_sum=self._sum)
+        file = replace(self.describe(size, self._writer.statistics()), change_sum=self._change_sum)
         return file if self._index is None else self._index.add_to(file)
 
     def abort(self) -> None:
@@ -160,10 +160,10 @@ class RollingFileWriter:
 
     new_files: NewFiles
     open_file: Callable[[int], OpenDataFile]
-    _gathered: list[pa.RecordBatch] = field(init=False, default_factory=list)
-    _gathered_bytes: int = field(init=False, default=0)
-    _open: OpenDataFile | None = field(init=False, default=None)
-    _done: list[DataFileMeta] = field(init=False, default_factory=list)
+    _batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
+    _batch_bytes: int = field(init=False, default=0)
+    _current_file: OpenDataFile | None = field(init=False, default=None)
+    _finished_files: list[DataFileMeta] = field(init=False, default_factory=list)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -174,27 +174,27 @@ class RollingFileWriter:
             self.write(batch.slice(half))
             return
         if batch.num_rows:
-            self._gathered.append(batch)
-            self._gathered_bytes += batch.nbytes
-        if self._gathered_bytes >= limit:
+            self._batches.append(batch)
+            self._batch_bytes += batch.nbytes
+        if self._batch_bytes >= limit:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, ...]:
         """Finish the last file, and return the metadata of all files."""
         self._flush()
         self._roll()
-        return tuple(self._done)
+        return tuple(self._finished_files)
 
     def abort(self) -> None:
         """Delete all files."""
-        self._gathered = []
-        if self._open is not None:
-            self._open.abort()
-            self._open = None
-        for file in self._done:
+        self._batches = []
+        if self._current_file is not None:
+            self._current_file.abort()
+            self._current_file = None
+        for file in self._finished_files:
             for name in (file.file_name, *file.extra_files):
                 self.new_files.file_io.delete(f"{self.new_files.folder}/{name}")
-        self._done = []
+        self._finished_files = []
 
     @property
     def _row_group_bytes(self) -> int:
@@ -206,20 +206,22 @@ class RollingFileWriter:
         return max(1, min(ROW_GROUP_BYTES_MAX, near_target, buffer_share))
 
     def _flush(self) -> None:
-        if not self._gathered:
+        if not self._batches:
             return
-        rows = pa.Table.from_batches(self._gathered)
-        self._gathered, self._gathered_bytes = [], 0
-        if self._open is None:
-            self._open = self.open_file(sum(file.row_count for file in self._done))
-        self._open.write(rows)
-        if self._open.size >= self.new_files.schema.target_file_size:
+        rows = pa.Table.from_batches(self._batches)
+        self._batches, self._batch_bytes = [], 0
+        if self._current_file is None:
+            self._current_file = self.open_file(
+                sum(file.row_count for file in self._finished_files)
+            )
+        self._current_file.write(rows)
+        if self._current_file.size >= self.new_files.schema.target_file_size:
             self._roll()
 
     def _roll(self) -> None:
-        if self._open is not None:
-            self._done.append(self._open.finish())
-            self._open = None
+        if self._current_file is not None:
+            self._finished_files.append(self._current_file.finish())
+            self._current_file = None
 
 
 class RowDataFile(OpenDataFile):
@@ -280,12 +282,12 @@ class KeyValueFile(OpenDataFile):
 
     def __init__(self, new_files: NewFiles) -> None:
         self._schema = new_files.schema
-        self._keys = new_files.schema.key_type
-        self._thin = new_files.schema.core_options[DATA_FILE_THIN_MODE]
-        self._deletes = 0
+        self._key_type = new_files.schema.key_type
+        self._is_thin = new_files.schema.core_options[DATA_FILE_THIN_MODE]
+        self._delete_count = 0
         self._sequence_range: tuple[int, int] | None = None
         self._min_key = self._max_key = b""
-        super().__init__(new_files, key_value_file_schema(new_files.schema, thin=self._thin))
+        super().__init__(new_files, key_value_file_schema(new_files.schema, thin=self._is_thin))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         """Return the columns, after a copy of the key unless the file is thin.
@@ -296,12 +298,12 @@ class KeyValueFile(OpenDataFile):
         for column in self._schema.fields:
             if not column.data_type.nullable and rows.column(column.name).null_count:
                 raise self._missing_column_error(rows, column.name)
-        keys = [] if self._thin else [rows.column(name) for name in self._keys.names]
+        keys = [] if self._is_thin else [rows.column(name) for name in self._key_type.names]
         return [*keys, *rows.columns]
 
     def _missing_column_error(self, rows: pa.Table, name: str) -> MergeError:
         first = rows.filter(pc.is_null(rows.column(name))).slice(0, 1)
-        key = ", ".join(f"{key} = {first.column(key)[0]}" for key in self._keys.names)
+        key = ", ".join(f"{key} = {first.column(key)[0]}" for key in self._key_type.names)
         return MergeError(
             f"column {name!r} is NOT NULL, and the merged row of {key} has no value in it: a "
             "delete took it back",
@@ -315,18 +317,18 @@ class KeyValueFile(OpenDataFile):
     def count(self, rows: pa.Table) -> None:
         """Count deletes and sequence numbers; note the first and the last key."""
         for kinds in rows.column(VALUE_KIND).chunks:
-            self._deletes += int(np.count_nonzero(kinds.to_numpy() & 1))
+            self._delete_count += int(np.count_nonzero(kinds.to_numpy() & 1))
         for chunk in rows.column(SEQUENCE_NUMBER).chunks:
             numbers = chunk.to_numpy()
             low, high = self._sequence_range or (int(numbers[0]), int(numbers[0]))
             self._sequence_range = min(low, int(numbers.min())), max(high, int(numbers.max()))
-        keys, types = rows.select(self._keys.names).columns, self._keys.types
+        keys, types = rows.select(self._key_type.names).columns, self._key_type.types
         self._min_key = self._min_key or serialize_arrow_row(keys, types, 0)
         self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)
 
     def describe(self, size: int, statistics: StatsSource) -> DataFileMeta:
         """Describe a file with statistics of the key and of all columns."""
-        prefix = "" if self._thin else KEY_PREFIX
+        prefix = "" if self._is_thin else KEY_PREFIX
         assert self._sequence_range is not None
         of_values, value_stats_columns = value_stats(
             statistics,
@@ -341,7 +343,7 @@ class KeyValueFile(OpenDataFile):
             min_key=self._min_key,
             max_key=self._max_key,
             key_stats=key_stats(
-                statistics, [(prefix + key.name, key.data_type) for key in self._keys]
+                statistics, [(prefix + key.name, key.data_type) for key in self._key_type]
             ),
             value_stats=of_values,
             value_stats_cols=value_stats_columns,
@@ -350,6 +352,6 @@ class KeyValueFile(OpenDataFile):
             schema_id=self._schema.schema_id,
             level=self.new_files.level,
             creation_time_ms=self.new_files.creation_time_ms(),
-            delete_row_count=self._deletes,
+            delete_row_count=self._delete_count,
             file_source=self.new_files.source,
         )

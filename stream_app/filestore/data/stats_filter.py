@@ -64,13 +64,13 @@ class StatsFilter:
 
     def _guarantee(self, stats: RowStats) -> pc.Expression:
         row_count, by_name = stats
-        parts = [
+        guarantees = [
             guarantee
             for column in self.columns
             if column.name in by_name
             and (guarantee := _guarantee_of(column, by_name[column.name], row_count)) is not None
         ]
-        return reduce(and_, parts, _TRUE)
+        return reduce(and_, guarantees, _TRUE)
 
 
 def _guarantee_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:

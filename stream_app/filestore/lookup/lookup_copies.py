@@ -93,22 +93,22 @@ class LookupCopies:
         root: the folder of all tables' copies.
         table: the table's location.
         retention_ms: the time for which an unused copy stays (``lookup.cache-file-retention``).
-        most_bytes: the maximum bytes of all copies of the table (``lookup.cache-max-disk-size``);
+        bytes_max: the maximum bytes of all copies of the table (``lookup.cache-max-disk-size``);
             None: no limit.
-        count: receives the counts of `EVENTS` and `COPIED_BYTES`.
+        add_counts: receives the counts of `EVENTS` and `COPIED_BYTES`.
     """
 
     root: Path
     table: str
     retention_ms: int
-    most_bytes: int | None
+    bytes_max: int | None
     clock: Clock
-    count: Callable[[Mapping[str, int]], None] = field(default=_ignore_counts, compare=False)
+    add_counts: Callable[[Mapping[str, int]], None] = field(default=_ignore_counts, compare=False)
 
     def find(self, file: CopiedFile) -> LookupCopy | None:
         """Return the copy of a data file, or None. It deletes a damaged copy."""
         copy = self._find(file)
-        self.count({MISS if copy is None else HIT: 1})
+        self.add_counts({MISS if copy is None else HIT: 1})
         return copy
 
     def _find(self, file: CopiedFile) -> LookupCopy | None:
@@ -142,9 +142,9 @@ class LookupCopies:
                     rows,
                     file.row_count,
                     hashes_of=hashes_of,
-                    most_bytes=self._size_max(),
+                    bytes_max=self._size_max(),
                 )
-                self.count({MADE: 1, COPIED_BYTES: _size(unfinished)})
+                self.add_counts({MADE: 1, COPIED_BYTES: _size(unfinished)})
                 self._renew(unfinished)
                 with contextlib.suppress(OSError):  # another task has made the copy
                     unfinished.rename(self._table_folder / file.name)
@@ -161,7 +161,7 @@ class LookupCopies:
     def forget(self, file: CopiedFile, error: Exception) -> None:
         """Delete the copy of a data file, which is damaged."""
         _LOG.warning("the local copy of %s is damaged, and deleted: %s", file.path, error)
-        self.count({DAMAGED: 1})
+        self.add_counts({DAMAGED: 1})
         self._delete(self._table_folder / file.name)
 
     def delete_outdated(self) -> None:
@@ -169,12 +169,14 @@ class LookupCopies:
         with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
             for other in sorted(self.root.iterdir()):
                 is_own = other == self._table_folder
-                most = self.most_bytes if is_own else None
+                bytes_max = self.bytes_max if is_own else None
                 now_ms = self.clock.now_ms()
-                for copy in copies_to_delete(_kept_copies(other), now_ms=now_ms, bytes_max=most):
-                    was_whole = not copy.name.startswith(_UNFINISHED)
-                    if self._delete(other / copy.name) and was_whole:
-                        self.count({EVICTED: 1})
+                for copy in copies_to_delete(
+                    _kept_copies(other), now_ms=now_ms, bytes_max=bytes_max
+                ):
+                    was_complete = not copy.name.startswith(_UNFINISHED)
+                    if self._delete(other / copy.name) and was_complete:
+                        self.add_counts({EVICTED: 1})
                 if not is_own:
                     with contextlib.suppress(OSError):  # it still has another table's copies
                         other.rmdir()
@@ -195,9 +197,9 @@ class LookupCopies:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _size_max(self) -> int:
-        """Return the maximum size of a copy, half of the disk's free bytes."""
-        free_bytes = shutil.disk_usage(self._table_folder).free // 2
-        return free_bytes if self.most_bytes is None else min(free_bytes, self.most_bytes)
+        """Return a copy's maximum size: half of the disk's free bytes, or the table's limit."""
+        half_of_free = shutil.disk_usage(self._table_folder).free // 2
+        return half_of_free if self.bytes_max is None else min(half_of_free, self.bytes_max)
 
     def _check_owner(self) -> None:
         """Refuse a folder in which another user may write."""
@@ -206,8 +208,8 @@ class LookupCopies:
                 raise PermissionError(f"{folder} belongs to another user")
 
     def _renew(self, folder: Path) -> None:
-        until_s = (self.clock.now_ms() + self.retention_ms) / 1000
-        os.utime(folder, (until_s, until_s))
+        kept_until_s = (self.clock.now_ms() + self.retention_ms) / 1000
+        os.utime(folder, (kept_until_s, kept_until_s))
 
     def _delete(self, folder: Path) -> bool:
         """Rename, then delete: a final name means a whole copy. False: another task deletes it."""
@@ -225,10 +227,10 @@ def _kept_copies(folder: Path) -> Iterator[KeptCopy]:
         for copy in folder.iterdir():
             with contextlib.suppress(OSError):
                 size = _size(copy)
-                until_ms = int(copy.stat().st_mtime * 1000)
+                kept_until_ms = int(copy.stat().st_mtime * 1000)
                 if copy.name.startswith(_UNFINISHED):
-                    until_ms += _UNFINISHED_MS
-                yield KeptCopy(copy.name, size, until_ms)
+                    kept_until_ms += _UNFINISHED_MS
+                yield KeptCopy(copy.name, size, kept_until_ms)
 
 
 def _size(copy: Path) -> int:

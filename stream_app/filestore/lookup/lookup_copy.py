@@ -91,10 +91,10 @@ class LookupCopy:
     def _positions(self, hashes: MurmurHashes) -> Int64s:
         first_entries = np.unique(hashes).astype(np.uint64) << _POSITION_BITS
         begins = np.searchsorted(self.index, first_entries)
-        in_index = begins < len(self.index)
-        first_entries, begins = first_entries[in_index], begins[in_index]
-        is_there = self.index[begins] <= first_entries | _POSITION_MASK
-        first_entries, begins = first_entries[is_there], begins[is_there]
+        is_in_index = begins < len(self.index)
+        first_entries, begins = first_entries[is_in_index], begins[is_in_index]
+        is_wanted = self.index[begins] <= first_entries | _POSITION_MASK
+        first_entries, begins = first_entries[is_wanted], begins[is_wanted]
         counts = np.searchsorted(self.index, first_entries | _POSITION_MASK, side="right") - begins
         skipped = np.cumsum(counts) - counts
         entries = np.arange(counts.sum()) + np.repeat(begins - skipped, counts)
@@ -108,13 +108,13 @@ def write_copy(
     row_count: int,
     *,
     hashes_of: HashesOf,
-    most_bytes: int,
+    bytes_max: int,
 ) -> None:
     """Write a durable copy of at least one row into an empty folder.
 
     Args:
         rows: all rows of a data file, in order.
-        most_bytes: the approximate maximum size of the copy.
+        bytes_max: the approximate maximum size of the copy.
 
     Raises:
         TooLargeError: the copy would be larger; only the first rows were read.
@@ -127,7 +127,7 @@ def write_copy(
     with (folder / _ROWS).open("wb") as file:
         for batch in rows:
             if writer is None:
-                _check_size(batch, row_count, most_bytes)
+                _check_size(batch, row_count, bytes_max)
                 writer = pa.ipc.new_file(file, batch.schema)
             writer.write_batch(batch)
             begin, end = starts[-1], starts[-1] + batch.num_rows
@@ -143,6 +143,6 @@ def write_copy(
         LocalFileIO().sync(str(folder / name))
 
 
-def _check_size(first: pa.RecordBatch, row_count: int, most_bytes: int) -> None:
-    if row_count * (first.nbytes / len(first) + 8) > most_bytes:
+def _check_size(first_batch: pa.RecordBatch, row_count: int, bytes_max: int) -> None:
+    if row_count * (first_batch.nbytes / len(first_batch) + 8) > bytes_max:
         raise TooLargeError

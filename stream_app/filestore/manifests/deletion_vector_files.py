@@ -9,6 +9,7 @@ Source: Paimon `deletionvectors/DeletionVectorsIndexFile.java`,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from stream_app.format.deletion_vector import (
     decode_deletion_vectors,
     encode_deletion_vector_files,
 )
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.index_file_meta import (
     DELETION_VECTORS,
     DeletionVectorMeta,
@@ -47,28 +49,43 @@ class DeletionVectorFiles:
     paths: FileStorePathFactory
     target_size: int
 
-    def read_buckets(
-        self, entries: Iterable[IndexManifestEntry]
-    ) -> dict[tuple[bytes, int], BucketVectors]:
-        """Return all deletion vectors by partition and bucket, without index files of other types.
+    def read_buckets(self, entries: Iterable[IndexManifestEntry]) -> dict[BucketId, BucketVectors]:
+        """Return all deletion vectors by bucket, without index files of other types.
+
+        Raises:
+            CorruptFileError: as `read_bucket`.
+        """
+        entries_by_bucket: dict[BucketId, list[IndexManifestEntry]] = defaultdict(list)
+        for entry in entries:
+            if entry.holds_deletion_vectors:
+                entries_by_bucket[entry.bucket_id].append(entry)
+        return {
+            bucket_id: self.read_bucket(bucket_entries)
+            for bucket_id, bucket_entries in entries_by_bucket.items()
+        }
+
+    def read_bucket(
+        self, entries: Iterable[IndexManifestEntry], data_files: Collection[str] | None = None
+    ) -> BucketVectors:
+        """Return the vectors of one bucket's files of deletion vectors.
+
+        Args:
+            data_files: the names of the data files whose vectors are read; None: all.
 
         Raises:
             CorruptFileError: as `read`, or a data file has two vectors.
         """
-        buckets: dict[tuple[bytes, int], BucketVectors] = {}
+        vectors: BucketVectors = {}
         for entry in entries:
-            if not entry.holds_deletion_vectors:
-                continue
-            vectors = buckets.setdefault((entry.partition, entry.bucket), {})
-            twice = sorted(vectors.keys() & set(entry.index_file.data_file_names))
-            if twice:
+            entry_vectors = self.read(entry, data_files)
+            if duplicates := sorted(vectors.keys() & entry_vectors.keys()):
                 raise CorruptFileError(
-                    f"data file {twice[0]} has deletion vectors in two index files",
+                    f"data file {duplicates[0]} has deletion vectors in two index files",
                     where=self._path(entry),
                     fix="roll the table back to a tag",
                 )
-            vectors |= self.read(entry)
-        return buckets
+            vectors |= entry_vectors
+        return vectors
 
     def read(
         self, entry: IndexManifestEntry, data_files: Collection[str] | None = None
@@ -136,7 +153,7 @@ class DeletionVectorFiles:
         self.file_io.delete(self._path(entry))
 
     def _path(self, entry: IndexManifestEntry) -> str:
-        return self.paths.index_file(entry.partition, entry.bucket, entry.index_file)
+        return self.paths.index_file(*entry.bucket_id, entry.index_file)
 
 
 def _choose_vectors(

@@ -29,7 +29,7 @@ class HashIndexFiles:
             CorruptFileError: the file is missing, or its size differs from its metadata.
         """
         file = entry.index_file
-        path = self.paths.index_file(entry.partition, entry.bucket, file)
+        path = self.paths.index_file(*entry.bucket_id, file)
         try:
             return decode_hashes(self.file_io.read_bytes(path), file.row_count)
         except FileNotFoundError:

@@ -28,8 +28,8 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.file_options import MANIFEST_COMPRESSION, MANIFEST_TARGET_FILE_SIZE
 
 _T = TypeVar("_T")
-FIRST_LOOK = 1000
-"""Entries after which their bytes are measured: fewer than a usual target holds."""
+FIRST_CHUNK = 1000
+"""Entries that are encoded first, to measure their size: fewer than a usual target holds."""
 ENTRY_SIZE_MIN = 200
 """Bytes; an entry may be smaller, but the file has a header as well."""
 
@@ -109,7 +109,7 @@ class ManifestFiles:
         """
         remaining = iter(entries)
         metas: list[ManifestFileMeta] = []
-        chunk = list(islice(remaining, min(FIRST_LOOK, 1 + self.target_size // ENTRY_SIZE_MIN)))
+        chunk = list(islice(remaining, min(FIRST_CHUNK, 1 + self.target_size // ENTRY_SIZE_MIN)))
         while chunk:
             data = encode_manifest(chunk, codec=self.codec)
             if len(data) < self.target_size:

@@ -70,18 +70,19 @@ class RollbackAnnouncement:
 
     Attributes:
         target: the number of that version.
-        going: number of a snapshot to delete → its delta manifest list; "" if it is unreadable.
+        delta_lists: number of a snapshot to delete → its delta manifest list; "" if the snapshot is
+            unreadable.
     """
 
     ACTOR: ClassVar = "rollback"
     PREFIX: ClassVar = "rolling-back-"
 
     target: int
-    going: Mapping[int, str]
+    delta_lists: Mapping[int, str]
 
     def encode(self) -> bytes:
         """Encode the announcement as the bytes of its file."""
-        lists = {str(number): delta for number, delta in sorted(self.going.items())}
+        lists = {str(number): delta for number, delta in sorted(self.delta_lists.items())}
         return encode_object({"target": self.target, "deltaManifestLists": lists})
 
     @classmethod
@@ -91,7 +92,7 @@ class RollbackAnnouncement:
         lists = json.text_map("deltaManifestLists") or {}
         return cls(
             target=json.integer("target"),
-            going={int(number): delta for number, delta in lists.items()},
+            delta_lists={int(number): delta for number, delta in lists.items()},
         )
 
 

@@ -106,16 +106,16 @@ class SnapshotManager:
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def latest(self, *, near: int | None = None) -> Snapshot | None:
+    def latest(self, *, known_latest_id: int | None = None) -> Snapshot | None:
         """Return the newest snapshot, even if an expiry or a rollback deletes snapshots meanwhile.
 
         Args:
-            near: an earlier newest number, which replaces the hint LATEST. The hint is read if this
-                snapshot is gone or has a successor.
+            known_latest_id: the newest number that the caller knows, which replaces the hint
+                LATEST. The hint is read if this snapshot is gone or has a successor.
         """
         if self.loader is not None:
             return self.loader.latest()
-        for hint in (near, None):
+        for hint in (known_latest_id, None):
             number = self._hint(_LATEST) if hint is None else hint
             # Numbers are consecutive, so a snapshot without a successor is the newest, as with
             # LATEST.

@@ -19,19 +19,19 @@ class ColumnStatistics:
     """Statistics of one column; None if unknown.
 
     Attributes:
-        least: the minimum as text, in Paimon's form.
-        greatest: the maximum in the same form.
+        minimum: the minimum as text, in Paimon's form.
+        maximum: the maximum in the same form.
         average_length: the average length of its values in characters or bytes, rounded up.
-        longest: the length of the longest value.
+        length_max: the length of the longest value.
     """
 
     column_id: int
     distinct_count: int
     null_count: int
-    least: str | None = None
-    greatest: str | None = None
+    minimum: str | None = None
+    maximum: str | None = None
     average_length: int | None = None
-    longest: int | None = None
+    length_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +65,14 @@ class StatisticsFiles:
         columns = {
             name: _column_object(column) for name, column in sorted(statistics.columns.items())
         }
-        value = {
+        document = {
             "snapshotId": statistics.snapshot_id,
             "schemaId": statistics.schema_id,
             "mergedRecordCount": statistics.row_count,
             "mergedRecordSize": statistics.byte_count,
             "colStats": columns,
         }
-        self.file_io.write_bytes(self.paths.statistics(name), encode_object(value))
+        self.file_io.write_bytes(self.paths.statistics(name), encode_object(document))
         return name
 
     def read(self, name: str) -> JsonObject:
@@ -102,10 +102,10 @@ def _column_object(column: ColumnStatistics) -> dict[str, object]:
     values = {
         "colId": column.column_id,
         "distinctCount": column.distinct_count,
-        "min": column.least,
-        "max": column.greatest,
+        "min": column.minimum,
+        "max": column.maximum,
         "nullCount": column.null_count,
         "avgLen": column.average_length,
-        "maxLen": column.longest,
+        "maxLen": column.length_max,
     }
     return {key: value for key, value in values.items() if value is not None}

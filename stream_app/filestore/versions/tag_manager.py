@@ -131,13 +131,13 @@ class TagManager:
         """Sync the folder, so that no deleted tag reappears after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/tag")
 
-    def tags(self, *, but: Collection[str] = ()) -> list[Tag]:
-        """Return all tags except those in `but`, in the order of their snapshots.
+    def tags(self, *, excluded: Collection[str] = ()) -> list[Tag]:
+        """Return all tags except those in `excluded`, in the order of their snapshots.
 
         Raises:
             CorruptFileError: a file is not a tag.
         """
-        return self.tags_named(name for name in self.names() if name not in but)
+        return self.tags_named(name for name in self.names() if name not in excluded)
 
     def tags_named(self, names: Iterable[str]) -> list[Tag]:
         """Return the existing tags of these names, in the order of their snapshots.
@@ -157,13 +157,13 @@ class TagManager:
         """
         if not self.has_success_files:
             return
-        path, created = self._success_path(name), now_ms
+        path, creation_ms = self._success_path(name), now_ms
         try:
             data = self.file_io.read_bytes(path)
-            created = JsonObject.decode(data, file_kind="success file").integer("creationTime")
+            creation_ms = JsonObject.decode(data, file_kind="success file").integer("creationTime")
         except (FileNotFoundError, CorruptFileError):
             pass
-        times = {"creationTime": created, "modificationTime": now_ms}
+        times = {"creationTime": creation_ms, "modificationTime": now_ms}
         self.file_io.overwrite(path, encode_object(times))
 
     def _path(self, name: str) -> str:

@@ -22,7 +22,7 @@ from stream_app.kafka.transactions.pending_messages import PendingMessages
 
 _FAILS_AFTER_S = 2.0
 """After so long without progress the reader asks whether the job stops, and tries again."""
-_AHEAD = 16
+_RANGES_MAX = 16
 """Ranges that are fetched at once, because each waits some milliseconds for its first fetch."""
 
 
@@ -74,7 +74,7 @@ class TransactionReader:
     ) -> None:
         if self._reader is None:
             self._reader = RangeReader(
-                replace(self.settings, ranges_at_once=_AHEAD, fails_after_s=_FAILS_AFTER_S),
+                replace(self.settings, ranges_at_once=_RANGES_MAX, fails_after_s=_FAILS_AFTER_S),
                 self.clock,
             )
         with closing(self._reader.read(ranges)) as batches:

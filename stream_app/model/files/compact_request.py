@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -61,6 +62,11 @@ class CompactRequest:
     above: tuple[DataFileMeta, ...] = ()
     runs: int = 1
     order: RowOrder | None = None
+
+    @property
+    def bucket_id(self) -> BucketId:
+        """The bucket to compact."""
+        return self.partition, self.bucket
 
     def change(
         self,

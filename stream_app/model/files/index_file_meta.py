@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import FileKind
 
 DELETION_VECTORS = "DELETION_VECTORS"
@@ -76,7 +77,7 @@ class IndexFileMeta:
 
     @property
     def data_file_names(self) -> tuple[str, ...]:
-        """The data files whose deletion vectors it contains."""
+        """The data files whose deletion vectors the file contains."""
         return tuple(meta.data_file_name for meta in self.deletion_vectors or ())
 
 
@@ -92,6 +93,11 @@ class IndexManifestEntry:
     partition: bytes
     bucket: int
     index_file: IndexFileMeta
+
+    @property
+    def bucket_id(self) -> BucketId:
+        """The bucket of the file."""
+        return self.partition, self.bucket
 
     @property
     def holds_deletion_vectors(self) -> bool:

@@ -50,6 +50,11 @@ class ManifestEntry:
     file: DataFileMeta
 
     @property
+    def bucket_id(self) -> BucketId:
+        """The bucket of the file."""
+        return self.partition, self.bucket
+
+    @property
     def identity(self) -> FileIdentity:
         """The key by which a DELETE is matched with its ADD."""
         file = self.file
@@ -91,5 +96,5 @@ def files_of_buckets(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[Da
     """Return the files of each bucket, in the order in which buckets appear."""
     files: dict[BucketId, list[DataFileMeta]] = {}
     for entry in entries:
-        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+        files.setdefault(entry.bucket_id, []).append(entry.file)
     return files

@@ -87,10 +87,10 @@ class ColumnFigures:
             column_id=self.column.field_id,
             distinct_count=min(self._distinct.count(), present),
             null_count=self._nulls,
-            least=self._text(self._least),
-            greatest=self._text(self._greatest),
+            minimum=self._text(self._least),
+            maximum=self._text(self._greatest),
             average_length=average,
-            longest=longest,
+            length_max=longest,
         )
 
     def _add_bounds(self, present: pa.Array) -> None:

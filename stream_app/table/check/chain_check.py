@@ -46,40 +46,41 @@ def changelog_findings(
             kind=FindingKind.SNAPSHOTS,
             problem=f"the changelog{gap.plural} of {gap.text('snapshot')} missing",
             where=where,
-            fix="restore it from a backup; else a follower from before it must begin again: "
-            f"with {gap.right} at the earliest, or with all rows (latest-full)",
+            fix="restore it from a backup; otherwise a follower that has not read it must begin "
+            f"again, with {gap.right} at the earliest, or with all rows (latest-full)",
         )
     yield from hint_findings("changelog", changelogs, hints, where)
 
 
 def consumer_findings(
-    consumer: Consumer, earliest: int | None, latest: int | None, where: str
+    consumer: Consumer, earliest_id: int | None, latest_id: int | None, where: str
 ) -> Iterator[Finding]:
     """Yield findings about a consumer's next snapshot.
 
     Args:
-        earliest: the first snapshot or changelog whose changes can be read; None without one.
-        latest: the newest snapshot; None without snapshots.
+        earliest_id: the first snapshot or changelog whose changes can be read; None without one.
+        latest_id: the newest snapshot; None without snapshots.
         where: the path of the consumer's file.
     """
-    name, following = consumer.consumer_id, consumer.next_snapshot
-    if earliest is not None and following < earliest:
+    name = consumer.consumer_id
+    next_snapshot = consumer.next_snapshot
+    if earliest_id is not None and next_snapshot < earliest_id:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {following}, which has expired: the "
-            f"first that it can have is {earliest}",
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, which has expired: "
+            f"the earliest that it can read is {earliest_id}",
             where=where,
             fix="start it again with --ignore-progress, with all rows (latest-full); or delete "
-            "its file, if nothing uses it any more",
+            "its file, if nothing uses it",
         )
-    elif following > (latest or 0) + 1:
+    elif next_snapshot > (latest_id or 0) + 1:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {following}, but the newest one is "
-            f"{latest or 'none'}: it has read what a rollback deleted",
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, but the newest one "
+            f"is {latest_id or 'none'}: it has read what a rollback deleted",
             where=where,
             fix="rebuild what it has copied since then, and start it again with "
-            "--ignore-progress; or delete its file, if nothing uses it any more",
+            "--ignore-progress; or delete its file, if nothing uses it",
         )
 
 
@@ -89,26 +90,28 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     Jobs run on during the check. So it reads a reference before the file that it refers to. It
     lists snapshots before the changelogs that some of them become.
     """
-    folder, changelogs = (f"{table.version_root}/{name}" for name in ("snapshot", "changelog"))
-    consumers = list(_consumers(table, earliest_changes(table)))
-    latest, earliest = table.snapshots.hints()
+    snapshot_folder = f"{table.version_root}/snapshot"
+    changelog_folder = f"{table.version_root}/changelog"
+    consumers = list(_consumer_findings(table, earliest_changes(table)))
+    latest_hint, earliest_hint = table.snapshots.hints()
     changelog_hints = table.changelogs.hints()
-    snapshots = table.snapshots.ids()
+    snapshot_ids = table.snapshots.ids()
     readable_snapshots = [
         version.snapshot
         for version in versions
         if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
     ]
-    first, numbers = min(snapshots, default=None), table.changelogs.ids()
+    earliest_id = min(snapshot_ids, default=None)
+    changelog_ids = table.changelogs.ids()
     return [
-        *chain_findings(snapshots, latest, earliest, folder),
-        *identity_findings(readable_snapshots, folder),
-        *changelog_findings(numbers, first, changelog_hints, changelogs),
+        *chain_findings(snapshot_ids, latest_hint, earliest_hint, snapshot_folder),
+        *identity_findings(readable_snapshots, snapshot_folder),
+        *changelog_findings(changelog_ids, earliest_id, changelog_hints, changelog_folder),
         *consumers,
     ]
 
 
-def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]:
+def _consumer_findings(table: FileStoreTable, earliest_id: int | None) -> Iterator[Finding]:
     """Yield the findings about consumers that have not expired for inactivity."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
@@ -122,4 +125,4 @@ def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]
     for consumer in consumers:
         if not consumer.has_expired(now, expiration_ms):
             where = f"{folder}/consumer-{consumer.consumer_id}"
-            yield from consumer_findings(consumer, earliest, table.snapshots.latest_id(), where)
+            yield from consumer_findings(consumer, earliest_id, table.snapshots.latest_id(), where)

@@ -71,8 +71,8 @@ class ChangelogCheck:
     """A comparison of a replay's rows with those of the newest snapshot.
 
     Attributes:
-        left_out: texts about rows that could not be compared, with the reason; the check adds to
-            it.
+        left_out: texts about rows that could not be compared, with the reason. They grow while the
+            caller iterates over `findings`.
     """
 
     replay: TableReplay
@@ -85,26 +85,30 @@ class ChangelogCheck:
         Raises:
             CorruptFileError: a file cannot be read; the caller reports that as another finding.
         """
-        for bucket in self.replay.buckets(self.progress):
-            differences = self._bucket(bucket)
+        for bucket_replay in self.replay.buckets(self.progress):
+            differences = self._bucket_differences(bucket_replay)
             if differences is not None:
-                yield self._finding(bucket.bucket, differences)
+                yield self._difference_finding(bucket_replay.bucket_id, differences)
 
     @property
     def _table(self) -> FileStoreTable:
         return self.replay.table
 
-    def _bucket(self, files: BucketReplay) -> RowDifferences | None:
-        read = {*files.base, *files.changes, *files.last}
+    def _bucket_differences(self, bucket_replay: BucketReplay) -> RowDifferences | None:
+        compared_files = {*bucket_replay.base, *bucket_replay.changes, *bucket_replay.last}
         if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
-            read = changed_files(self._table.key_of, [*files.base, *files.changes], files.last)
-        last = [file for file in files.last if file in read]
-        rows = merged_rows(self._table, self._file_reader(self.replay.last, files.bucket), last)
+            replayed_files = [*bucket_replay.base, *bucket_replay.changes]
+            compared_files = changed_files(self._table.key_of, replayed_files, bucket_replay.last)
+        table_rows = merged_rows(
+            self._table,
+            self._file_reader(self.replay.last, bucket_replay.bucket_id),
+            [file for file in bucket_replay.last if file in compared_files],
+        )
         return compare_rows(
             self._table,
-            self._as_recorded(self._replay_changes(files, read)),
-            self._as_recorded(rows),
-            reports_unexpected=not self._may_forget_deletes(files),
+            self._as_recorded(self._replay_changes(bucket_replay, compared_files)),
+            self._as_recorded(table_rows),
+            reports_unexpected=not self._may_forget_deletes(bucket_replay),
         )
 
     def _as_recorded(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -116,63 +120,65 @@ class ChangelogCheck:
         """
         if self.replay.is_by_sequence_number:
             return rows
-        layout, function = self._table.layout(), self._table.merge_function
+        layout, merge_function = self._table.layout(), self._table.merge_function
         return (
-            function.merge(window, layout, merges_single_rows=True)
+            merge_function.merge(window, layout, merges_single_rows=True)
             for window in merge_windows([rows], layout)
         )
 
-    def _may_forget_deletes(self, files: BucketReplay) -> bool:
+    def _may_forget_deletes(self, bucket_replay: BucketReplay) -> bool:
         """Return whether a correct table may have rows that a replay of its changes lacks."""
         if self.replay.may_forget_deletes:
             self.left_out.add(FORGOTTEN_DELETES)
             return True
-        if self.replay.is_by_sequence_number and files.numbers_go_back:
+        if self.replay.is_by_sequence_number and bucket_replay.numbers_go_back:
             self.left_out.add(NUMBERS_GO_BACK)
             return True
         return False
 
     def _replay_changes(
-        self, files: BucketReplay, read: set[DataFileMeta]
+        self, bucket_replay: BucketReplay, compared_files: set[DataFileMeta]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that result from the changes of the files in `read`, in key order."""
-        layout, function = self._rule()
+        """Yield the rows that result from the changes of the compared files, in key order."""
+        layout, merge_function = self._merge_rule()
         is_by_number = self.replay.is_by_sequence_number
-        file_numbers = {file.file_name: number for number, file in enumerate(files.changes, 1)}
+        file_numbers = {
+            file.file_name: number for number, file in enumerate(bucket_replay.changes, 1)
+        }
         access = _ChangeFiles(
-            self._table.bucket_files(*files.bucket),
+            self._table.bucket_files(*bucket_replay.bucket_id),
             layout.key_names,
             None if is_by_number else file_numbers,
         )
         # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
             self._table,
-            self._file_reader(self.replay.base, files.bucket),
-            [file for file in files.base if file in read],
+            self._file_reader(self.replay.base, bucket_replay.bucket_id),
+            [file for file in bucket_replay.base if file in compared_files],
             keep_deletes=True,
         )
         if not is_by_number:
             rows = (_with_sequence_numbers(batch, 0) for batch in rows)
-        changes = [file for file in files.changes if file in read]
+        changes = [file for file in bucket_replay.changes if file in compared_files]
         changed = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
-            for batch in merged_section(section, layout, function, access)
+            for batch in merged_section(section, layout, merge_function, access)
         )
         for window in merge_windows([rows, changed], layout):
-            yield without_deletes(function.merge(window, layout))
+            yield without_deletes(merge_function.merge(window, layout))
 
-    def _rule(self) -> tuple[KeyValueLayout, MergeFunction]:
+    def _merge_rule(self) -> tuple[KeyValueLayout, MergeFunction]:
         """Return the layout that orders the changes of a key, and the function that merges them."""
         if self.replay.is_by_sequence_number:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
 
-    def _file_reader(self, version: Snapshot | None, bucket: BucketId) -> KeyValueFileReader:
-        files = self._table.bucket_files(*bucket)
+    def _file_reader(self, version: Snapshot | None, bucket_id: BucketId) -> KeyValueFileReader:
+        bucket_files = self._table.bucket_files(*bucket_id)
         if version is None or not self._table.merges_by_vectors:
-            return files
-        return replace(files, vectors=self._vectors[version.snapshot_id].get(bucket, {}))
+            return bucket_files
+        return replace(bucket_files, vectors=self._vectors[version.snapshot_id].get(bucket_id, {}))
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
@@ -183,13 +189,13 @@ class ChangelogCheck:
             if version is not None
         }
 
-    def _finding(self, bucket: BucketId, differences: RowDifferences) -> Finding:
+    def _difference_finding(self, bucket_id: BucketId, differences: RowDifferences) -> Finding:
         return Finding(
             kind=FindingKind.CHANGELOG,
             problem=f"{differences.missing} rows that the changes lead to are not in the table, "
             f"{differences.wrong} have other values there, and {differences.unexpected} of the "
             f"table are not what they lead to, such as {differences.example}",
-            where=self._table.paths.bucket(*bucket),
+            where=self._table.paths.bucket_folder(*bucket_id),
             fix=_LOST_ROWS_FIX if not self.replay.producer.writes else _DISAGREEMENT_FIX,
         )
 

@@ -2,9 +2,9 @@
 
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
 by key alone, in a table without partitions, whose buckets are the shares of the index. With
-``bucket = -2`` the rows of a key lie in a bucket, and behind them those of ``bucket-postpone``. So
-they are replayed in a table whose buckets are the key shares of the writers. Such a table lies on
-local disk for as long as the comparison takes.
+``bucket = -2`` a key may have rows in a bucket, and newer ones in ``bucket-postpone``. So the rows
+are replayed in a table whose buckets are the key shares of the writers. Such a table lies on local
+disk for as long as the comparison takes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ComparedRows(Protocol):
         """The buckets with files."""
         ...
 
-    def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
+    def rows(self, bucket_id: BucketId) -> Iterator[pa.RecordBatch]:
         """Yield the newest row of each key; see `diff_read.merged_rows`.
 
         Raises:
@@ -57,7 +57,7 @@ class ComparedRows(Protocol):
         ...
 
 
-def as_compared(table: FileStoreTable) -> FileStoreTable:
+def compared_table(table: FileStoreTable) -> FileStoreTable:
     """Return the table whose buckets are compared: the given one, or one that the module describes.
 
     In a table without partitions the former partition columns are nullable, because a delete need
@@ -92,7 +92,7 @@ class RowsOnDisk:
     """The source's changes in order, as sorted runs of buckets on local disk.
 
     Attributes:
-        table: a table of `as_compared`.
+        table: a table of `compared_table`.
         folder: an empty folder, which the caller deletes.
         refused: changes that omit a value which no earlier change has; see `WrittenFiles.refused`.
     """
@@ -105,22 +105,25 @@ class RowsOnDisk:
     )
     _next_sequence_number: int = field(init=False, default=0)
 
-    def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
+    def add(self, rows_of_buckets: Iterable[BucketRows]) -> None:
         """Write changes (`_VALUE_KIND` and the table's columns) to their partition and bucket."""
-        most, scratch = 0, self._scratch()
-        for partition, bucket, rows in buckets:
+        row_count_max = 0
+        scratch_table = self._scratch_table()
+        for partition, bucket, rows in rows_of_buckets:
             files = self._files[partition, bucket]
             writer = bucket_writer(
-                *(scratch, partition, bucket),
+                scratch_table,
+                partition,
+                bucket,
                 next_sequence_number=self._next_sequence_number,
-                old_rows=OldRowsOfBucket(scratch, partition, bucket, files),
+                old_rows=OldRowsOfBucket(scratch_table, partition, bucket, files),
             )
             writer.write(rows)
             written = writer.prepare_commit()
             files += written.data
             self.refused += written.refused
-            most = max(most, rows.num_rows)
-        self._next_sequence_number += most
+            row_count_max = max(row_count_max, rows.num_rows)
+        self._next_sequence_number += row_count_max
 
     def empty(self) -> None:
         """Forget all rows, because the source has deleted them."""
@@ -132,12 +135,14 @@ class RowsOnDisk:
         """See `ComparedRows.buckets`."""
         return self._files.keys()
 
-    def rows(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
+    def rows(self, bucket_id: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
         """See `ComparedRows.rows`; `keep_deletes` also keeps keys whose newest row is a delete."""
-        scratch, files = self._scratch(), self._files[bucket]
-        return merged_rows(scratch, scratch.bucket_files(*bucket), files, keep_deletes=keep_deletes)
+        scratch_table, files = self._scratch_table(), self._files[bucket_id]
+        return merged_rows(
+            scratch_table, scratch_table.bucket_files(*bucket_id), files, keep_deletes=keep_deletes
+        )
 
-    def _scratch(self) -> FileStoreTable:
+    def _scratch_table(self) -> FileStoreTable:
         options = {**self.table.schema.options, "changelog-producer": "none"}
         return replace(
             self.table, location=self.folder, schema=replace(self.table.schema, options=options)
@@ -159,7 +164,7 @@ class SnapshotRows:
         """Return the rows of a snapshot, or no rows if there is no snapshot."""
         files: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
         for entry in FileStoreScan(table).live(snapshot):
-            files[entry.partition, entry.bucket].append(entry.file)
+            files[entry.bucket_id].append(entry.file)
         return cls(table, files)
 
     @property
@@ -167,52 +172,57 @@ class SnapshotRows:
         """See `ComparedRows.buckets`."""
         return self.files.keys()
 
-    def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
+    def rows(self, bucket_id: BucketId) -> Iterator[pa.RecordBatch]:
         """See `ComparedRows.rows`."""
-        files, access = self.files.get(bucket, ()), self.table.bucket_files(*bucket)
-        if bucket[1] == POSTPONED:
-            return (batch for file in replay_order(files) for batch in access.read(file))
-        return merged_rows(self.table, access, files)
+        files = self.files.get(bucket_id, ())
+        bucket_files = self.table.bucket_files(*bucket_id)
+        if bucket_id[1] == POSTPONED:
+            return (batch for file in replay_order(files) for batch in bucket_files.read(file))
+        return merged_rows(self.table, bucket_files, files)
 
 
 def rows_by_key(
-    table_rows: SnapshotRows, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
+    table_rows: SnapshotRows,
+    compared: FileStoreTable,
+    folder: str,
+    left_out_keys: pa.RecordBatch | None,
 ) -> RowsOnDisk:
-    """Distribute the rows of a table to the buckets of `as_compared`, on local disk.
+    """Distribute the rows of a table to the buckets of `compared_table`, on local disk.
 
     Args:
-        without: keys whose rows are left out; None: no key.
+        left_out_keys: keys whose rows are left out; None: all rows are distributed.
     """
-    sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared)
-    waiting: list[pa.RecordBatch] = []
+    rows_on_disk = RowsOnDisk(compared, folder)
+    assigner = bucket_assigner(compared)
+    batches: list[pa.RecordBatch] = []
     count = 0
-    for bucket in sorted(table_rows.buckets, key=lambda bucket_id: bucket_id[1] == POSTPONED):
-        for batch in table_rows.rows(bucket):
+    for bucket_id in sorted(table_rows.buckets, key=lambda bucket_id: bucket_id[1] == POSTPONED):
+        for batch in table_rows.rows(bucket_id):
             remaining = batch
-            if without is not None:
-                _, remaining = rows_of_keys(compared.layout(), without, batch)
-            waiting.append(remaining.drop_columns([SEQUENCE_NUMBER]))
+            if left_out_keys is not None:
+                _, remaining = rows_of_keys(compared.layout(), left_out_keys, batch)
+            batches.append(remaining.drop_columns([SEQUENCE_NUMBER]))
             count += remaining.num_rows
             if count >= RUN_ROWS:
-                sorted_rows.add(assigner.assign(concat_rows(waiting)))
-                waiting, count = [], 0
-    if waiting:
-        sorted_rows.add(assigner.assign(concat_rows(waiting)))
-    return sorted_rows
+                rows_on_disk.add(assigner.assign(concat_rows(batches)))
+                batches, count = [], 0
+    if batches:
+        rows_on_disk.add(assigner.assign(concat_rows(batches)))
+    return rows_on_disk
 
 
 def deletes_of(
     table_rows: SnapshotRows, compared: FileStoreTable, keys: pa.RecordBatch
 ) -> Iterator[BucketRows]:
     """Yield the rows of `keys` as -D, with the table's own partition and bucket."""
-    for bucket in table_rows.buckets:
-        for batch in table_rows.rows(bucket):
+    for bucket_id in table_rows.buckets:
+        for batch in table_rows.rows(bucket_id):
             rows, _ = rows_of_keys(compared.layout(), batch, keys)
             if rows.num_rows:
                 rows = rows.drop_columns([SEQUENCE_NUMBER])
                 index = rows.schema.get_field_index(VALUE_KIND)
                 deletes = pa.array(np.full(rows.num_rows, RowKind.DELETE, np.int8))
-                yield (*bucket, rows.set_column(index, rows.schema.field(index), deletes))
+                yield (*bucket_id, rows.set_column(index, rows.schema.field(index), deletes))
 
 
 FORGOTTEN_DELETES = (
@@ -262,11 +272,11 @@ def compare_rows(
     missing = wrong = unexpected = 0
     example = ""
     for difference in differences(table.layout(), expected, stored_rows):
-        extra = difference.added if reports_unexpected else difference.added[:0]
+        unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
         missing += len(difference.removed)
         wrong += len(difference.changed)
-        unexpected += len(extra)
-        for indices in (difference.removed, difference.changed, extra):
+        unexpected += len(unexpected_rows)
+        for indices in (difference.removed, difference.changed, unexpected_rows):
             if len(indices) and not example:
                 row = difference.batch.slice(int(difference.order[indices[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]

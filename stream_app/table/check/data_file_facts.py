@@ -49,8 +49,8 @@ class _ColumnCounts:
     """Counts of a column's values.
 
     Attributes:
-        low, high: the bounds in the manifest; None without.
-        below, above: the values outside of the bounds.
+        low, high: the bounds in the manifest; None if it has none.
+        below, above: the number of values outside of the bounds.
     """
 
     field: DataField
@@ -97,9 +97,12 @@ class FileFacts:
 
     Attributes:
         keys_repeat: whether a key may occur more than once.
-        unordered: rows whose key is not above the previous row's. stray_bucket, stray_partition:
-            rows that belong to another bucket or partition.
+        unordered: the number of rows whose key is not above the previous row's.
+        stray_bucket, stray_partition: the number of rows that belong to another bucket or
+            partition.
         keys: the first and the last key.
+        sequence_range: the lowest and the highest sequence number; None without rows.
+        has_current_key_types: whether the file's keys have the types of the table's schema.
     """
 
     table: FileStoreTable
@@ -111,7 +114,7 @@ class FileFacts:
     stray_bucket: int = 0
     stray_partition: int = 0
     keys: list[bytes] = field(default_factory=list)
-    sequence: tuple[int, int] | None = None
+    sequence_range: tuple[int, int] | None = None
     last_row: pa.RecordBatch | None = None
     columns: list[_ColumnCounts] = field(default_factory=list)
     has_current_key_types: bool = True
@@ -144,12 +147,12 @@ class FileFacts:
         self.deletes += int(np.count_nonzero(retract_mask(batch)))
         bounds = pc.min_max(batch.column(SEQUENCE_NUMBER)).as_py()
         low, high = bounds["min"], bounds["max"]
-        if self.sequence is not None:
-            low, high = min(low, self.sequence[0]), max(high, self.sequence[1])
-        self.sequence = (low, high)
+        if self.sequence_range is not None:
+            low, high = min(low, self.sequence_range[0]), max(high, self.sequence_range[1])
+        self.sequence_range = (low, high)
         joined = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
-        wrong = key_order_violations(joined, layout.key_names, or_same=self.keys_repeat)
-        self.unordered += int(np.count_nonzero(wrong))
+        is_out_of_order = key_order_violations(joined, layout.key_names, or_same=self.keys_repeat)
+        self.unordered += int(np.count_nonzero(is_out_of_order))
         self.last_row = batch.slice(batch.num_rows - 1)
         keys = [batch.column(name) for name in layout.key_names]
         types = schema.key_type.types
@@ -169,16 +172,16 @@ class FileFacts:
     def _stray_partitions(self, batch: pa.RecordBatch) -> int:
         schema = self.table.schema
         values = deserialize_row(self.entry.partition, schema.partition_type.types)
-        stray = np.zeros(batch.num_rows, np.bool_)
+        is_stray = np.zeros(batch.num_rows, np.bool_)
         for column, value in zip(schema.partition_type, values, strict=True):
             array = batch.column(column.name)
             if value is None:
-                same = array.is_null()
+                is_equal = array.is_null()
             else:
                 partition_value = arrow_scalar(value, column.data_type)
-                same = pc.fill_null(pc.equal(array, partition_value), False)
-            stray |= ~same.to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(stray))
+                is_equal = pc.fill_null(pc.equal(array, partition_value), False)
+            is_stray |= ~is_equal.to_numpy(zero_copy_only=False)
+        return int(np.count_nonzero(is_stray))
 
     def findings(self, where: str) -> Iterator[Finding]:
         """Yield each difference between the file and its manifest entry."""
@@ -212,9 +215,9 @@ class FileFacts:
                 problem = f"the file's keys reach from {_key_text(low)} to {_key_text(high)}"
                 yield FindingKind.KEY_RANGE, f"{problem}, its manifest says another range", _RESTORE
         listed = file.min_sequence_number, file.max_sequence_number
-        if self.sequence is not None and self.sequence != listed:
-            least, most = self.sequence
-            problem = f"sequence numbers reach from {least} to {most}, its manifest says "
+        if self.sequence_range is not None and self.sequence_range != listed:
+            lowest, highest = self.sequence_range
+            problem = f"sequence numbers reach from {lowest} to {highest}, its manifest says "
             yield FindingKind.SEQUENCE_NUMBERS, f"{problem}{listed[0]} to {listed[1]}", _RESTORE
 
     def _column_facts(self) -> Iterator[_FileFact]:
@@ -238,7 +241,7 @@ def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool
         UnsupportedTableError: stream_app does not read its format.
     """
     facts = FileFacts(table=table, entry=entry, keys_repeat=keys_repeat)
-    for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
+    for batch in table.bucket_files(*entry.bucket_id).read(entry.file):
         facts.add(batch)
     return facts
 

@@ -35,11 +35,11 @@ class FileNeeds:
 
     table: FileStoreTable
     versions: list[VersionName] = field(default_factory=list)
-    _named: defaultdict[str, set[VersionName]] = field(
+    _versions_by_name: defaultdict[str, set[VersionName]] = field(
         init=False, default_factory=lambda: defaultdict(set)
     )
     """The name of a metadata or index file → the versions that need it."""
-    _gains: defaultdict[str, Counter[str]] = field(
+    _additions_by_file: defaultdict[str, Counter[str]] = field(
         init=False, default_factory=lambda: defaultdict(Counter)
     )
     """The name of a data file → for each manifest, how often it adds the file, less how often it
@@ -52,21 +52,21 @@ class FileNeeds:
         """
         name = path.rpartition("/")[2]
         live: Counter[VersionName] = Counter()
-        for manifest, gained in self._gains[name].items():
-            for version in self._named[manifest]:
-                live[version] += gained
+        for manifest, addition in self._additions_by_file[name].items():
+            for version in self._versions_by_name[manifest]:
+                live[version] += addition
         return (
-            self._named[path]
-            | self._named[name]
+            self._versions_by_name[path]
+            | self._versions_by_name[name]
             | {version for version in live if live[version] > 0}
         )
 
     def add(self, version: NamedVersion, branch: str) -> None:
         """Record a branch's version and the files that it names."""
-        name, snapshot = _name(version, branch), version.snapshot
+        name, snapshot = _version_name(version, branch), version.snapshot
         self.versions.append(name)
         if snapshot is None:
-            self._named[version.path].add(name)
+            self._versions_by_name[version.path].add(name)
             return
         if version.kind is not VersionKind.CHANGELOG:
             self._add_list(snapshot.base_manifest_list, name)
@@ -85,24 +85,24 @@ class FileNeeds:
     def _add_list(self, manifest_list: str | None, version: VersionName) -> None:
         if manifest_list is None:
             return
-        self._named[manifest_list].add(version)
+        self._versions_by_name[manifest_list].add(version)
         for meta in _read_unless_damaged(self.table.manifests.read_list, manifest_list):
-            if meta.file_name not in self._named:
+            if meta.file_name not in self._versions_by_name:
                 self._add_manifest(meta.file_name)
-            self._named[meta.file_name].add(version)
+            self._versions_by_name[meta.file_name].add(version)
 
     def _add_manifest(self, name: str) -> None:
         for entry in _read_unless_damaged(self.table.manifests.read_manifest, name):
-            gained = 1 if entry.kind is FileKind.ADD else -1
+            addition = 1 if entry.kind is FileKind.ADD else -1
             for file in (entry.file.file_name, *entry.file.extra_files):
-                self._gains[file][name] += gained
+                self._additions_by_file[file][name] += addition
 
     def _add_index(self, manifest: str | None, version: VersionName) -> None:
         if manifest is None:
             return
-        self._named[manifest].add(version)
+        self._versions_by_name[manifest].add(version)
         for entry in _read_unless_damaged(self.table.manifests.read_index_manifest, manifest):
-            self._named[entry.index_file.file_name].add(version)
+            self._versions_by_name[entry.index_file.file_name].add(version)
 
 
 def file_needs(table: FileStoreTable) -> FileNeeds:
@@ -124,7 +124,7 @@ def _branches(table: FileStoreTable) -> Iterable[tuple[str, FileStoreTable]]:
             yield name, branch
 
 
-def _name(version: NamedVersion, branch: str) -> VersionName:
+def _version_name(version: NamedVersion, branch: str) -> VersionName:
     kind, snapshot = version.kind, version.snapshot
     file = version.path.rpartition("/")[2].removeprefix(f"{kind.value}-")
     if kind is VersionKind.TAG:

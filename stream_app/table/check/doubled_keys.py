@@ -55,7 +55,7 @@ from stream_app.table.versions.index_manifests import index_manifest
 PART_ROWS = 1 << 20
 """Rows whose keys are compared at a time."""
 _PARTS_MAX = 256
-"""The most parts of the keys, because each part is an open file."""
+"""The maximum number of parts of the keys, because each part is an open file."""
 
 
 def cross_partition_findings(
@@ -116,7 +116,7 @@ def _parts_by_key(
 ) -> Iterator[pa.RecordBatch]:
     """Yield all rows' keys in columns of `TableKeys.keys_schema`; equal keys are in one part."""
     files = [
-        KeyFile(entry, buckets.code((entry.partition, entry.bucket)))
+        KeyFile(entry, buckets.code(entry.bucket_id))
         for entry in FileStoreScan(table).live(snapshot)
     ]
     rows = sum(file.entry.file.row_count for file in files)
@@ -142,16 +142,16 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
     bucket_code = part.column(BUCKET_CODE).to_numpy()
     sequence = part.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((sequence, bucket_code, codes))
-    newest = np.ones(len(order), np.bool_)
-    newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(bucket_code[order]).astype(
+    is_newest = np.ones(len(order), np.bool_)
+    is_newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(bucket_code[order]).astype(
         np.bool_
     )
-    rows = order[newest]
+    rows = order[is_newest]
     rows = rows[part.column(LIVES).to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
     pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
-    _, first = np.unique(codes[pairs[:, 0]], return_index=True)
-    return np.asarray(pairs[first])
+    _, first_pairs = np.unique(codes[pairs[:, 0]], return_index=True)
+    return np.asarray(pairs[first_pairs])
 
 
 def _example(
@@ -163,7 +163,7 @@ def _example(
 ) -> str:
     values = part.slice(int(pair[0]), 1).to_pylist()[0]
     ids = (buckets.ids[part.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
-    folders = sorted(table.paths.bucket(*bucket) for bucket in ids)
+    folders = sorted(table.paths.bucket_folder(*bucket_id) for bucket_id in ids)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"
 
@@ -185,50 +185,53 @@ class DoubledKeySearch:
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.
         """
-        by_engine = traits_of(self.table.options.merge_engine).needs_lookup
-        if not (self.table.merges_by_vectors or (self.table.kind.merges_by_key and by_engine)):
+        engine_looks_up = traits_of(self.table.options.merge_engine).needs_lookup
+        if not (
+            self.table.merges_by_vectors or (self.table.kind.merges_by_key and engine_looks_up)
+        ):
             return
         live = FileStoreScan(self.table).live(self.snapshot)
-        for bucket, files in files_of_buckets(e for e in live if e.file.level > 0).items():
+        for bucket_id, files in files_of_buckets(e for e in live if e.file.level > 0).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
-            count, example = self._count_doubled(bucket, overlapping)
+            count, example = self._count_doubled(bucket_id, overlapping)
             if count:
                 yield Finding(
                     kind=FindingKind.DOUBLE_KEYS,
                     problem=f"{count} keys have more than one row above level 0, such as {example}"
                     "; readers show them all",
-                    where=self.table.paths.bucket(*bucket),
+                    where=self.table.paths.bucket_folder(*bucket_id),
                     fix="compact the bucket whole: stream-app compact --full",
                 )
 
-    def _count_doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:
+    def _count_doubled(self, bucket_id: BucketId, sections: list[Section]) -> tuple[int, str]:
         """Return the number of keys with several live rows, and the first such key as text."""
         count, example = 0, ""
         if not sections:
             return count, example
-        table, nothing = self.table, frozenset[str]()
+        table = self.table
+        no_system_columns = frozenset[str]()
         keys = table.schema.key_type
-        layout = replace(table.layout(keys, system=nothing), sequence_fields=())
-        vectors = deletion_vectors(table, self.snapshot, [bucket]).get(bucket, {})
-        files = table.bucket_files(*bucket, columns=keys, system=nothing)
+        layout = replace(table.layout(keys, system_columns=no_system_columns), sequence_fields=())
+        vectors = deletion_vectors(table, self.snapshot, [bucket_id]).get(bucket_id, {})
+        files = table.bucket_files(*bucket_id, columns=keys, system_columns=no_system_columns)
         live = replace(files, vectors=vectors)
         for section in sections:
             runs = ((batch for file in run.files for batch in live.read(file)) for run in section)
             for window in merge_windows([*runs], layout):
-                last = window.last_rows(layout)
-                if (extra := len(last) - int(last.sum())) == 0:
+                is_last = window.last_rows(layout)
+                if (extra_rows := len(is_last) - int(is_last.sum())) == 0:
                     continue
                 if not count:
-                    index = int((~last).argmax())
+                    index = int((~is_last).argmax())
                     row = index if window.order is None else int(window.order[index])
                     values = window.batch.slice(row, 1).to_pylist()[0]
                     example = ", ".join(f"{name} = {values[name]}" for name in keys.names)
-                count += extra
+                count += extra_rows
         return count, example
 
 
-_FIX = (
+_HASH_INDEX_FIX = (
     "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
     "write the partition anew (INSERT OVERWRITE)"
 )
@@ -274,7 +277,7 @@ def _repeated_hash_findings(hashes: Mapping[int, Hashes], where: str) -> Iterato
     buckets = [
         bucket for bucket, bucket_hashes in sorted(hashes.items()) if repeated[0] in bucket_hashes
     ]
-    yield _finding(
+    yield _hash_index_finding(
         f"the index has {len(repeated)} hashes of keys twice, such as {repeated[0]} of bucket "
         + " and ".join(map(str, buckets)),
         where,
@@ -290,19 +293,19 @@ def _unknown_hash_findings(
     """Yield a finding for each bucket with keys whose hashes its index lacks."""
     keys = table.schema.key_type
     for bucket, bucket_files in sorted(files.items()):
-        access = table.bucket_files(partition, bucket, columns=keys, system=())
+        bucket_access = table.bucket_files(partition, bucket, columns=keys, system_columns=())
         listed_hashes = hashes.get(bucket, np.empty(0, np.int32))
         unknown = sum(
             int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), listed_hashes)))
             for file in bucket_files
-            for batch in access.read(file)
+            for batch in bucket_access.read(file)
         )
         if unknown:
-            yield _finding(
+            yield _hash_index_finding(
                 f"{unknown} rows have keys that the bucket's index lacks",
-                table.paths.bucket(partition, bucket),
+                table.paths.bucket_folder(partition, bucket),
             )
 
 
-def _finding(problem: str, where: str) -> Finding:
-    return Finding(kind=FindingKind.HASH_INDEX, problem=problem, where=where, fix=_FIX)
+def _hash_index_finding(problem: str, where: str) -> Finding:
+    return Finding(kind=FindingKind.HASH_INDEX, problem=problem, where=where, fix=_HASH_INDEX_FIX)

@@ -28,13 +28,14 @@ def file_index_findings(
     """Yield a finding for each unreadable index.
 
     Args:
-        left_out: the check adds a text for each column that has indexes of an unknown kind.
+        left_out: a list to which the check adds a text for each column that has indexes of an
+            unknown kind.
     """
-    unknown: Counter[tuple[str, str]] = Counter()
+    unknown_kinds: Counter[tuple[str, str]] = Counter()
     for entry in FileStoreScan(table).live(snapshot):
-        for path, data in _indexes(table, (entry.partition, entry.bucket), entry.file):
+        for path, index in _indexes(table, entry.bucket_id, entry.file):
             try:
-                bodies = decode_file_index(data)
+                bodies = decode_file_index(index)
             except (struct.error, ValueError, IndexError) as error:
                 yield Finding(
                     kind=FindingKind.FILE_UNREADABLE,
@@ -45,8 +46,10 @@ def file_index_findings(
                 )
                 continue
             for column, by_kind in bodies.items():
-                unknown.update((column, kind) for kind in by_kind.keys() - FILE_INDEX_KINDS.keys())
-    for (column, kind), count in sorted(unknown.items()):
+                unknown_kinds.update(
+                    (column, kind) for kind in by_kind.keys() - FILE_INDEX_KINDS.keys()
+                )
+    for (column, kind), count in sorted(unknown_kinds.items()):
         left_out.append(
             f"{count} file indexes of column {column!r}, of the kind {kind!r}, which stream_app "
             f"does not support: reads do without them. Index the column by "
@@ -55,11 +58,11 @@ def file_index_findings(
 
 
 def _indexes(
-    table: FileStoreTable, bucket: BucketId, file: DataFileMeta
+    table: FileStoreTable, bucket_id: BucketId, file: DataFileMeta
 ) -> Iterator[tuple[str, bytes]]:
     """Yield a data file's indexes and their paths; another check reports a missing file."""
     if file.embedded_index is not None:
-        yield f"{table.paths.bucket(*bucket)}/{file.file_name}", file.embedded_index
-    for path in table.paths.extra_files(*bucket, file):
+        yield f"{table.paths.bucket_folder(*bucket_id)}/{file.file_name}", file.embedded_index
+    for path in table.paths.extra_files(*bucket_id, file):
         if path.endswith(INDEX_SUFFIX) and table.file_io.exists(path):
             yield path, table.file_io.read_bytes(path)

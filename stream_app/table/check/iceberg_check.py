@@ -17,7 +17,7 @@ def iceberg_findings(table: FileStoreTable) -> Iterator[Finding]:
     except StreamAppError as error:
         yield Finding(
             kind=FindingKind.ICEBERG,
-            problem=f"what Iceberg's readers find was not checked: {error.problem}",
+            problem=f"the snapshot that Iceberg's readers see was not checked: {error.problem}",
             where=error.where or table.location,
             fix=error.fix,
         )

@@ -1,12 +1,13 @@
-"""Reads manifests for the check of a table: an unreadable one becomes a finding.
+"""Reads manifests for the check of a table, and compares each with the facts in its manifest list.
 
-It compares each manifest once with the facts in its manifest list.
+`metadata_check` calls it for each version. An unreadable manifest becomes a finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
@@ -46,21 +47,18 @@ class ManifestCheck:
     def entries(self, metas: Iterable[ManifestFileMeta]) -> list[ManifestEntry] | None:
         """Read the entries of manifests in order; None if a manifest is unreadable."""
         read_entries: list[ManifestEntry] = []
-        complete = True
+        is_complete = True
         for meta in metas:
-            entries = self._read(
-                lambda meta=meta: self.table.manifests.read_manifest(  # type: ignore[misc]
-                    meta.file_name, meta.file_size
-                )
-            )
+            read_manifest = self.table.manifests.read_manifest
+            entries = self._read(partial(read_manifest, meta.file_name, meta.file_size))
             if entries is None:
-                complete = False
+                is_complete = False
                 continue
             if meta.file_name not in self._checked:
                 self._checked.add(meta.file_name)
                 self._compare(meta, entries)
             read_entries += entries
-        return read_entries if complete else None
+        return read_entries if is_complete else None
 
     def entries_of_list(self, name: str | None, size: int | None) -> list[ManifestEntry] | None:
         """Read all entries of a manifest list; None if the list or a manifest is unreadable."""
@@ -89,32 +87,38 @@ class ManifestCheck:
     def _compare(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> None:
         """Compare what a manifest list says of a manifest with the manifest's entries."""
         types = self.table.paths.partition_type.types
-        counted = describe_manifest(
+        actual = describe_manifest(
             entries, file_name=meta.file_name, file_size=meta.file_size, partition_types=types
         )
-        wrong = [
-            f"{name} = {claimed}, which is {actual}"
-            for name, claimed, actual in (
-                ("_NUM_ADDED_FILES", meta.num_added_files, counted.num_added_files),
-                ("_NUM_DELETED_FILES", meta.num_deleted_files, counted.num_deleted_files),
+        differences = [
+            f"{name} = {claimed_count}, which is {actual_count}"
+            for name, claimed_count, actual_count in (
+                ("_NUM_ADDED_FILES", meta.num_added_files, actual.num_added_files),
+                ("_NUM_DELETED_FILES", meta.num_deleted_files, actual.num_deleted_files),
             )
-            if claimed != actual
+            if claimed_count != actual_count
         ]
-        for name, low, high, least, most in (
-            ("buckets", meta.min_bucket, meta.max_bucket, counted.min_bucket, counted.max_bucket),
-            ("levels", meta.min_level, meta.max_level, counted.min_level, counted.max_level),
+        for name, claimed_min, claimed_max, actual_min, actual_max in (
+            ("buckets", meta.min_bucket, meta.max_bucket, actual.min_bucket, actual.max_bucket),
+            ("levels", meta.min_level, meta.max_level, actual.min_level, actual.max_level),
         ):
-            if low is None or high is None or least is None or most is None:
+            if (
+                claimed_min is None
+                or claimed_max is None
+                or actual_min is None
+                or actual_max is None
+            ):
                 continue
-            if low > least or high < most:
-                wrong.append(f"{name} = {low} to {high}, which is {least} to {most}")
+            if claimed_min > actual_min or claimed_max < actual_max:
+                claimed_range = f"{name} = {claimed_min} to {claimed_max}"
+                differences.append(f"{claimed_range}, which is {actual_min} to {actual_max}")
         if entries and types and self._excludes_a_partition(meta, entries):
-            wrong.append("bounds of partitions that leave out some of its entries")
-        if wrong:
+            differences.append("bounds of partitions that leave out some of its entries")
+        if differences:
             self.findings.append(
                 Finding(
                     kind=FindingKind.MANIFEST,
-                    problem="a manifest list says of a manifest " + "; ".join(wrong),
+                    problem="a manifest list says of a manifest " + "; ".join(differences),
                     where=self.table.paths.manifest(meta.file_name),
                     fix=f"{_ROLL_BACK}; until then readers that prune by it miss files",
                 )
@@ -127,16 +131,16 @@ class ManifestCheck:
             return False  # the writer recorded no bounds
         key_of = key_order(types)
         low, high = key_of(stats.min_values), key_of(stats.max_values)
-        bounded = [value is not None for value in deserialize_row(stats.max_values, types)]
+        has_bound = [value is not None for value in deserialize_row(stats.max_values, types)]
         for partition in {entry.partition for entry in entries}:
             values = key_of(partition)
             for index, value in enumerate(deserialize_row(partition, types)):
                 if value is None:
-                    outside = stats.null_counts[index] == 0
+                    is_outside = stats.null_counts[index] == 0
                 else:
-                    outside = bounded[index] and not (
+                    is_outside = has_bound[index] and not (
                         (low[index],) <= (values[index],) <= (high[index],)
                     )
-                if outside:
+                if is_outside:
                     return True
         return False

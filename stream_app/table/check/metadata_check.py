@@ -46,7 +46,7 @@ from stream_app.table.versions.version_files import (
 
 _ROLL_BACK = "roll the table back to a snapshot or tag before it: stream-app rollback-to"
 Progress = Callable[[str, int, int], None]
-"""Gets the part of the check, how much of it is done, and how much there is."""
+"""Receives the part of the check, the number of its done steps, and the number of all its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +64,21 @@ class MetadataCheck:
 
     Attributes:
         files: path → a data or changelog file in use.
-        vectors: path → an index file in use, with the first checked snapshot that names it.
+        index_files: path → an index file in use, with the first checked snapshot that names it.
         versions: the number of checked versions.
     """
 
     table: FileStoreTable
     progress: Progress
     files: dict[str, FileInUse] = field(default_factory=dict)
-    vectors: dict[str, tuple[IndexManifestEntry, Snapshot]] = field(default_factory=dict)
+    index_files: dict[str, tuple[IndexManifestEntry, Snapshot]] = field(default_factory=dict)
     versions: int = 0
     _manifests: ManifestCheck = field(init=False)
     _presence: FilePresence = field(init=False)
     _live: LiveFiles | None = field(init=False, default=None)
     _metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
-    _known_id: int = field(init=False, default=0)
-    _brought_back: Snapshot | None = field(init=False, default=None)
+    _previous_id: int = field(init=False, default=0)
+    _restored_snapshot: Snapshot | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._manifests = ManifestCheck(self.table)
@@ -87,7 +87,7 @@ class MetadataCheck:
     def run(self) -> list[Finding]:
         """Return all findings, first those about the chain of snapshots, then by version."""
         versions = named_versions(self.table)
-        self._brought_back = snapshot_restored_from_tag(versions)
+        self._restored_snapshot = snapshot_restored_from_tag(versions)
         findings = chain_check(self.table, versions)
         snapshots = {
             version.snapshot.snapshot_id: version.snapshot
@@ -97,8 +97,8 @@ class MetadataCheck:
         for done, version in enumerate(versions):
             self.progress("versions", done, len(versions))
             self._manifests.begin_version()
-            rules = list(self._version(version, snapshots))
-            version_findings = self._manifests.findings + rules
+            rule_findings = list(self._version_findings(version, snapshots))
+            version_findings = self._manifests.findings + rule_findings
             if version_findings and not self.table.file_io.exists(version.path):
                 self._live = None
                 continue
@@ -107,7 +107,9 @@ class MetadataCheck:
         self.progress("versions", len(versions), len(versions))
         return findings
 
-    def _version(self, version: NamedVersion, snapshots: dict[int, Snapshot]) -> Iterator[Finding]:
+    def _version_findings(
+        self, version: NamedVersion, snapshots: dict[int, Snapshot]
+    ) -> Iterator[Finding]:
         """Yield the findings about one version: its schema, its files and its changelog."""
         snapshot = version.snapshot
         if snapshot is None:
@@ -124,10 +126,12 @@ class MetadataCheck:
         if version.kind is VersionKind.CHANGELOG:
             yield from self._changelog_file_findings(snapshot, version)
         elif version.kind is VersionKind.TAG:
-            same = snapshots.get(snapshot.snapshot_id)
+            stored = snapshots.get(snapshot.snapshot_id)
             # Names of lists are unique, so they decide whether the tag is that snapshot.
-            is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
-            if same is not None and not is_same:
+            is_same = (
+                stored is not None and stored.delta_manifest_list == snapshot.delta_manifest_list
+            )
+            if stored is not None and not is_same:
                 yield Finding(
                     kind=FindingKind.SNAPSHOTS,
                     problem="the tag is of another snapshot than the one that has its number",
@@ -137,20 +141,20 @@ class MetadataCheck:
                 )
             if not is_same:  # else the snapshot's own turn checks it
                 self._live = None
-                yield from self._live_files(snapshot, version)
+                yield from self._live_file_findings(snapshot, version)
                 self._live = None
         else:
-            if snapshot.snapshot_id != self._known_id + 1:
+            if snapshot.snapshot_id != self._previous_id + 1:
                 self._live = None
-            self._known_id = snapshot.snapshot_id
-            yield from self._live_files(snapshot, version)
-            yield from self._changelog(snapshot, version)
+            self._previous_id = snapshot.snapshot_id
+            yield from self._live_file_findings(snapshot, version)
+            yield from self._changelog_findings(snapshot, version)
 
-    def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
+    def _live_file_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         """Advance to the snapshot's live files, and check the files that changed."""
-        read = self._manifests.manifests
-        base = read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        added = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        read_manifests = self._manifests.manifests
+        base = read_manifests(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+        added = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
         if base is None or added is None:
             self._live = None
             return
@@ -159,20 +163,20 @@ class MetadataCheck:
             entries = self._manifests.entries(base)
             if entries is None or delta is None:
                 return
-            touched = live_entries(entries + delta)
+            changed_entries = live_entries(entries + delta)
             self._live = LiveFiles()
-            self._live.apply(touched)
+            self._live.apply(changed_entries)
         else:
             yield from self._base_findings(base, version.path)
             if delta is None:
                 self._live = None
                 return
             yield from (_delta_finding(entry, version.path) for entry in self._live.apply(delta))
-            touched = delta
+            changed_entries = delta
         self._metas = base + added
-        yield from self._placement_findings(touched)
+        yield from self._placement_findings(changed_entries)
         yield from self._count_findings(snapshot, delta, version)
-        yield from self._missing_file_findings(touched, is_changelog=False)
+        yield from self._missing_file_findings(changed_entries, is_changelog=False)
         yield from self._index_findings(snapshot, version)
 
     def _base_findings(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
@@ -198,16 +202,16 @@ class MetadataCheck:
                 fix=_ROLL_BACK,
             )
 
-    def _placement_findings(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
+    def _placement_findings(self, changed_entries: Iterable[ManifestEntry]) -> Iterator[Finding]:
         """Check the levels and buckets that a snapshot changed."""
         assert self._live is not None
-        buckets = {(entry.partition, entry.bucket): None for entry in touched}
+        buckets = {entry.bucket_id: None for entry in changed_entries}
         for partition in dict.fromkeys(partition for partition, _ in buckets):
             where = self.table.paths.partition_folder(partition)
             yield from bucket_count_findings(self._live.total_buckets(partition), where)
         for partition, bucket in buckets:
             entries = list(self._live.bucket((partition, bucket)))
-            where = self.table.paths.bucket(partition, bucket)
+            where = self.table.paths.bucket_folder(partition, bucket)
             yield from placement_findings(entries, where)
             if self._has_sorted_runs and bucket != POSTPONED:
                 files = [entry.file for entry in entries]
@@ -224,18 +228,18 @@ class MetadataCheck:
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
     ) -> Iterator[Finding]:
         assert self._live is not None
-        gained = None if delta is None else sum(map(_row_gain, delta))
-        counted = RecordCounts(total=self._live.rows, delta=gained, changelog=None)
-        yield from count_findings(snapshot, counted, version.path)
+        row_gain = None if delta is None else sum(map(_row_gain, delta))
+        counts = RecordCounts(total=self._live.rows, delta=row_gain, changelog=None)
+        yield from count_findings(snapshot, counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
-        has_vectors = bool(self.vectors) or self.table.options[DELETION_VECTORS_ENABLED]
-        if gained is not None and not self.table.kind.merges_by_key and not has_vectors:
-            yield from compaction_findings(snapshot, gained, version.path)
+        has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
+        if row_gain is not None and not self.table.kind.merges_by_key and not has_vectors:
+            yield from compaction_findings(snapshot, row_gain, version.path)
 
-    def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
+    def _changelog_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         name = snapshot.changelog_manifest_list
         # Paimon's expiry of the main table deletes it, and ignores branches.
-        may_be_gone = bool(self.table.branch) or snapshot == self._brought_back
+        may_be_gone = bool(self.table.branch) or snapshot == self._restored_snapshot
         paths, exists = self.table.paths, self.table.file_io.exists
         if name is not None and may_be_gone and not exists(paths.manifest(name)):
             return
@@ -243,8 +247,8 @@ class MetadataCheck:
         if entries is None:
             return
         rows = sum(entry.file.row_count for entry in entries)
-        counted = RecordCounts(total=None, delta=None, changelog=rows)
-        yield from count_findings(snapshot, counted, version.path)
+        counts = RecordCounts(total=None, delta=None, changelog=rows)
+        yield from count_findings(snapshot, counts, version.path)
         yield from self._missing_file_findings(entries, is_changelog=True)
 
     def _changelog_file_findings(
@@ -252,7 +256,7 @@ class MetadataCheck:
     ) -> Iterator[Finding]:
         """Check that a changelog has its changelog files, or the files that its APPEND added."""
         if snapshot.changelog_manifest_list is not None:
-            yield from self._changelog(snapshot, version)
+            yield from self._changelog_findings(snapshot, version)
         elif snapshot.commit_kind is CommitKind.APPEND and not self.table.options.writes_changelog:
             name, size = snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
             entries = self._manifests.entries_of_list(name, size)
@@ -262,7 +266,7 @@ class MetadataCheck:
         self, entries: Iterable[ManifestEntry], *, is_changelog: bool
     ) -> Iterator[Finding]:
         for entry in entries:
-            path = self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+            path = self.table.paths.data_file(*entry.bucket_id, entry.file)
             if entry.kind is not FileKind.ADD or path in self.files:
                 continue
             self.files[path] = FileInUse(entry, path, is_changelog)
@@ -274,9 +278,9 @@ class MetadataCheck:
     def _index_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         for entry in self._manifests.index_entries(snapshot.index_manifest):
             file = entry.index_file
-            path = self.table.paths.index_file(entry.partition, entry.bucket, file)
-            if path not in self.vectors:
-                self.vectors[path] = (entry, snapshot)
+            path = self.table.paths.index_file(*entry.bucket_id, file)
+            if path not in self.index_files:
+                self.index_files[path] = (entry, snapshot)
                 yield from self._presence.findings(path, file.file_size)
             yield from self._vectors_of_dead_files(entry, path, version.path)
 
@@ -289,14 +293,13 @@ class MetadataCheck:
         if not index.holds_deletion_vectors or self.table.merges_by_vectors:
             return
         assert self._live is not None
-        bucket = (index.partition, index.bucket)
-        live = {entry.file.file_name for entry in self._live.bucket(bucket)}
-        dead = sorted(set(index.index_file.data_file_names) - live)
-        if dead:
+        live_names = {entry.file.file_name for entry in self._live.bucket(index.bucket_id)}
+        dead_names = sorted(set(index.index_file.data_file_names) - live_names)
+        if dead_names:
             yield Finding(
                 kind=FindingKind.DELETION_VECTOR,
-                problem=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
-                f"are not live, such as {dead[0]}",
+                problem=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead_names)} "
+                f"files that are not live, such as {dead_names[0]}",
                 where=where,
                 fix="do nothing: readers ignore them, and the next rewrite of the bucket removes "
                 "them",

@@ -17,7 +17,7 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
     """Yield a finding if the newest version without waiting rows has a wrong checksum.
 
     Args:
-        left_out: the check adds the reason if there was nothing to compare.
+        left_out: a list to which the check adds the reason if there was nothing to compare.
 
     Raises:
         UnsupportedTableError, CorruptFileError: the rows cannot be read.

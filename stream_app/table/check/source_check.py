@@ -1,4 +1,4 @@
-"""Writes a source's changes into files of its own, and compares these with a table.
+"""Writes a source's changes into temporary files, and compares their rows with those of a table.
 
 The changes go through the writer of the table's tasks into a temporary folder. The check merges and
 compares both sides bucket by bucket: memory is a write buffer, and a batch for each sorted run.
@@ -23,8 +23,8 @@ from stream_app.table.check.compared_rows import (
     RowDifferences,
     RowsOnDisk,
     SnapshotRows,
-    as_compared,
     compare_rows,
+    compared_table,
     rows_by_key,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -40,40 +40,44 @@ class SourceCheck:
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
         basis: the index or bucket counts of the compared snapshot.
-        view: the result of `compared_rows.as_compared`, whose key and buckets both sides share.
+        compared_table: the result of `compared_rows.compared_table`, whose key and buckets both
+            sides share.
         source: the changes that were collected.
     """
 
     table: FileStoreTable
     folder: str
     basis: BucketBasis = NO_BASIS
-    view: FileStoreTable = field(init=False)
+    compared_table: FileStoreTable = field(init=False)
     source: RowsOnDisk = field(init=False)
 
     def __post_init__(self) -> None:
-        self.view = as_compared(self.table)
-        self.source = RowsOnDisk(self.view, f"{self.folder}/source")
+        self.compared_table = compared_table(self.table)
+        self.source = RowsOnDisk(self.compared_table, f"{self.folder}/source")
 
     @property
     def assigner(self) -> BucketAssigner:
         """The assigner of changes to the buckets of `source`."""
-        return bucket_assigner(self.view, self.basis if self.view is self.table else NO_BASIS)
+        return bucket_assigner(
+            self.compared_table, self.basis if self.compared_table is self.table else NO_BASIS
+        )
 
-    def stored(
-        self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None
+    def stored_rows(
+        self, snapshot: Snapshot | None, left_out_keys: pa.RecordBatch | None = None
     ) -> ComparedRows:
-        """Return the table's rows in the buckets of `view`.
+        """Return the table's rows in the buckets of `compared_table`.
 
         Args:
-            without: keys whose rows are left out; only used if `view` is another table.
+            left_out_keys: keys whose rows are left out; only used if `compared_table` is another
+                table.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
         rows = SnapshotRows.of_snapshot(self.table, snapshot)
-        if self.view is self.table:
+        if self.compared_table is self.table:
             return rows
-        return rows_by_key(rows, self.view, f"{self.folder}/table", without)
+        return rows_by_key(rows, self.compared_table, f"{self.folder}/table", left_out_keys)
 
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
         """Yield a finding for each bucket of the snapshot that differs from the source.
@@ -81,13 +85,17 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        stored_rows = self.stored(snapshot)
-        for bucket in sorted({*self.source.buckets, *stored_rows.buckets}):
-            differ = compare_rows(self.view, self.source.rows(bucket), stored_rows.rows(bucket))
-            if differ is not None:
-                yield from self._findings(bucket, differ)
+        stored_rows = self.stored_rows(snapshot)
+        for bucket_id in sorted({*self.source.buckets, *stored_rows.buckets}):
+            differences = compare_rows(
+                self.compared_table, self.source.rows(bucket_id), stored_rows.rows(bucket_id)
+            )
+            if differences is not None:
+                yield from self._difference_findings(bucket_id, differences)
 
-    def repeated(self, snapshot: Snapshot, names: Collection[str]) -> Iterator[Finding]:
+    def repeated_key_findings(
+        self, snapshot: Snapshot, names: Collection[str]
+    ) -> Iterator[Finding]:
         """Yield a finding if rows of the snapshot share a source key in the columns `names`.
 
         It holds these columns of all rows in memory, unless they contain the table's primary key.
@@ -99,11 +107,11 @@ class SourceCheck:
             return
         stored_rows: ComparedRows = SnapshotRows.of_snapshot(self.table, snapshot)
         if self.table.kind.postpones:
-            stored_rows = self.stored(snapshot)
+            stored_rows = self.stored_rows(snapshot)
         keys = [
             rows.select(list(names))
-            for bucket in stored_rows.buckets
-            for rows in stored_rows.rows(bucket)
+            for bucket_id in stored_rows.buckets
+            for rows in stored_rows.rows(bucket_id)
         ]
         if not keys:
             return
@@ -126,11 +134,13 @@ class SourceCheck:
             "make the table anew",
         )
 
-    def _findings(self, bucket: BucketId, differ: RowDifferences) -> Iterator[Finding]:
+    def _difference_findings(
+        self, bucket_id: BucketId, differences: RowDifferences
+    ) -> Iterator[Finding]:
         """Yield the findings about one bucket's differences from the source."""
-        is_own = self.view is self.table
-        where = self.table.paths.bucket(*bucket) if is_own else self.table.location
-        unexpected = differ.unexpected
+        is_own = self.compared_table is self.table
+        where = self.table.paths.bucket_folder(*bucket_id) if is_own else self.table.location
+        unexpected = differences.unexpected
         if self.table.schema.sequence_fields and unexpected:
             yield Finding(
                 kind=FindingKind.NOT_COMPARED,
@@ -140,13 +150,13 @@ class SourceCheck:
                 fix="read the rows, and ask the source whether it has them",
             )
             unexpected = 0
-        if not differ.missing + differ.wrong + unexpected:
+        if not differences.missing + differences.wrong + unexpected:
             return
         yield Finding(
             kind=FindingKind.SOURCE,
-            problem=f"{differ.missing} rows of the source are not in the table, {differ.wrong} "
-            f"have other values there, and {unexpected} of the table are not in the source, such "
-            f"as {differ.example}",
+            problem=f"{differences.missing} rows of the source are not in the table, "
+            f"{differences.wrong} have other values there, and {unexpected} of the table are not "
+            f"in the source, such as {differences.example}",
             where=where,
             fix="see whether another writer changed the table, or the topic has lost records; "
             "to make the table anew, drop its rows and let a job with a new checkpoint read "

@@ -41,7 +41,7 @@ from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
-_DAMAGED = {
+_DAMAGING = {
     FindingKind.SNAPSHOTS,
     FindingKind.MANIFEST,
     *_PRESENCE,
@@ -52,9 +52,9 @@ _DAMAGED = {
     FindingKind.SEQUENCE_NUMBERS,
     FindingKind.DELETION_VECTOR,
 }
-"""The fix for a damaged file: another copy, or to do without the file."""
-_WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
-"""The content of the file can be read, and be written anew."""
+"""Findings about a file that must be replaced by another copy, or given up."""
+_REWRITABLE = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
+"""Findings about a file whose content can be read, and written anew."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,16 +88,19 @@ class TableCheck:
     """One check of a table.
 
     Attributes:
-        quick: check only the metadata and the listings of folders.
+        is_quick: whether to check only the metadata and the listings of folders.
+        progress: receives the progress of the check.
         report: grows while the caller iterates over `findings`.
     """
 
     table: FileStoreTable
-    quick: bool
+    is_quick: bool
     progress: Progress
     report: CheckReport = field(default_factory=CheckReport)
     _needs: FileNeeds | None = field(init=False, default=None)
-    _lost: set[VersionName] = field(init=False, default_factory=set)
+    _lost_versions: set[VersionName] = field(init=False, default_factory=set)
+    _checked_paths: set[str] = field(init=False, default_factory=set)
+    """The files that were read; branches share files with their table."""
 
     def findings(self) -> Iterator[Finding]:
         """Yield each problem once, as soon as the check finds it."""
@@ -106,10 +109,12 @@ class TableCheck:
             if (identity := (finding.kind, finding.problem, finding.where)) not in yielded:
                 yielded.add(identity)
                 yield self._with_needs(finding)
-        if self._lost and self._needs is not None:
-            self.report.damaged = needs_text(self._lost)
+        if self._lost_versions and self._needs is not None:
+            self.report.damaged = needs_text(self._lost_versions)
             versions = self._needs.versions
-            self.report.fix = next_step(self.table.location, versions, self._lost, self._lost)
+            self.report.fix = next_step(
+                self.table.location, versions, self._lost_versions, self._lost_versions
+            )
 
     def _with_needs(self, finding: Finding) -> Finding:
         """Return the finding with its consequences for the table's versions."""
@@ -117,27 +122,28 @@ class TableCheck:
         if not needs or self._needs is None:
             return finding
         described = replace(finding, needed_by=needs_text(needs))
-        if finding.kind not in _DAMAGED:
+        if finding.kind not in _DAMAGING:
             return described
         versions = self._needs.versions
-        return replace(described, fix=next_step(self.table.location, versions, needs, self._lost))
+        return replace(
+            described, fix=next_step(self.table.location, versions, needs, self._lost_versions)
+        )
 
     def _versions_lost_by(self, finding: Finding) -> set[VersionName]:
         """Return the versions that need a finding's file, and record those that are damaged."""
-        if finding.kind not in _DAMAGED | _WRONG:
+        if finding.kind not in _DAMAGING | _REWRITABLE:
             return set()
         if self._needs is None:
             self._needs = file_needs(self.table)
         needs = self._needs.versions_with(finding.where)
-        if finding.kind in _DAMAGED:
-            self._lost |= needs
+        if finding.kind in _DAMAGING:
+            self._lost_versions |= needs
         return needs
 
     def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings about the table, its Iceberg metadata and its branches."""
         table = self.table
-        looked_into: set[str] = set()
-        yield from self._check_version_tree(table, looked_into, "")
+        yield from self._check_version_tree(table, "")
         if table.branch:
             return
         yield from iceberg_findings(table)
@@ -151,16 +157,13 @@ class TableCheck:
             if branch is None and name in branch_names(table.file_io, table.location):
                 yield _branch_finding(table, name, f"branch {name!r} has no schema")
             if branch is not None:
-                yield from self._check_version_tree(branch, looked_into, f"branch {name}: ")
+                yield from self._check_version_tree(branch, f"branch {name}: ")
 
-    def _check_version_tree(
-        self, table: FileStoreTable, looked_into: set[str], name: str
-    ) -> Iterator[Finding]:
+    def _check_version_tree(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
         """Check the table or a branch.
 
         Args:
-            looked_into: paths of the files that were read; the check adds to it.
-            name: a prefix of the texts about the table or branch.
+            prefix: the beginning of the texts about the table or branch.
         """
         metadata = MetadataCheck(table, self.progress)
         metadata_findings = [*metadata.run(), *_waiting_row_findings(table)]
@@ -168,44 +171,46 @@ class TableCheck:
             self._versions_lost_by(finding)
         yield from metadata_findings
         self.report.versions += metadata.versions
-        yield from _unknown_findings(table, name)
-        if self.quick:
+        yield from _unknown_findings(table, prefix)
+        if self.is_quick:
             return
         try:
             check_readable(table, merges=False)
         except UnsupportedTableError as error:
-            yield _rows_not_checked(table, name, error.problem)
+            yield _rows_not_checked(table, prefix, error.problem)
             return
         damaged = {finding.where for finding in metadata_findings if finding.kind in _PRESENCE}
-        rows = _FileChecks(table, self.report)
-        reported = damaged | looked_into
+        file_checks = _FileChecks(table, self.report)
+        reported = damaged | self._checked_paths
         files = [file for file in metadata.files.values() if file.path not in reported]
         for done, file in enumerate(files):
             self.progress("files", done, len(files))
-            yield from rows.file(file)
+            yield from file_checks.file_findings(file)
         self.progress("files", len(files), len(files))
-        for path, (entry, snapshot) in metadata.vectors.items():
+        for path, (entry, snapshot) in metadata.index_files.items():
             if path not in reported and entry.holds_deletion_vectors:
-                yield from rows.vectors(path, entry, snapshot)
+                yield from file_checks.vector_findings(path, entry, snapshot)
         if table.kind.indexes_hashes:
-            yield from rows.unless_unsupported("index of keys", hash_index_findings(table))
-        looked_into |= {*metadata.files, *metadata.vectors}
+            yield from file_checks.findings_if_supported(
+                "index of keys", hash_index_findings(table)
+            )
+        self._checked_paths |= {*metadata.files, *metadata.index_files}
         # The checks above report such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
                 yield from file_index_findings(table, latest, self.report.left_out)
                 yield from DoubledKeySearch(table, latest).findings()
-                across = cross_partition_findings(table, latest)
-                yield from rows.unless_unsupported("keys in several partitions", across)
+                doubled = cross_partition_findings(table, latest)
+                yield from file_checks.findings_if_supported("keys in several partitions", doubled)
             sums = row_sum_findings(table, self.report.left_out)
-            yield from rows.unless_unsupported("checksum of the rows", sums)
-        yield from self._replay(table, name)
+            yield from file_checks.findings_if_supported("checksum of the rows", sums)
+        yield from self._replay(table, prefix)
 
-    def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
+    def _replay(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
         """Yield the differences between the table and a replay of its changelog."""
         if not table.kind.merges_by_key:
             return
-        subject = f"{name}replay of the changes"
+        subject = f"{prefix}replay of the changes"
         try:
             replay = plan_replay(table)
             if isinstance(replay, str):
@@ -214,7 +219,7 @@ class TableCheck:
             check = ChangelogCheck(replay, self.progress)
             yield from check.findings()
             self.report.left_out += [f"{subject}: {version}" for version in sorted(check.left_out)]
-            self.report.replayed.append(f"{name}{replay.range}")
+            self.report.replayed.append(f"{prefix}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.problem if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{subject}: {text}")
@@ -226,23 +231,23 @@ def _waiting_row_findings(table: FileStoreTable) -> Iterator[Finding]:
         if rows := rows_that_wait(table, table.snapshots.latest()):
             yield Finding(
                 kind=FindingKind.WAITING_ROWS,
-                problem=f"{waiting_text(rows)}: {readers_text(table.visibility)} do not get them "
-                "before",
+                problem=f"{waiting_text(rows)}: {readers_text(table.visibility)} do not see them "
+                "until then",
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
 
 
-def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
+def _unknown_findings(table: FileStoreTable, prefix: str) -> Iterator[Finding]:
     if unknown := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
         problem = f"what stream_app does not know may change them: {', '.join(unknown)}"
-        yield _rows_not_checked(table, name, problem)
+        yield _rows_not_checked(table, prefix, problem)
 
 
-def _rows_not_checked(table: FileStoreTable, name: str, reason: str) -> Finding:
+def _rows_not_checked(table: FileStoreTable, prefix: str, reason: str) -> Finding:
     return Finding(
         kind=FindingKind.NOT_COMPARED,
-        problem=f"{name}rows were not checked: {reason}",
+        problem=f"{prefix}rows were not checked: {reason}",
         where=table.version_root,
         fix="compare the rows with their source by the engine that made the table",
     )
@@ -265,32 +270,35 @@ class _FileChecks:
     report: CheckReport
     _tables: dict[int, FileStoreTable] = field(init=False, default_factory=dict)
 
-    def file(self, file: FileInUse) -> list[Finding]:
-        def file_findings() -> list[Finding]:
-            table = self._table(file.entry.file.schema_id)
+    def file_findings(self, file: FileInUse) -> list[Finding]:
+        """Return the findings about one data or changelog file."""
+
+        def findings_of_file() -> list[Finding]:
+            table = self._table_of_schema(file.entry.file.schema_id)
             facts = file_facts(table, file.entry, keys_repeat=file.is_changelog)
             self.report.files += 1
             self.report.rows += facts.rows
             return list(facts.findings(file.path))
 
-        return self._findings_if_file_exists(file.path, file_findings)
+        return self._findings_if_file_exists(file.path, findings_of_file)
 
-    def unless_unsupported(self, subject: str, findings: Iterator[Finding]) -> list[Finding]:
+    def findings_if_supported(self, subject: str, findings: Iterator[Finding]) -> list[Finding]:
+        """Return the findings; none if a file's format is unsupported, which the report says."""
         try:
             return list(findings)
         except UnsupportedTableError as error:
             self.report.left_out.append(f"{subject}: {error.problem}")
             return []
 
-    def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
+    def vector_findings(
+        self, path: str, entry: IndexManifestEntry, snapshot: Snapshot
+    ) -> list[Finding]:
         """Return the findings about the deletion vectors of one index file."""
 
-        def vector_findings() -> list[Finding]:
-            rows = {
+        def findings_of_vectors() -> list[Finding]:
+            row_counts = {
                 live.file.file_name: live.file.row_count
-                for live in FileStoreScan(self.table).live(
-                    snapshot, [(entry.partition, entry.bucket)]
-                )
+                for live in FileStoreScan(self.table).live(snapshot, [entry.bucket_id])
             }
             vectors = self.table.deletion_vector_files.read(entry)
             return [
@@ -306,11 +314,11 @@ class _FileChecks:
                     vectors[meta.data_file_name].cardinality,
                     meta.cardinality,
                     int(vectors[meta.data_file_name].positions().max(initial=0)),
-                    rows.get(meta.data_file_name),
+                    row_counts.get(meta.data_file_name),
                 )
             ]
 
-        return self._findings_if_file_exists(path, vector_findings)
+        return self._findings_if_file_exists(path, findings_of_vectors)
 
     def _findings_if_file_exists(
         self, path: str, findings_of: Callable[[], list[Finding]]
@@ -322,10 +330,10 @@ class _FileChecks:
             return []
         except CorruptFileError as error:
             findings = [unreadable(error, path)]
-        # Its version may have expired during the check, and the file with it.
+        # The file's version may have expired during the check, and the file with it.
         return findings if self.table.file_io.exists(path) else []
 
-    def _table(self, schema_id: int) -> FileStoreTable:
+    def _table_of_schema(self, schema_id: int) -> FileStoreTable:
         if schema_id not in self._tables:
             try:
                 schema = self.table.schemas.schema(schema_id)
@@ -339,9 +347,9 @@ class _FileChecks:
 
 
 def _vector_problems(
-    counted: int, listed: int | None, last: int, rows: int | None
+    cardinality: int, listed: int | None, last_row: int, row_count: int | None
 ) -> Iterator[str]:
-    if listed is not None and counted != listed:
-        yield f"has {counted} rows, its index manifest says {listed}"
-    if rows is not None and last >= rows:
-        yield f"deletes row {last} of a file with {rows} rows"
+    if listed is not None and cardinality != listed:
+        yield f"has {cardinality} rows, its index manifest says {listed}"
+    if row_count is not None and last_row >= row_count:
+        yield f"deletes row {last_row} of a file with {row_count} rows"

@@ -21,7 +21,7 @@ from stream_app.model.options.merge_options import (
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.traits.merge_engine import traits_of
-from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
+from stream_app.planning.read.stream_step import FollowUp, follow_up, min_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -80,8 +80,8 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
         if not is_next or before.unrecorded or before.producer != last.producer:
             break
         first = before
-    floor = first.snapshot_id - 1
-    starts = [base for base in (EMPTY_TABLE, *sorted(bases)) if floor <= base < last.snapshot_id]
+    base_min = first.snapshot_id - 1
+    starts = [base for base in (EMPTY_TABLE, *sorted(bases)) if base_min <= base < last.snapshot_id]
     if not starts:
         return "there is no earlier version whose rows it could begin with"
     return ReplayRange(base=starts[0], last=last.snapshot_id)
@@ -92,12 +92,12 @@ class BucketReplay:
     """The files of a bucket in the base, in all changes in order, and in the last version.
 
     Attributes:
-        numbers_go_back: a later snapshot has sequence numbers that are not above the earlier ones.
-            Either two jobs write the bucket, or a job restarted after a compaction had dropped the
-            delete with the highest number.
+        numbers_go_back: whether a later snapshot has sequence numbers that are not above the
+            earlier ones. Either two jobs write the bucket, or a job restarted after a compaction
+            had dropped the delete with the highest number.
     """
 
-    bucket: BucketId
+    bucket_id: BucketId
     base: Sequence[DataFileMeta]
     changes: Sequence[DataFileMeta]
     last: Sequence[DataFileMeta]
@@ -144,49 +144,52 @@ class TableReplay:
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        base, last = self._rows(self.base), self._rows(self.last)
-        changes, going_back = self._changes_by_bucket()
+        base, last = self._files_by_bucket(self.base), self._files_by_bucket(self.last)
+        changes, backward_buckets = self._changes_by_bucket()
         buckets = sorted(base.keys() | last.keys() | changes.keys())
-        for done, bucket in enumerate(buckets):
+        for done, bucket_id in enumerate(buckets):
             progress("buckets replayed", done, len(buckets))
             yield BucketReplay(
-                bucket=bucket,
-                base=base.get(bucket, ()),
-                changes=changes.get(bucket, ()),
-                last=last.get(bucket, ()),
-                numbers_go_back=bucket in going_back,
+                bucket_id=bucket_id,
+                base=base.get(bucket_id, ()),
+                changes=changes.get(bucket_id, ()),
+                last=last.get(bucket_id, ()),
+                numbers_go_back=bucket_id in backward_buckets,
             )
         progress("buckets replayed", len(buckets), len(buckets))
 
-    def _rows(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
+    def _files_by_bucket(self, version: Snapshot | None) -> dict[BucketId, list[DataFileMeta]]:
         """Return the files of a version that the recorded changes describe, by bucket.
 
         This omits levels that no compaction with a changelog has produced, and ``bucket-postpone``:
         their changes are not recorded yet.
         """
-        least = least_full_level(self.producer, self.table.options.num_levels)
+        level_min = min_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
         return files_of_buckets(
-            entry for entry in live if entry.file.level >= least and entry.bucket != POSTPONED
+            entry for entry in live if entry.file.level >= level_min and entry.bucket != POSTPONED
         )
 
     def _changes_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
         """Return the changes of each bucket, and the buckets whose sequence numbers go back."""
-        changed: dict[BucketId, list[DataFileMeta]] = {}
-        going_back: set[BucketId] = set()
+        changes: dict[BucketId, list[DataFileMeta]] = {}
+        backward_buckets: set[BucketId] = set()
         for snapshot in self.changes:
-            added = [entry for entry in self._entries(snapshot) if entry.kind is FileKind.ADD]
-            for bucket, files in files_of_buckets(added).items():
-                before = changed.setdefault(bucket, [])
+            added = [
+                entry for entry in self._changed_entries(snapshot) if entry.kind is FileKind.ADD
+            ]
+            for bucket_id, files in files_of_buckets(added).items():
+                before = changes.setdefault(bucket_id, [])
                 newest = max((file.max_sequence_number for file in before), default=-1)
                 if min(file.min_sequence_number for file in files) <= newest:
-                    going_back.add(bucket)
+                    backward_buckets.add(bucket_id)
                 before += files
-        return changed, going_back
+        return changes, backward_buckets
 
-    def _entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
+    def _changed_entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
-        if self.table.kind.postpones and not self.producer.writes:  # what left bucket-postpone
+        # A change is recorded when its row leaves bucket-postpone.
+        if self.table.kind.postpones and not self.producer.writes:
             moved = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
             return [entry for entry in moved if entry.file.level == 0]
         match follow_up(snapshot, has_changelog=self.producer.writes, reads_overwrites=False):

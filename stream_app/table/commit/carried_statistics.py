@@ -23,7 +23,7 @@ class CarriedStatistics:
     """The statistics for the next snapshot; reads each statistics file once."""
 
     table: FileStoreTable
-    _name: str | None = field(init=False, default=None)
+    _file_name: str | None = field(init=False, default=None)
     _schema_id: int | None = field(init=False, default=None)
 
     def inherited_file(self, latest: Snapshot | None, schema_id: int) -> str | None:
@@ -35,12 +35,16 @@ class CarriedStatistics:
         name = latest.statistics if latest else None
         if name is None:
             return None
-        if name != self._name:
-            self._name, self._schema_id = name, self._schema_of(name)
+        if name != self._file_name:
+            self._file_name, self._schema_id = name, self._schema_of(name)
         if self._schema_id == schema_id:
             return name
-        text = "the snapshot has no statistics, because those of schema %s are not of schema %d: %s"
-        _LOG.warning(text, self._schema_id, schema_id, "make new ones by stream-app analyze")
+        _LOG.warning(
+            "the snapshot has no statistics, because the existing ones are of schema %s, not of "
+            "%d: make new ones by stream-app analyze",
+            self._schema_id,
+            schema_id,
+        )
         return None
 
     def _schema_of(self, name: str) -> int | None:

@@ -36,7 +36,7 @@ class CommitBase:
         return (self.latest.next_row_id if self.latest else None) or 0
 
     def total_records(self) -> int:
-        """Return the number of rows of all files, which are counted if the snapshot lacks it."""
+        """Return the number of rows of all files; count them if the snapshot does not record it."""
         if self.latest is None:
             return 0
         if self.latest.total_record_count is not None:
@@ -45,5 +45,5 @@ class CommitBase:
 
     def watermark(self, own_watermark: int | None) -> int | None:
         """Return the later of the snapshot's watermark and the given one; None without both."""
-        marks = (own_watermark, self.latest.watermark if self.latest else None)
-        return max((mark for mark in marks if mark is not None), default=None)
+        watermarks = (own_watermark, self.latest.watermark if self.latest else None)
+        return max((mark for mark in watermarks if mark is not None), default=None)

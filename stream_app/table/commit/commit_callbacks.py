@@ -1,4 +1,4 @@
-"""Runs after each published snapshot: updates the catalog's partitions and Iceberg's metadata.
+"""Updates the catalog's partitions and Iceberg's metadata after each published snapshot.
 
 A callback never fails the commit, because the snapshot is already published. Its problem stays
 recorded until a later call repairs it. So a catalog that does not answer delays its list of
@@ -67,8 +67,9 @@ def _describe_partition(table: FileStoreTable, partition: bytes) -> CatalogParti
 
 
 _IDLE_WAIT_S, _IDLE_WAIT_MAX_S = 10.0, 600.0
-"""Waits between two looks of an idle job: the first, which doubles, and the longest."""
-_NEXT_COMMIT = "remove the cause, which the log names; the job then catches up"
+"""Waits of an idle job between two attempts to catch up: the first, which doubles, and the longest.
+"""
+_CATCH_UP_FIX = "remove the cause, which the log names; the job then catches up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class CommitCallbacks:
     table: FileStoreTable
     _iceberg: IcebergPublisher = field(init=False)
     _partitions: ListedPartitions = field(init=False)
-    _caught_up_at: float = field(init=False, default=-math.inf)
+    _caught_up_at_s: float = field(init=False, default=-math.inf)
     _wait_s: float = field(init=False, default=_IDLE_WAIT_S)
 
     def __post_init__(self) -> None:
@@ -105,13 +106,13 @@ class CommitCallbacks:
 
     def catch_up(self) -> None:
         """Update catalogs that lag behind after a crash or another writer. Never raises."""
-        self._caught_up_at = self.table.clock.steady_seconds()
+        self._caught_up_at_s = self.table.clock.steady_seconds()
         if not self.table.branch:
             self._iceberg.catch_up()
 
     def while_idle(self) -> None:
         """Catch up at intervals, however often it is called."""
-        if self.table.clock.steady_seconds() - self._caught_up_at >= self._wait_s:
+        if self.table.clock.steady_seconds() - self._caught_up_at_s >= self._wait_s:
             self._wait_s = min(2 * self._wait_s, _IDLE_WAIT_MAX_S)
             self.catch_up()
 
@@ -123,4 +124,4 @@ class CommitCallbacks:
             problems.append("the catalog's list lacks partitions of the table")
         if self._iceberg.problem is not None:
             problems.append("Iceberg's readers do not see the table's newest snapshot")
-        return tuple(CallbackProblem(problem, _NEXT_COMMIT) for problem in problems)
+        return tuple(CallbackProblem(problem, _CATCH_UP_FIX) for problem in problems)

@@ -1,7 +1,7 @@
 """Computes the changes of one snapshot as manifest entries that are ready to write.
 
-An append or a compaction knows its changes beforehand. The deletes of an
-overwrite depend on the snapshot on which it is based.
+An append or a compaction knows its changes beforehand. The deletes of an overwrite depend on the
+snapshot on which it is based.
 
 Source: Paimon `operation/commit/ManifestEntryChanges.java`,
 `operation/commit/OverwriteChangesProvider.java`.
@@ -32,9 +32,9 @@ class CommitChanges:
     """The changes of one snapshot.
 
     Attributes:
-        entries: the entries of data files; all DELETEs precede all ADDs, as Paimon's expiry needs
-            it.
-        changelog: the number of rows of changelog files.
+        entries: the entries of data files; all DELETEs precede all ADDs, as Paimon's expiry
+            requires.
+        changelog: the entries of changelog files.
         index: the entries of the index files that bucket changes name; DELETEs also come first.
         look_ups: the buckets and files in which compactions looked up rows.
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
@@ -61,24 +61,29 @@ class CommitChanges:
         )
 
 
-def changes_of_buckets(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
+def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
     """Return the manifest entries of the files that buckets gain and lose.
 
     Args:
         total_buckets: the option ``bucket``, for changes that do not name the number of buckets.
     """
     removed = (
-        _entries(total_buckets, FileKind.DELETE, bucket, bucket.removed) for bucket in buckets
+        _entries(total_buckets, FileKind.DELETE, change, change.removed)
+        for change in bucket_changes
     )
-    added = (_entries(total_buckets, FileKind.ADD, bucket, bucket.added) for bucket in buckets)
+    added = (
+        _entries(total_buckets, FileKind.ADD, change, change.added) for change in bucket_changes
+    )
     changelog = (
-        _entries(total_buckets, FileKind.ADD, bucket, bucket.changelog) for bucket in buckets
+        _entries(total_buckets, FileKind.ADD, change, change.changelog) for change in bucket_changes
     )
     return CommitChanges(
         entries=tuple(chain(*removed, *added)),
         changelog=tuple(chain(*changelog)),
-        index=tuple(chain.from_iterable(bucket.index for bucket in buckets)),
-        look_ups=tuple((bucket.bucket_id, bucket.look_up) for bucket in buckets if bucket.look_up),
+        index=tuple(chain.from_iterable(change.index for change in bucket_changes)),
+        look_ups=tuple(
+            (change.bucket_id, change.look_up) for change in bucket_changes if change.look_up
+        ),
     )
 
 
@@ -86,7 +91,7 @@ def changes_of_overwrite(
     table: FileStoreTable,
     latest: Snapshot | None,
     partitions: Collection[bytes] | None,
-    buckets: Sequence[BucketChange],
+    bucket_changes: Sequence[BucketChange],
     *,
     keeps_postponed: bool = False,
 ) -> CommitChanges:
@@ -98,15 +103,17 @@ def changes_of_overwrite(
         keeps_postponed: whether the files of ``bucket-postpone`` stay.
     """
     scan = FileStoreScan(table)
-    live = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
+    live_entries = scan.live(latest) if partitions is None else scan.live_in(latest, partitions)
     if keeps_postponed:
-        live = [entry for entry in live if entry.bucket != POSTPONED]
+        live_entries = [entry for entry in live_entries if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    written = changes_of_buckets(buckets, table.options.bucket)
-    removed = (e.as_delete() for e in index if partitions is None or e.partition in partitions)
+    written = changes_of_buckets(bucket_changes, table.options.bucket)
+    removed_index = (
+        entry.as_delete() for entry in index if partitions is None or entry.partition in partitions
+    )
     return CommitChanges(
-        entries=(*(entry.as_delete() for entry in live), *written.entries),
-        index=(*removed, *written.index),
+        entries=(*(entry.as_delete() for entry in live_entries), *written.entries),
+        index=(*removed_index, *written.index),
         is_of_all=partitions is None,
     )
 

@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
+from stream_app.planning.commit.conflict_detection import (
+    SnapshotDelta,
+    cause_and_fix,
+    find_conflicts,
+)
 from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.planning.commit.live_entries import live_entries
-from stream_app.planning.commit.schema_conflicts import schema_conflict, schema_origin
+from stream_app.planning.commit.schema_conflicts import schema_conflict, schema_origin_text
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -32,7 +36,7 @@ class CommitConflicts:
     """The checks of commits to one table."""
 
     table: FileStoreTable
-    _schemas_seen: set[int] = field(init=False, default_factory=set)
+    _checked_schemas: set[int] = field(init=False, default_factory=set)
 
     def check(
         self, commit_kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
@@ -47,23 +51,27 @@ class CommitConflicts:
         """
         if commit_kind is CommitKind.OVERWRITE:
             return  # the deletes of an overwrite were computed from this snapshot
-        live = (
+        current_entries = (
             self._files_added_since(known_id, latest) if commit_kind is CommitKind.APPEND else None
         )
-        if live is None:
+        if current_entries is None:
             partitions = {entry.partition for entry in changes.entries}
-            live = FileStoreScan(self.table).live_in(latest, partitions)
-        clashes = conflicts(live, changes.entries, self.table.key_of, changes.look_ups)
-        if not clashes:
-            return
-        first = clashes[0]
-        problem, fix = explanation(first, self._deltas_newest_first(latest))
-        more = f" (and {len(clashes) - 1} more)" if len(clashes) > 1 else ""
-        where = self.table.paths.bucket(first.change.partition, first.change.bucket)
-        error = CommitConflictError(
-            f"the {commit_kind.value} commit does not fit: {problem}{more}", where=where, fix=fix
+            current_entries = FileStoreScan(self.table).live_in(latest, partitions)
+        conflicts = find_conflicts(
+            current_entries, changes.entries, self.table.key_of, changes.look_ups
         )
-        raise error.about_files(conflict.change.file.file_name for conflict in clashes)
+        if not conflicts:
+            return
+        first_conflict = conflicts[0]
+        problem, fix = cause_and_fix(first_conflict, self._deltas_newest_first(latest))
+        more_text = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
+        where = self.table.paths.bucket_folder(*first_conflict.change.bucket_id)
+        error = CommitConflictError(
+            f"the {commit_kind.value} commit does not fit: {problem}{more_text}",
+            where=where,
+            fix=fix,
+        )
+        raise error.about_files(conflict.change.file.file_name for conflict in conflicts)
 
     def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
         """Check that the changed index files do not conflict with a snapshot.
@@ -73,10 +81,12 @@ class CommitConflicts:
         """
         if not changes.index:
             return
-        buckets = {(entry.partition, entry.bucket) for entry in changes.index}
-        marked = {entry.partition for entry in changes.index if entry.holds_deletion_vectors}
-        live = FileStoreScan(self.table).live_in(latest, marked) if marked else []
-        after = live_entries([*live, *changes.entries])
+        buckets = {entry.bucket_id for entry in changes.index}
+        partitions = {entry.partition for entry in changes.index if entry.holds_deletion_vectors}
+        current_entries = (
+            FileStoreScan(self.table).live_in(latest, partitions) if partitions else []
+        )
+        resulting_entries = live_entries([*current_entries, *changes.entries])
         deleted, added = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
@@ -85,8 +95,8 @@ class CommitConflicts:
             index_manifest(self.table, latest.index_manifest if latest else None).entries,
             changes.index,
             deleted_files=deleted - added,
-            live_files={entry.file.file_name for entry in after},
-            in_one_file=self.table.kind.has_buckets,
+            live_files={entry.file.file_name for entry in resulting_entries},
+            needs_one_file=self.table.kind.has_buckets,
         )
         if problem is not None:
             error = CommitConflictError(
@@ -95,9 +105,7 @@ class CommitConflicts:
                 fix="do nothing: the committer deletes the files, and writes the rows again",
             )
             raise error.about_files(
-                entry.file.file_name
-                for entry in changes.entries
-                if (entry.partition, entry.bucket) in buckets
+                entry.file.file_name for entry in changes.entries if entry.bucket_id in buckets
             )
 
     def check_schema(self) -> int:
@@ -108,38 +116,40 @@ class CommitConflicts:
         """
         schema = self.table.schema
         ids = self.table.schemas.ids() or [schema.schema_id]
-        if ids[-1] == schema.schema_id or ids[-1] in self._schemas_seen:
+        if ids[-1] == schema.schema_id or ids[-1] in self._checked_schemas:
             return ids[-1]
         if schema.schema_id not in ids:
             problem: str | None = f"schema {schema.schema_id}, by which it writes, is gone"
         else:
             problem = schema_conflict(schema, self.table.schemas.schema(ids[-1]))
         if problem is not None:
-            raise self._schema_error(
-                problem, [number for number in ids if number > schema.schema_id]
-            )
-        self._schemas_seen.add(ids[-1])
+            later_ids = [number for number in ids if number > schema.schema_id]
+            raise self._schema_error(problem, later_ids)
+        self._checked_schemas.add(ids[-1])
         return ids[-1]
 
-    def _schema_error(self, problem: str, later: list[int]) -> CommitConflictError:
+    def _schema_error(self, problem: str, later_ids: list[int]) -> CommitConflictError:
         """Return the error. It names the first schema since which every schema conflicts."""
         schemas, schema = self.table.schemas, self.table.schema
-        cause = schemas.schema(later.pop()) if later else schemas.latest()
-        while later and schema_conflict(schema, before := schemas.schema(later.pop())) is not None:
-            cause = before
+        cause = schemas.latest()
         assert cause is not None, "a table has a schema"
-        newest = self.table.snapshots.latest_id() or 0
-        window = self.table.snapshots.backwards(down_to=max(1, newest - HISTORY_MAX + 1))
+        for later_id in reversed(later_ids):
+            later_schema = schemas.schema(later_id)
+            if schema_conflict(schema, later_schema) is None:
+                break
+            cause = later_schema
+        newest_id = self.table.snapshots.latest_id() or 0
+        window = self.table.snapshots.backwards(down_to=max(1, newest_id - HISTORY_MAX + 1))
         return CommitConflictError(
             f"the table got schema {cause.schema_id} under a job that began with schema "
-            f"{schema.schema_id}: {problem}; {schema_origin(cause, window)}",
+            f"{schema.schema_id}: {problem}; {schema_origin_text(cause, window)}",
             where=schemas.path(cause.schema_id),
-            fix="start the job again: it takes the table as it is then. If the job refuses that, "
+            fix="start the job again: it takes the table's newest schema. If the job refuses that, "
             "take the change back",
         )
 
     def _files_added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
-        """Return live files that other writers added; None if expiry has deleted snapshots between.
+        """Return live files that other writers added; None if snapshots since then have expired.
 
         An append deletes nothing, so it cannot conflict with older files. Reading only the
         additions is cheap, even if the table has very many files.

@@ -72,25 +72,25 @@ class _FirstMerge:
 
     def __init__(self, table: FileStoreTable) -> None:
         self._table = table
-        self._merged: list[ManifestFileMeta] | None = None
+        self._input_metas: list[ManifestFileMeta] | None = None
         self._result: list[ManifestFileMeta] = []
         self._written: list[str] = []
 
     def manifests(self, metas: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return the manifests that an attempt lists: `metas`, merged as far as possible."""
-        if self._merged is None:
+        if self._input_metas is None:
             self._result = ManifestMerger(self._table).merge(metas)
             inherited = {meta.file_name for meta in metas}
             self._written = [
                 meta.file_name for meta in self._result if meta.file_name not in inherited
             ]
-            self._merged = metas
+            self._input_metas = metas
             return self._result
-        count = len(self._merged)
-        if metas[:count] == self._merged:
+        count = len(self._input_metas)
+        if metas[:count] == self._input_metas:
             return self._result + metas[count:]
         self.take_back()
-        self._merged, self._result = [], []
+        self._input_metas, self._result = [], []
         return metas
 
     def take_back(self) -> None:
@@ -101,22 +101,23 @@ class _FirstMerge:
 class CommitFiles:
     """The metadata files of one commit.
 
-    An attempt begins with `write`; a lost one ends with `take_back`."""
+    An attempt begins with `write`; a lost one ends with `take_back`.
+    """
 
-    def __init__(self, table: FileStoreTable, newest: NewestManifests) -> None:
+    def __init__(self, table: FileStoreTable, newest_manifests: NewestManifests) -> None:
         self.table = table
-        self.newest = newest
+        self.newest_manifests = newest_manifests
         self._merge = _FirstMerge(table)
         # These files serve all attempts with the same changes.
         self._changes: CommitChanges | None = None
         self._delta: ManifestList = ("", 0)
         self._delta_metas: list[ManifestFileMeta] = []
         self._changelog: ManifestList | None = None
-        self._of_changes: list[str] = []
+        self._change_files: list[str] = []
         # These belong to the last attempt.
         self._base_metas: list[ManifestFileMeta] = []
-        self._computed: tuple[IndexManifestEntry, ...] = ()
-        self._of_attempt: list[str] = []
+        self._computed_index: tuple[IndexManifestEntry, ...] = ()
+        self._attempt_files: list[str] = []
 
     @property
     def name(self) -> str:
@@ -127,23 +128,23 @@ class CommitFiles:
         self,
         latest: Snapshot | None,
         changes: CommitChanges,
-        computed: tuple[IndexManifestEntry, ...] = (),
+        computed_index: tuple[IndexManifestEntry, ...] = (),
     ) -> CommitLists:
         """Write the files that a snapshot on top of `latest` names.
 
         Args:
-            computed: changes of index files that are valid on top of `latest` only; `take_back`
-                deletes the added files.
+            computed_index: changes of index files that are valid on top of `latest` only;
+                `take_back` deletes the added files.
         """
-        self._computed = computed
+        self._computed_index = computed_index
         previous, self._changes = self._changes, changes
         if previous is None or previous.entries != changes.entries:
             self._write_changes(changes)
         base = self._write_base_list(latest)
-        index_changes = (*changes.index, *computed)
+        index_changes = (*changes.index, *computed_index)
         index = new_index_manifest(self.table, latest, index_changes)
         if index_changes and index is not None:
-            self._of_attempt.append(index)
+            self._attempt_files.append(index)
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
     def statistics(self) -> Sequence[PartitionStatistics]:
@@ -156,36 +157,36 @@ class CommitFiles:
 
     def note_created(self) -> None:
         """Note that a published snapshot names the files of the last attempt."""
-        self.newest.note(self.name, self._base_metas + self._delta_metas)
+        self.newest_manifests.note(self.name, self._base_metas + self._delta_metas)
 
     def take_back(self) -> None:
         """Delete the files that are valid only on top of the last attempt's base."""
-        for entry in self._computed:
+        for entry in self._computed_index:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
-        _delete(self.table, self._of_attempt)
+        _delete(self.table, self._attempt_files)
 
     def take_back_all(self) -> None:
         """Delete all files, because no snapshot names them or will name them."""
-        _delete(self.table, self._of_attempt)
+        _delete(self.table, self._attempt_files)
         self._merge.take_back()
-        _delete(self.table, self._of_changes)
+        _delete(self.table, self._change_files)
 
     def _write_changes(self, changes: CommitChanges) -> None:
-        _delete(self.table, self._of_changes)
+        _delete(self.table, self._change_files)
         files = self.table.manifests
         delta = files.write_manifests(changes.entries)
         changelog = files.write_manifests(changes.changelog)
         self._delta, self._delta_metas = files.write_list(delta), delta
         self._changelog = files.write_list(changelog) if changelog else None
-        self._of_changes += [meta.file_name for meta in (*delta, *changelog)]
-        self._of_changes += [written[0] for written in (self._delta, self._changelog) if written]
+        self._change_files += [meta.file_name for meta in (*delta, *changelog)]
+        self._change_files += [written[0] for written in (self._delta, self._changelog) if written]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        metas = self.newest.manifests(self.table, latest) if latest else []
+        metas = self.newest_manifests.manifests(self.table, latest) if latest else []
         self._base_metas = self._merge.manifests(metas)
         base = self.table.manifests.write_list(self._base_metas)
-        self._of_attempt.append(base[0])
+        self._attempt_files.append(base[0])
         return base
 
 

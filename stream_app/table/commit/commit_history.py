@@ -33,9 +33,13 @@ class CommitHistory:
     table: FileStoreTable
     commit_user: str
     known_snapshot: Snapshot | None
-    _attempted: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
-    _created: deque[str] = field(init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
-    _epoch: JobEpoch | None = field(init=False, default=None)
+    _attempted_lists: deque[str] = field(
+        init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT)
+    )
+    _created_lists: deque[str] = field(
+        init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT)
+    )
+    _newest_epoch: JobEpoch | None = field(init=False, default=None)
     _newest_created: Snapshot | None = field(init=False, default=None)
 
     @property
@@ -56,22 +60,24 @@ class CommitHistory:
 
     def last_epoch(self) -> JobEpoch | None:
         """Read this user's newest epoch in the table, and remember it."""
-        self._epoch = newest_epoch(self.table.snapshots, self.commit_user)
-        return self._epoch
+        self._newest_epoch = newest_epoch(self.table.snapshots, self.commit_user)
+        return self._newest_epoch
 
     def note_attempt(self, snapshot: Snapshot) -> None:
         """Note that the writer is about to create this snapshot; the outcome may stay unknown."""
-        self._attempted.append(snapshot.delta_manifest_list)
+        self._attempted_lists.append(snapshot.delta_manifest_list)
 
     def note_created(self, snapshot: Snapshot) -> None:
-        """Note that the writer created a snapshot; directly after the known one, it becomes known.
+        """Note that the writer created a snapshot, which becomes known if it follows the known one.
 
-        An overwrite never does: a follower reads its changes like those of another writer.
+        An overwrite never becomes known: a follower reads its changes like another writer's.
         """
-        self._created.append(snapshot.delta_manifest_list)
+        self._created_lists.append(snapshot.delta_manifest_list)
         self._newest_created = snapshot
         if snapshot.commit_kind is CommitKind.APPEND:
-            self._epoch = JobEpoch(identifier=snapshot.commit_identifier, time_ms=snapshot.time_ms)
+            self._newest_epoch = JobEpoch(
+                identifier=snapshot.commit_identifier, time_ms=snapshot.time_ms
+            )
         is_next = snapshot.snapshot_id == self.known_id + 1
         if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
             self.known_snapshot = snapshot
@@ -79,23 +85,23 @@ class CommitHistory:
     def was_created(self, snapshot: Snapshot) -> bool:
         """Return whether this process made a snapshot and has already applied its changes."""
         is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
-        return snapshot.delta_manifest_list in self._created and not is_overwrite
+        return snapshot.delta_manifest_list in self._created_lists and not is_overwrite
 
-    def check(self, latest: Snapshot | None) -> None:
+    def check_not_rolled_back(self, latest: Snapshot | None) -> None:
         """Check that the known snapshot and the newest of this writer are still in the table.
 
-        Ours may be newer than the known one, if other writers committed in between.
+        This writer's snapshot is newer than the known one if other writers committed in between.
 
         Raises:
             CheckpointError: the table was rolled back, or another snapshot has the same number.
         """
         known_snapshot, created = self.known_snapshot, self._newest_created
         if known_snapshot is not None:
-            self._check_stands(known_snapshot, latest)
+            self._check_in_table(known_snapshot, latest)
         if created is not None and created is not known_snapshot:
-            self._check_stands(created, latest)
+            self._check_in_table(created, latest)
 
-    def _check_stands(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
+    def _check_in_table(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
         """Check that the table still has a snapshot, unless it has expired."""
         number, latest_id = snapshot.snapshot_id, 0 if latest is None else latest.snapshot_id
         if latest_id < number:
@@ -134,7 +140,9 @@ class CommitHistory:
         self._check_snapshots()
         # The other process's snapshots may have expired; later snapshots still record its epoch.
         newest = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
-        if newest and (self._epoch is None or newest.identifier > self._epoch.identifier):
+        if newest and (
+            self._newest_epoch is None or newest.identifier > self._newest_epoch.identifier
+        ):
             raise CommitConflictError(
                 "another process works with the same checkpoint: "
                 f"it made epoch {newest.identifier} "
@@ -148,11 +156,11 @@ class CommitHistory:
         """Check that no other process has committed as this user since the known snapshot."""
         for snapshot in self.table.snapshots.backwards(down_to=self.known_id + 1):
             delta = snapshot.delta_manifest_list
-            if snapshot.commit_user != self.commit_user or delta in self._created:
+            if snapshot.commit_user != self.commit_user or delta in self._created_lists:
                 continue
             commit = f"snapshot {snapshot.snapshot_id} ({snapshot.commit_kind.value}, identifier "
             commit += f"{snapshot.commit_identifier}) for commit user {self.commit_user}"
-            if delta not in self._attempted:
+            if delta not in self._attempted_lists:
                 raise CommitConflictError(
                     f"another process works with the same checkpoint: it made {commit}, while this "
                     f"one continued from snapshot {self.known_id}",

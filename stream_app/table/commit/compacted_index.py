@@ -36,44 +36,44 @@ def compacted_index(
         return ()
     # Check even without vectors: a rollback may have removed vectors that the compaction read.
     name = latest.index_manifest
-    live = [] if name is None else table.manifests.read_index_manifest(name)
-    new_entries: list[IndexManifestEntry] = []
+    live_entries = [] if name is None else table.manifests.read_index_manifest(name)
+    index_entries: list[IndexManifestEntry] = []
     try:
-        for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):
-            bucket_changes = [
-                change for change in changes if (change.partition, change.bucket) == bucket
-            ]
+        for bucket_id in dict.fromkeys(entry.bucket_id for entry in changes):
+            bucket_changes = [change for change in changes if change.bucket_id == bucket_id]
             deleted_names = {
                 change.file.file_name for change in bucket_changes if change.kind is FileKind.DELETE
             }
-            _check_deleted(table, latest, live, bucket_changes)
-            new_entries += index_changes(table, live, bucket, deleted_files=deleted_names)
+            _check_deleted(table, latest, live_entries, bucket_changes)
+            index_entries += index_changes(
+                table, live_entries, bucket_id, deleted_files=deleted_names
+            )
     except BaseException:
-        for entry in new_entries:
+        for entry in index_entries:
             if entry.kind is FileKind.ADD:
                 table.deletion_vector_files.delete(entry)
         raise
-    return tuple(new_entries)
+    return tuple(index_entries)
 
 
 def _check_deleted(
     table: FileStoreTable,
     latest: Snapshot,
-    live: Sequence[IndexManifestEntry],
+    live_entries: Sequence[IndexManifestEntry],
     changes: Sequence[ManifestEntry],
 ) -> None:
     """Check that a compaction left out as many rows as the deletion vectors mark."""
-    bucket = (changes[0].partition, changes[0].bucket)
+    bucket_id = changes[0].bucket_id
     deleted_names = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
-    missing = sum(
+    omitted_rows = sum(
         entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in changes
     )
-    deleted = deleted_rows(table.deletion_vector_files, live, bucket, deleted_names)
-    if deleted != missing:
+    deleted = deleted_rows(table.deletion_vector_files, live_entries, bucket_id, deleted_names)
+    if deleted != omitted_rows:
         error = CommitConflictError(
             f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
-            f"the compaction left {missing} out",
-            where=table.paths.bucket(*bucket),
+            f"the compaction left {omitted_rows} out",
+            where=table.paths.bucket_folder(*bucket_id),
             fix="do nothing: the job compacts the files again",
         )
         raise error.about_files(entry.file.file_name for entry in changes)
@@ -81,14 +81,14 @@ def _check_deleted(
 
 def deleted_rows(
     files: DeletionVectorFiles,
-    live: Sequence[IndexManifestEntry],
-    bucket: BucketId,
+    live_entries: Sequence[IndexManifestEntry],
+    bucket_id: BucketId,
     names: set[str],
 ) -> int:
     """Count the rows of these data files that deletion vectors mark."""
     count = 0
-    for entry in live:
-        if not entry.holds_deletion_vectors or (entry.partition, entry.bucket) != bucket:
+    for entry in live_entries:
+        if not entry.holds_deletion_vectors or entry.bucket_id != bucket_id:
             continue
         for meta in entry.index_file.deletion_vectors or ():
             if meta.data_file_name not in names:

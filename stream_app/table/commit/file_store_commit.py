@@ -51,9 +51,9 @@ from stream_app.table.commit.recorded_sums import with_copied_proof, with_row_su
 from stream_app.table.file_store_table import FileStoreTable
 
 BaseCheck = Callable[[Snapshot | None], None]
-"""Sees the snapshot on which a commit shall stand, again after each lost race.
+"""A check of the snapshot on top of which a commit is about to be made; repeated after a lost race.
 
-Raises CommitConflictError to forbid it.
+It raises CommitConflictError to forbid the commit.
 """
 
 
@@ -106,8 +106,8 @@ class FileStoreCommit:
                 commit's outcome cannot be determined.
         """
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-        checked = partial(_changes_after_check, changes, check)
-        return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, checked))
+        changes_on = partial(_changes_after_check, changes, check)
+        return self._publish(PlannedSnapshot(CommitKind.APPEND, committable, changes_on))
 
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
@@ -163,16 +163,19 @@ class FileStoreCommit:
         assert not any(change.changelog or change.removed for change in buckets)
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
-        def changes(latest: Snapshot | None) -> CommitChanges:
-            deleting = changes_of_overwrite(
+        def changes_on(latest: Snapshot | None) -> CommitChanges:
+            overwrite_changes = changes_of_overwrite(
                 self.table, latest, partitions, buckets, keeps_postponed=keeps_postponed
             )
             if check is not None:
-                check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
-            return deleting
+                check(
+                    [entry for entry in overwrite_changes.entries if entry.kind is FileKind.DELETE]
+                )
+            return overwrite_changes
 
-        planned = PlannedSnapshot(CommitKind.OVERWRITE, committable, changes, operation=operation)
-        return self._publish(planned)
+        return self._publish(
+            PlannedSnapshot(CommitKind.OVERWRITE, committable, changes_on, operation=operation)
+        )
 
     def drop_partitions(
         self,
@@ -193,8 +196,8 @@ class FileStoreCommit:
             CommitConflictError, CommitError: as `overwrite`.
         """
         assert partitions, "nothing is to be dropped"
-        nothing = ManifestCommittable(identifier=identifier)
-        return self.overwrite(nothing, partitions, check=check, operation=TRUNCATE)
+        committable = ManifestCommittable(identifier=identifier)
+        return self.overwrite(committable, partitions, check=check, operation=TRUNCATE)
 
     def truncate(self, identifier: int) -> Snapshot:
         """Delete all rows of the table, in one snapshot; otherwise as `drop_partitions`."""
@@ -218,8 +221,7 @@ class FileStoreCommit:
             CommitError: other writers won every race; nothing is committed.
         """
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
-        checked = partial(_changes_after_check, changes, None)
-        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, checked))
+        return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, planned: PlannedSnapshot) -> Snapshot:
         files = CommitFiles(self.table, self._manifests)
@@ -295,7 +297,7 @@ class FileStoreCommit:
         self, latest: Snapshot | None, planned: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot:
         """Write all files of a new snapshot except its own, and return the snapshot."""
-        self.commit_history.check(latest)
+        self.commit_history.check_not_rolled_back(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
@@ -310,8 +312,8 @@ class FileStoreCommit:
         if planned.commit_kind is not CommitKind.OVERWRITE:
             self._conflicts.check_index(changes, latest)
         is_compact = planned.commit_kind is CommitKind.COMPACT
-        computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
-        lists = files.write(latest, changes, computed)
+        index = compacted_index(self.table, latest, changes.entries) if is_compact else ()
+        lists = files.write(latest, changes, index)
         statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
         base = CommitBase(self.table, latest, schema_id)
         complete_changes = replace(changes, statistics=statistics)
@@ -327,13 +329,14 @@ def _changes_of(
     changes = planned.changes_on(latest)
     if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or planned.commit_kind is CommitKind.COMPACT:
         return changes
-    number = 1 if latest is None else latest.snapshot_id + 1
-    return replace(changes, entries=number_entries(changes.entries, number))
+    next_id = 1 if latest is None else latest.snapshot_id + 1
+    return replace(changes, entries=number_entries(changes.entries, next_id))
 
 
 def _changes_after_check(
     changes: CommitChanges, check: BaseCheck | None, latest: Snapshot | None
 ) -> CommitChanges:
+    """Return the changes, unless the check of their base forbids the commit."""
     if check is not None:
         check(latest)
     return changes

@@ -1,9 +1,9 @@
 """Deletes a snapshot that was created late, under a number that had been used before.
 
 Expiry frees numbers. So a delayed committer may create its snapshot under a number that was used
-and freed meanwhile. Paimon's committers do not check for that. file_store_commit calls this module
-right after it creates a snapshot, before any hint names it. While the hints are right, readers do
-not see a late snapshot.
+and freed meanwhile. Paimon's committers do not check for that. `file_store_commit` calls this
+module right after it creates a snapshot, before a hint names the snapshot. While the hints are
+right, readers do not see a late snapshot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SnapshotStanding(Enum):
     """The snapshot is gone, with everything that could decide."""
 
 
-def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding:
+def snapshot_standing(number: int, existing_ids: Collection[int]) -> SnapshotStanding:
     """Return the standing of a snapshot that this writer has created.
 
     Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
@@ -42,17 +42,17 @@ def snapshot_standing(number: int, present: Collection[int]) -> SnapshotStanding
 
     Args:
         number: the number of this snapshot, which follows the previous number or is the first.
-        present: the numbers of all snapshots, listed after this one was created.
+        existing_ids: the numbers of all snapshots, listed after this one was created.
     """
-    if number - 1 in present:
+    if number - 1 in existing_ids:
         return SnapshotStanding.IN_LINE
-    if any(other < number for other in present):
+    if any(other < number for other in existing_ids):
         return SnapshotStanding.LATE
-    if number not in present:
+    if number not in existing_ids:
         return SnapshotStanding.UNKNOWN
-    if number + 1 in present:
+    if number + 1 in existing_ids:
         return SnapshotStanding.ASK_NEXT
-    return SnapshotStanding.IN_LINE if max(present) == number else SnapshotStanding.LATE
+    return SnapshotStanding.IN_LINE if max(existing_ids) == number else SnapshotStanding.LATE
 
 
 def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
@@ -74,18 +74,18 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
     stored_list = None if base is None else table.snapshots.delta_list(base.snapshot_id)
     if base is not None and stored_list == base.delta_manifest_list:
         return
-    verdict = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    standing = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if stored_list is not None:
-        verdict = SnapshotStanding.LATE  # a rollback let other writers reuse the numbers
-    if verdict is SnapshotStanding.IN_LINE:
+        standing = SnapshotStanding.LATE  # a rollback let other writers reuse the numbers
+    if standing is SnapshotStanding.IN_LINE:
         return
-    if verdict is SnapshotStanding.ASK_NEXT:
-        is_beneath = _is_in_next_snapshot(table, snapshot)
+    if standing is SnapshotStanding.ASK_NEXT:
+        is_in_chain = _is_in_next_snapshot(table, snapshot)
     else:
-        is_beneath = None if verdict is SnapshotStanding.UNKNOWN else False
-    if is_beneath:
+        is_in_chain = None if standing is SnapshotStanding.UNKNOWN else False
+    if is_in_chain:
         return
-    if is_beneath is False and is_in_table(table.snapshots, snapshot):
+    if is_in_chain is False and is_in_table(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
     newest = table.snapshots.latest()  # read after the late snapshot was deleted
@@ -93,7 +93,7 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
-    outcome = "came too late" if is_beneath is False else "may or may not have been committed"
+    outcome = "came too late" if is_in_chain is False else "may or may not have been committed"
     raise LateCommitError(
         f"{commit} {outcome}: the writer was delayed while others committed up to snapshot "
         f"{newest.snapshot_id if newest else 0}, and the snapshot below it has expired",
@@ -117,15 +117,18 @@ def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | No
     """Return whether the next snapshot contains this one's changes; None if that is unknown."""
     scan = FileStoreScan(table)
     try:
-        following = table.snapshots.snapshot(snapshot.snapshot_id + 1)
-        before = scan.manifests_before(following)
-        if _records_epoch_of(following, snapshot) or scan.manifests(snapshot) == before:
+        next_snapshot = table.snapshots.snapshot(snapshot.snapshot_id + 1)
+        inherited_manifests = scan.manifests_before(next_snapshot)
+        if (
+            _records_epoch_of(next_snapshot, snapshot)
+            or scan.manifests(snapshot) == inherited_manifests
+        ):
             return True
-        changed = scan.delta(snapshot)
-        live = {entry.identity for entry in scan.live_before(following)}
+        delta = scan.delta(snapshot)
+        live = {entry.identity for entry in scan.live_before(next_snapshot)}
     except (FileNotFoundError, CorruptFileError):
         return None  # expiry is deleting these files as well
-    added = {entry.identity for entry in changed if entry.kind is FileKind.ADD}
+    added = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
     return added <= live if added else None
 
 

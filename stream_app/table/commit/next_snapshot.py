@@ -38,7 +38,7 @@ class PlannedSnapshot:
 
 
 def next_snapshot(
-    user: str,
+    commit_user: str,
     planned: PlannedSnapshot,
     changes: CommitChanges,
     lists: CommitLists,
@@ -60,7 +60,7 @@ def next_snapshot(
         changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
         changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
         index_manifest=lists.index,
-        commit_user=user,
+        commit_user=commit_user,
         commit_identifier=committable.identifier,
         commit_kind=planned.commit_kind,
         time_ms=base.table.clock.now_ms(),

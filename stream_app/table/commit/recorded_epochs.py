@@ -1,7 +1,7 @@
 """Reads the newest epoch of each of a table's jobs from its snapshots' properties.
 
-`file_store_commit` carries it from snapshot to snapshot, and `commit_history` reads it when a job
-starts. `planning.commit.job_epochs` has the rules.
+`file_store_commit` carries these epochs from snapshot to snapshot, and `commit_history` reads its
+job's epoch when the job starts. `planning.commit.job_epochs` has the rules.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
     return epochs_of(recording(_newest_first(snapshots)))
 
 
-def with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:
+def with_epochs(snapshot: Snapshot, epochs_before: Mapping[str, JobEpoch]) -> Snapshot:
     """Return the snapshot with the newest epoch of each job among its properties."""
-    epochs, properties = dict(before), dict(snapshot.properties or {})
+    epochs, properties = dict(epochs_before), dict(snapshot.properties or {})
     is_batch = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
     if snapshot.commit_kind is CommitKind.APPEND and not is_batch:
         epochs[snapshot.commit_user] = JobEpoch(
@@ -85,12 +85,14 @@ def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
     without a snapshot of stream_app also reads the snapshots that were committed since.
     """
     walked: list[Snapshot] = []
-    top = 0
-    while (newest := snapshots.latest_id()) is not None and newest > top:
-        fresh = []
-        for snapshot in snapshots.backwards(begin=newest, down_to=top + 1):
-            fresh.append(snapshot)
+    walked_id = 0
+    while (newest_id := snapshots.latest_id()) is not None and newest_id > walked_id:
+        new_snapshots = []
+        for snapshot in snapshots.backwards(begin=newest_id, down_to=walked_id + 1):
+            new_snapshots.append(snapshot)
             if EPOCHS_PROPERTY in (snapshot.properties or {}):
-                return chain(fresh, walked or snapshots.backwards(begin=snapshot.snapshot_id - 1))
-        walked, top = [*fresh, *walked], newest
+                return chain(
+                    new_snapshots, walked or snapshots.backwards(begin=snapshot.snapshot_id - 1)
+                )
+        walked, walked_id = [*new_snapshots, *walked], newest_id
     return walked

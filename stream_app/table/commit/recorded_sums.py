@@ -24,10 +24,11 @@ from stream_app.table.versions.row_sum_records import base_sum_record
 
 def with_copied_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
     """Copy the previous snapshot's proof, unless the snapshot has its own."""
-    properties, below = snapshot.properties or {}, (latest and latest.properties) or {}
-    if PROOF_PROPERTY in properties or PROOF_PROPERTY not in below:
+    properties = snapshot.properties or {}
+    proof = ((latest and latest.properties) or {}).get(PROOF_PROPERTY)
+    if PROOF_PROPERTY in properties or proof is None:
         return snapshot
-    return replace(snapshot, properties={**properties, PROOF_PROPERTY: below[PROOF_PROPERTY]})
+    return replace(snapshot, properties={**properties, PROOF_PROPERTY: proof})
 
 
 def with_row_sums(

@@ -11,6 +11,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median_low
 from typing import Any
 
@@ -41,12 +42,13 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
 _FLUSHES_KEPT = 16
-"""Flushes of a bucket whose median is its usual flush: one of a snapshot of the source is not."""
+"""Flushes of a bucket whose median is its usual flush: the large ones of a first load are not."""
 _EPOCHS_MIN, _EPOCHS_KEPT = 4, 16
-"""Epochs whose flushes are the table's pace."""
+"""The minimum and maximum number of epochs from whose flushes the table's need of cores follows."""
 BYTES_A_SECOND = 61e6
-"""What a compaction writes, until this run of the job has measured it."""
-_MEASURED_S = 1.0
+"""The assumed rate at which a compaction writes, until this run of the job has measured one."""
+_MEASURED_MIN_S = 1.0
+"""The run time of compactions from which on their measured rate counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +71,15 @@ class AutoPolicy:
 
     table: FileStoreTable
     bounds: PolicyBounds
-    _flushes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
+    _flush_sizes: dict[BucketId, deque[int]] = field(init=False, default_factory=dict)
     _choices: dict[BucketId, PolicyChoice] = field(init=False, default_factory=dict)
     _rules: UniversalCompaction | None = field(init=False)
-    _epoch: Counter[SimulatedBucket] = field(init=False, default_factory=Counter)
-    _epochs: deque[tuple[float, Counter[SimulatedBucket]]] = field(
+    _epoch_flushes: Counter[SimulatedBucket] = field(init=False, default_factory=Counter)
+    _earlier_epochs: deque[tuple[float, Counter[SimulatedBucket]]] = field(
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
     )
-    _epoch_at: float | None = field(init=False, default=None)
-    _written: float = field(init=False, default=0.0)
+    _epoch_end_s: float | None = field(init=False, default=None)
+    _written_bytes: float = field(init=False, default=0.0)
     _written_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -90,64 +92,72 @@ class AutoPolicy:
                 self.table.location,
             )
 
-    def note_epoch(self, changes: Iterable[BucketChange], now: float) -> None:
+    def note_epoch(self, changes: Iterable[BucketChange], now_s: float) -> None:
         """Note an epoch's flushes and its end (s, steady clock), and update the budget."""
         for change in changes:
             for file in change.added:
                 self._note_flush(change.bucket_id, file.file_size)
-        if self._epoch_at is not None and self._epoch:
-            self._epochs.append((now - self._epoch_at, self._epoch))
-            self._epoch = Counter()
-        self._epoch_at = now
-        budget, seconds = self.bounds.budget, sum(length for length, _ in self._epochs)
-        if budget is None or len(self._epochs) < _EPOCHS_MIN or seconds <= 0:
+        if self._epoch_end_s is not None and self._epoch_flushes:
+            self._earlier_epochs.append((now_s - self._epoch_end_s, self._epoch_flushes))
+            self._epoch_flushes = Counter()
+        self._epoch_end_s = now_s
+        if self.bounds.budget is not None and len(self._earlier_epochs) >= _EPOCHS_MIN:
+            self._note_need(self.bounds.budget)
+
+    def _note_need(self, budget: CoreBudget) -> None:
+        """Note in the budget the cores that the flushes of the newest epochs need."""
+        total_s = sum(length_s for length_s, _ in self._earlier_epochs)
+        if total_s <= 0:
             return
-        flushed = sum((buckets for _, buckets in self._epochs), Counter[SimulatedBucket]())
-        is_measured = self._written_s >= _MEASURED_S
-        rate = self._written / self._written_s if is_measured else BYTES_A_SECOND
-        work = {bucket: size / seconds / rate for bucket, size in flushed.items()}
-        interval_s = seconds / len(self._epochs)
-        budget.note(self.table.location, lambda longer: _cores(work, longer), interval_s)
+        flushed = sum((sizes for _, sizes in self._earlier_epochs), Counter[SimulatedBucket]())
+        is_measured = self._written_s >= _MEASURED_MIN_S
+        rate = self._written_bytes / self._written_s if is_measured else BYTES_A_SECOND
+        cores_once = {bucket: size / total_s / rate for bucket, size in flushed.items()}
+        interval_s = total_s / len(self._earlier_epochs)
+        budget.note(self.table.location, partial(_cores, cores_once), interval_s)
 
     def note_compacted(self, change: BucketChange) -> None:
         """Note the bytes that a compaction wrote, and its duration."""
-        self._written += sum(file.file_size for file in change.written)
+        self._written_bytes += sum(file.file_size for file in change.written)
         self._written_s += change.seconds
 
-    def text_of(self, bucket: BucketId) -> str | None:
+    def text_of(self, bucket_id: BucketId) -> str | None:
         """Return a bucket's chosen rules and the reason; None if the table's options apply."""
-        choice, budget = self._choices.get(bucket), self.bounds.budget
+        choice, budget = self._choices.get(bucket_id), self.bounds.budget
         if choice is None:
             return None
         advice = None if budget is None else budget.advice
         return choice.text() if advice is None else f"{choice.text()}; {advice.text()}"
 
-    def fit(self, bucket: BucketId, manager: CompactManager) -> None:
+    def fit(self, bucket_id: BucketId, manager: CompactManager) -> None:
         """Apply a bucket's rules to its manager, and choose new ones if its sizes changed."""
-        flushes, rules = self._flushes.get(bucket), self._rules
+        flushes, rules = self._flush_sizes.get(bucket_id), self._rules
         if not flushes or rules is None or not isinstance(manager.picker, MergeTreePicker):
             return
-        levels, present = manager.levels, self._choices.get(bucket)
+        levels = manager.levels
+        current_choice = self._choices.get(bucket_id)
         sizes = BucketSizes(
             size=sum(run.run.total_size for run in levels.level_sorted_runs()),
-            flush=int(median_low(flushes)),
+            flush_size=int(median_low(flushes)),
             level=levels.non_empty_highest_level(),
             num_levels=levels.num_levels,
         )
-        if is_due(present, sizes):
-            choice = choose_rules(sizes, rules, self._fixed_rules(), self._stop_trigger(), present)
-            self._choices[bucket] = choice
-            if present is None or present.rules != choice.rules:
-                where = self.table.paths.bucket(*bucket)
-                _LOG.info("compaction policy of %s: %s", where, choice.text())
-        choice = self._choices[bucket]
+        if is_due(current_choice, sizes):
+            choice = choose_rules(
+                sizes, rules, self._fixed_rules(), self._stop_trigger(), current_choice
+            )
+            self._choices[bucket_id] = choice
+            if current_choice is None or current_choice.rules != choice.rules:
+                bucket_folder = self.table.paths.bucket_folder(*bucket_id)
+                _LOG.info("compaction policy of %s: %s", bucket_folder, choice.text())
+        choice = self._choices[bucket_id]
         manager.picker.use_strategy(choice.rules)
         manager.set_stop_trigger(choice.stop_trigger)
 
-    def _note_flush(self, bucket: BucketId, size: int) -> None:
-        self._flushes.setdefault(bucket, deque(maxlen=_FLUSHES_KEPT)).append(size)
-        if self.bounds.budget is not None and (choice := self._choices.get(bucket)) is not None:
-            self._epoch[choice.simulated] += size
+    def _note_flush(self, bucket_id: BucketId, size: int) -> None:
+        self._flush_sizes.setdefault(bucket_id, deque(maxlen=_FLUSHES_KEPT)).append(size)
+        if self.bounds.budget is not None and (choice := self._choices.get(bucket_id)) is not None:
+            self._epoch_flushes[choice.simulated] += size
 
     def _fixed_rules(self) -> FixedRules:
         return FixedRules(
@@ -167,5 +177,10 @@ class AutoPolicy:
         return any(key in self.table.options.raw for key in (option.key, *option.older_keys))
 
 
-def _cores(work: Mapping[SimulatedBucket, float], longer: int) -> float:
-    return sum(bucket.rewrites(longer) * cores for bucket, cores in work.items())
+def _cores(cores_once: Mapping[SimulatedBucket, float], epoch_factor: int) -> float:
+    """Return the cores for compactions if epochs were so many times as long.
+
+    Args:
+        cores_once: the cores that would write each bucket's flushes once.
+    """
+    return sum(bucket.rewrites(epoch_factor) * cores for bucket, cores in cores_once.items())

@@ -29,24 +29,24 @@ class BackPressure:
     def sorted_runs(self) -> dict[BucketId, int]:
         """Return the number of sorted runs of each known bucket that has any."""
         return {
-            bucket: runs
-            for bucket, manager in self.managers.items()
+            bucket_id: runs
+            for bucket_id, manager in self.managers.items()
             if (runs := manager.sorted_run_count) is not None
         }
 
-    def most_sorted_runs(self) -> int:
+    def sorted_runs_max(self) -> int:
         """Return the maximum number of sorted runs of a known bucket."""
         return max(self.sorted_runs().values(), default=0)
 
-    def over_stop_trigger(self) -> int:
+    def buckets_over_stop_trigger(self) -> int:
         """Return the number of buckets that must be compacted before they take more files.
 
         It omits buckets whose compaction keeps failing, because the other buckets must not wait for
         them.
         """
         return sum(
-            manager.should_wait_for_latest_compaction() and not self.failures.is_stuck(bucket)
-            for bucket, manager in self.managers.items()
+            manager.should_wait_for_latest_compaction() and not self.failures.is_stuck(bucket_id)
+            for bucket_id, manager in self.managers.items()
         )
 
     def check_not_stuck(self, buckets: Iterable[BucketId]) -> None:
@@ -56,17 +56,17 @@ class BackPressure:
             CompactionError: a bucket has too many sorted runs and its compaction keeps failing, or
                 no retry can succeed.
         """
-        for bucket in buckets:
-            manager = self.managers.get(bucket)
-            if manager is None or not self.failures.is_stuck(bucket):
+        for bucket_id in buckets:
+            manager = self.managers.get(bucket_id)
+            if manager is None or not self.failures.is_stuck(bucket_id):
                 continue
             must_wait = manager.should_wait_for_latest_compaction()
-            if must_wait or self.failures.is_final(bucket):
+            if must_wait or self.failures.is_final(bucket_id):
                 raise CompactionError(
                     f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
-                    f"runs and its compaction failed {self.failures.count(bucket)} times in a "
-                    f"row, at last with: {self.failures.last(bucket)}",
-                    where=self.paths.bucket(*bucket),
+                    f"runs and its compaction failed {self.failures.count(bucket_id)} times in a "
+                    f"row, at last with: {self.failures.last_error_text(bucket_id)}",
+                    where=self.paths.bucket_folder(*bucket_id),
                     fix="remove the cause, and start the job again; or set 'write-only' = 'true' "
                     "and compact with another job",
                 )

@@ -26,15 +26,16 @@ from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compact_coordinator import FullBounds
-from stream_app.table.compact.compaction_failures import CompactionFailures, DroppedCompactions
+from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
     CompactionUnderWay,
     OpenCompaction,
-    present_metrics,
-    under_way,
+    compaction_under_way,
+    current_metrics,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
+from stream_app.table.compact.dropped_compactions import DroppedCompactions
 from stream_app.table.compact.rest_times import RestTimes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -60,7 +61,7 @@ class BucketCoordinator:
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _idle_buckets: IdleBuckets = field(init=False, default_factory=IdleBuckets)
-    _since: dict[BucketId, float] = field(init=False, default_factory=dict)
+    _start_s: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _rest_times: RestTimes = field(init=False)
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
@@ -77,13 +78,13 @@ class BucketCoordinator:
         That decodes all manifests of their partitions. So it keeps the files of the partitions'
         other buckets in packed form, until an epoch writes to them or another writer commits.
         """
-        missing = {bucket for bucket in buckets if bucket not in self._managers}
+        missing = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
         live: dict[BucketId, FilesOfBucket] = {}
         if unknown := missing - self._idle_buckets.buckets:
             live = files_by_bucket(self.table, snapshot, unknown | self._neighbours(missing))
-        for bucket in missing:
-            files = live.pop(bucket) if bucket in live else self._idle_buckets.take(bucket)
-            self._managers[bucket] = self.manager_of(self.table, bucket, files)
+        for bucket_id in missing:
+            files = live.pop(bucket_id) if bucket_id in live else self._idle_buckets.take(bucket_id)
+            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, files)
         self._idle_buckets.keep(live)
 
     def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
@@ -103,16 +104,16 @@ class BucketCoordinator:
         """See `CompactCoordinator.adapt`."""
         self._policy = AutoPolicy(self.table, bounds)
 
-    def policy_of(self, bucket: BucketId) -> str | None:
+    def policy_of(self, bucket_id: BucketId) -> str | None:
         """See `CompactCoordinator.policy_of`."""
-        return None if self._policy is None else self._policy.text_of(bucket)
+        return None if self._policy is None else self._policy.text_of(bucket_id)
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of known buckets again, after another writer's commit.
 
         Running compactions continue.
         """
-        stale = {bucket for bucket in buckets if bucket in self._managers}
+        stale = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
         self._rest_times.note_filled(stale, rows=0)
         self._read_levels(stale, snapshot)
 
@@ -122,7 +123,8 @@ class BucketCoordinator:
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Add an epoch's level-0 files to the known buckets."""
-        changes, rows = list(changes), 0
+        changes = list(changes)
+        rows = 0
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
@@ -142,21 +144,21 @@ class BucketCoordinator:
             self._managers.items(), key=lambda item: -item[1].levels.number_of_sorted_runs()
         )
         started = 0
-        for bucket, manager in by_urgency:
-            is_chosen = self._partitions is None or bucket[0] in self._partitions
-            if not is_chosen or self.failures.must_wait(bucket):
+        for bucket_id, manager in by_urgency:
+            is_chosen = self._partitions is None or bucket_id[0] in self._partitions
+            if not is_chosen or self.failures.must_wait(bucket_id):
                 continue
             if self._policy is not None and manager.running is None:
-                self._policy.fit(bucket, manager)
-            at_rest = expects_no_flush or self._rest_times.is_resting(bucket)
+                self._policy.fit(bucket_id, manager)
+            is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
             if manager.trigger_compaction(
-                self.executor, local_ms=local_ms, expects_no_flush=at_rest
+                self.executor, local_ms=local_ms, expects_no_flush=is_resting
             ):
-                self._since[bucket] = self.age_clock.steady_seconds()
+                self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 started += 1
             if manager.running is None:
-                # The bucket needs no compaction any more: another job may have done it.
-                self.failures.forget(bucket)
+                # The bucket needs no compaction: another job may have compacted it.
+                self.failures.forget(bucket_id)
         return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
@@ -165,48 +167,52 @@ class BucketCoordinator:
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
-        waiting = set()
-        for bucket in bounds.buckets:
-            manager = self._managers[bucket]
-            if manager.running is not None or self.failures.must_wait(bucket):
-                waiting.add(bucket)
+        later_buckets = set()
+        for bucket_id in bounds.buckets:
+            manager = self._managers[bucket_id]
+            if manager.running is not None or self.failures.must_wait(bucket_id):
+                later_buckets.add(bucket_id)
             else:
                 if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
-                    self._since[bucket] = self.age_clock.steady_seconds()
+                    self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 if manager.running is None:
-                    self.failures.forget(bucket)
-        return waiting
+                    self.failures.forget(bucket_id)
+        return later_buckets
 
-    def unfinished(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
-        running = []
+        unfinished = []
         for (partition, bucket), manager in list(self._managers.items()):
             work = manager.running
             if work is not None and not work.future.done():
-                path = self.table.paths.partition(partition)
-                running.append(under_way(path, bucket, work.unit, work.future))
-        return running
+                path = self.table.paths.partition_path(partition)
+                unfinished.append(compaction_under_way(path, bucket, work.unit, work.future))
+        return unfinished
 
     def waiting_rows(self) -> int:
         """Return how many rows of known buckets wait for a compaction. Any thread may call it."""
-        rule, num_levels = self.table.visibility, self.table.options.num_levels
-        if rule is Visibility.ANY_LEVEL:
+        visibility = self.table.visibility
+        num_levels = self.table.options.num_levels
+        if visibility is Visibility.ANY_LEVEL:
             return 0
-        buckets = [manager.levels for manager in list(self._managers.values())]
-        return sum(waiting_rows(levels.level_sorted_runs(), rule, num_levels) for levels in buckets)
+        return sum(
+            waiting_rows(manager.levels.level_sorted_runs(), visibility, num_levels)
+            for manager in list(self._managers.values())
+        )
 
     def metrics(self) -> CompactionMetrics:
         """Return metrics of open work and failed attempts. Any thread may call it."""
-        managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
+        managers = list(self._managers.items())
+        now_s = self.age_clock.steady_seconds()
         open_work = [
-            OpenCompaction(work.future, self._since.get(bucket, now))
-            for bucket, manager in managers
+            OpenCompaction(work.future, self._start_s.get(bucket_id, now_s))
+            for bucket_id, manager in managers
             if (work := manager.running)
         ]
-        return present_metrics(
+        return current_metrics(
             [manager.levels for _, manager in managers],
             open_work,
-            now=now,
+            now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped.total,
             waiting_rows=self._rest_times.rows_to_report(self.waiting_rows()),
@@ -222,10 +228,10 @@ class BucketCoordinator:
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
-    def finished(self) -> list[FinishedCompaction]:
+    def finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         results = []
-        for bucket, manager in self._managers.items():
+        for bucket_id, manager in self._managers.items():
             work = manager.finished()
             if work is None:
                 continue
@@ -233,48 +239,48 @@ class BucketCoordinator:
             if error is None:
                 change = work.future.result()
                 results.append(FinishedCompaction(work.unit, change, manager.is_overtaken))
-                self.failures.forget(bucket)
+                self.failures.forget(bucket_id)
                 continue
-            self.failures.note(bucket, self.table.paths.bucket(*bucket), error)
+            self.failures.note(bucket_id, self.table.paths.bucket_folder(*bucket_id), error)
             manager.forget_running()
         return results
 
-    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+    def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results are committed, and update the levels."""
-        for compaction in finished:
-            self._in_doubt.discard(compaction.bucket)
-            self.dropped.forget(compaction.bucket)
-            self._managers[compaction.bucket].apply(compaction.change)
+        for compaction in compactions:
+            self._in_doubt.discard(compaction.bucket_id)
+            self.dropped.forget(compaction.bucket_id)
+            self._managers[compaction.bucket_id].apply(compaction.change)
             if self._policy is not None:
                 self._policy.note_compacted(compaction.change)
 
-    def note_doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+    def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
-        self._in_doubt.update(compaction.bucket for compaction in finished)
+        self._in_doubt.update(compaction.bucket_id for compaction in compactions)
 
     def discard(
-        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
+        self, compactions: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
     ) -> None:
         """Delete the files of results that cannot be committed, and reload their buckets.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
-        finished = list(finished)
-        for compaction in finished:
+        compactions = list(compactions)
+        for compaction in compactions:
             self.dropped.note(
-                compaction.bucket, self.table.paths.bucket(*compaction.bucket), reason
+                compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
-            if compaction.bucket not in self._in_doubt:
+            if compaction.bucket_id not in self._in_doubt:
                 self.table.discard([compaction.change])
-            self._in_doubt.discard(compaction.bucket)
-            self._managers[compaction.bucket].forget_running()
-        self._read_levels([compaction.bucket for compaction in finished], snapshot)
+            self._in_doubt.discard(compaction.bucket_id)
+            self._managers[compaction.bucket_id].forget_running()
+        self._read_levels([compaction.bucket_id for compaction in compactions], snapshot)
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._idle_buckets.clear()
-        for bucket, files in files_by_bucket(self.table, snapshot, buckets).items():
-            fresh = self.manager_of(self.table, bucket, files)
-            self._managers[bucket].restore(fresh.levels, fresh.total_buckets)
+        for bucket_id, files in files_by_bucket(self.table, snapshot, buckets).items():
+            fresh_manager = self.manager_of(self.table, bucket_id, files)
+            self._managers[bucket_id].restore(fresh_manager.levels, fresh_manager.total_buckets)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
@@ -286,17 +292,17 @@ def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, FilesOfBucket]:
     """Return the live files of each bucket, perhaps none; None selects all buckets with files."""
-    files: dict[BucketId, list[DataFileMeta]] = {bucket: [] for bucket in buckets or ()}
-    totals: dict[BucketId, int] = {}
+    files: dict[BucketId, list[DataFileMeta]] = {bucket_id: [] for bucket_id in buckets or ()}
+    bucket_counts: dict[BucketId, int] = {}
     if buckets is None or buckets:
         for entry in FileStoreScan(table).live(snapshot, buckets):
-            bucket = entry.partition, entry.bucket
+            bucket_id = entry.bucket_id
             if entry.bucket == POSTPONED:
                 continue
-            files.setdefault(bucket, []).append(entry.file)
+            files.setdefault(bucket_id, []).append(entry.file)
             if entry.total_buckets > 0:
-                totals[bucket] = entry.total_buckets
+                bucket_counts[bucket_id] = entry.total_buckets
     return {
-        bucket: FilesOfBucket(totals.get(bucket), tuple(members))
-        for bucket, members in files.items()
+        bucket_id: FilesOfBucket(bucket_counts.get(bucket_id), tuple(bucket_files))
+        for bucket_id, bucket_files in files.items()
     }

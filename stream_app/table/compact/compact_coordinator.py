@@ -14,9 +14,9 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
-from stream_app.table.compact.compaction_failures import DroppedCompactions
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.compaction_report import FinishedCompaction
+from stream_app.table.compact.dropped_compactions import DroppedCompactions
 
 
 class FailedCompactions(Protocol):
@@ -82,16 +82,16 @@ class CompactCoordinator(Protocol):
         """Register committed files."""
         ...
 
-    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+    def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Apply committed results."""
         ...
 
-    def note_doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+    def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Keep the files of these results, because they may or may not have been committed."""
         ...
 
     def discard(
-        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
+        self, compactions: Iterable[FinishedCompaction], snapshot: Snapshot | None, reason: str
     ) -> None:
         """Delete the files of results that cannot be committed, and reload their buckets.
 
@@ -107,7 +107,7 @@ class CompactCoordinator(Protocol):
         """Choose each bucket's rules by its sizes, where the table's options leave them open."""
         ...
 
-    def policy_of(self, bucket: BucketId) -> str | None:
+    def policy_of(self, bucket_id: BucketId) -> str | None:
         """Return a bucket's chosen rules and the reason; None if the table's options apply."""
         ...
 
@@ -136,11 +136,11 @@ class CompactCoordinator(Protocol):
         """Wait until a compaction ends; return at once if none runs."""
         ...
 
-    def finished(self) -> list[FinishedCompaction]:
+    def finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         ...
 
-    def unfinished(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         ...
 

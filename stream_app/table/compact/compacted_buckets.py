@@ -6,6 +6,7 @@ Source: Paimon `flink/action/CompactAction.java` (``--partition``, ``--where``,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ class PartitionChoice:
     idle_ms: int | None = None
 
     @property
-    def is_a_choice(self) -> bool:
+    def has_conditions(self) -> bool:
         """Whether any condition is set."""
         return bool(self.partitions) or self.where is not None or self.idle_ms is not None
 
@@ -77,22 +78,22 @@ class PartitionChoice:
             postponed: whether to return the ``bucket-postpone`` buckets instead of the others.
         """
         all_buckets: set[BucketId] = set()
-        newest: dict[bytes, int] = {}
+        newest_file_ms: dict[bytes, int] = defaultdict(int)
         for entry in FileStoreScan(table).live(snapshot):
             if (entry.bucket == POSTPONED) is not postponed:
                 continue
-            all_buckets.add((entry.partition, entry.bucket))
-            stamp = entry.file.creation_time_ms or 0
-            newest[entry.partition] = max(stamp, newest.get(entry.partition, 0))
-        now = local_wall_clock_ms(table.clock)
+            all_buckets.add(entry.bucket_id)
+            created_ms = entry.file.creation_time_ms or 0
+            newest_file_ms[entry.partition] = max(created_ms, newest_file_ms[entry.partition])
+        now_ms = local_wall_clock_ms(table.clock)
         partitions = {
             partition
-            for partition, stamp in newest.items()
-            if (self.idle_ms is None or now - stamp >= self.idle_ms)
+            for partition, created_ms in newest_file_ms.items()
+            if (self.idle_ms is None or now_ms - created_ms >= self.idle_ms)
             and self.is_named(table, partition)
-            and self._is_chosen(table, partition)
+            and self._passes_where(table, partition)
         }
-        return {bucket for bucket in all_buckets if bucket[0] in partitions}
+        return {(partition, bucket) for partition, bucket in all_buckets if partition in partitions}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
         """Return whether `partitions` selects this partition."""
@@ -115,7 +116,7 @@ class PartitionChoice:
             for texts in self.partitions
         )
 
-    def _is_chosen(self, table: FileStoreTable, partition: bytes) -> bool:
+    def _passes_where(self, table: FileStoreTable, partition: bytes) -> bool:
         if self.where is None:
             return True
         row_type = table.schema.partition_type

@@ -1,20 +1,18 @@
-"""Tracks compactions that failed or were dropped.
+"""Tracks failed compactions, and decides when each runs again.
 
-The coordinators of a job use it. A failed compaction runs again after a growing pause; a bucket
-that keeps failing delays no epoch. A compaction is dropped when another writer commits first.
+The coordinators of a job use it. A failed compaction runs again after a growing pause. A bucket
+that keeps failing delays no epoch.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UnsupportedTableError
-from stream_app.model.bucket_id import BucketId
 
 _LOG = logging.getLogger(__name__)
 FAILURES_MAX = 3
@@ -22,16 +20,17 @@ FAILURES_MAX = 3
 FIRST_RETRY_S = 1.0
 """Wait after the first failure; each further failure in a row doubles it."""
 LONGEST_RETRY_S = 300.0
+"""The longest wait: a cause that lasts for hours should cost few attempts."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(slots=True)
-class _BucketFailures:
-    """The failures in a row of one key; `retry_at` is in seconds of the steady clock."""
+class _FailuresInARow:
+    """The failures in a row of one key; `retry_at_s` is in seconds of the steady clock."""
 
     count: int = 0
-    retry_at: float = 0.0
+    retry_at_s: float = 0.0
     is_final: bool = False
     last_error: BaseException | None = None
 
@@ -42,22 +41,22 @@ class CompactionFailures(Generic[Key]):
 
     clock: Clock
     total: int = 0
-    _failures: dict[Key, _BucketFailures] = field(init=False, default_factory=dict)
+    _failures: dict[Key, _FailuresInARow] = field(init=False, default_factory=dict)
 
     def note(self, key: Key, where: str, error: BaseException) -> None:
         """Note that a compaction of this key failed."""
-        failures = self._failures.setdefault(key, _BucketFailures())
-        wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
+        failures = self._failures.setdefault(key, _FailuresInARow())
+        wait_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
         self.total += 1
         failures.count += 1
-        failures.retry_at = self.clock.steady_seconds() + wait
+        failures.retry_at_s = self.clock.steady_seconds() + wait_s
         failures.last_error = error
         failures.is_final = isinstance(error, UnsupportedTableError)
         _LOG.error(
             "compaction of %s failed (%d in a row, tried again in %.0f s): %s",
             where,
             failures.count,
-            wait,
+            wait_s,
             error,
         )
 
@@ -68,7 +67,7 @@ class CompactionFailures(Generic[Key]):
     def must_wait(self, key: Key) -> bool:
         """Return whether it is too early for a retry."""
         failures = self._failures.get(key)
-        return failures is not None and failures.retry_at > self.clock.steady_seconds()
+        return failures is not None and failures.retry_at_s > self.clock.steady_seconds()
 
     def is_stuck(self, key: Key) -> bool:
         """Return whether the failures in a row have reached `FAILURES_MAX`."""
@@ -82,7 +81,7 @@ class CompactionFailures(Generic[Key]):
         """Return the number of failures in a row."""
         return self._failures[key].count if key in self._failures else 0
 
-    def last(self, key: Key) -> str:
+    def last_error_text(self, key: Key) -> str:
         """Return the last error in one line."""
         error = self._failures[key].last_error
         if isinstance(error, StreamAppError) and error.where:
@@ -103,43 +102,10 @@ class CompactionFailures(Generic[Key]):
 
         A key that has failed too often is also retried, but no epoch waits for it.
         """
-        now = self.clock.steady_seconds()
-        waits = [
-            failure.retry_at - now
-            for key, failure in self._failures.items()
+        now_s = self.clock.steady_seconds()
+        waits_s = [
+            failures.retry_at_s - now_s
+            for key, failures in self._failures.items()
             if not self.is_stuck(key)
         ]
-        return max(0.0, min(waits)) if waits else None
-
-
-DROPPED_MAX = 5
-"""The number of lost conflicts of a bucket in a row after which no full compaction follows."""
-
-
-@dataclass(slots=True)
-class DroppedCompactions:
-    """A counter of dropped compactions.
-
-    Attributes:
-        total: the number since the process began.
-    """
-
-    total: int = 0
-    _in_a_row: Counter[BucketId] = field(init=False, default_factory=Counter)
-    _to_be_asked_again: set[BucketId] = field(init=False, default_factory=set)
-
-    def note(self, bucket: BucketId, where: str, reason: str) -> None:
-        """Note that a compaction was dropped."""
-        _LOG.warning("a compaction of %s is dropped: %s", where, reason)
-        self.total += 1
-        self._in_a_row[bucket] += 1
-        self._to_be_asked_again.add(bucket)
-
-    def forget(self, bucket: BucketId) -> None:
-        """Note that a compaction was committed."""
-        self._in_a_row.pop(bucket, None)
-
-    def take_buckets(self) -> set[BucketId]:
-        """Return buckets with a drop since the last call; not those with too many conflicts."""
-        buckets, self._to_be_asked_again = self._to_be_asked_again, set()
-        return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}
+        return max(0.0, min(waits_s)) if waits_s else None

@@ -20,10 +20,10 @@ from stream_app.table.compact.compaction_report import CompactionReport
 
 
 class OpenCompaction(NamedTuple):
-    """A compaction that is not committed, and the time of its request (s, steady clock)."""
+    """A compaction that is not committed; `start_s` is its request's time by the steady clock."""
 
     future: Future[BucketChange]
-    since: float
+    start_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class CompactionUnderWay:
     bytes: int
 
 
-def under_way(
+def compaction_under_way(
     partition: str, bucket: int, unit: CompactUnit, future: Future[BucketChange]
 ) -> CompactionUnderWay:
     """Describe a compaction that has not finished."""
@@ -69,11 +69,11 @@ class CompactionMetrics:
 
     Attributes:
         buckets: the buckets that the job currently knows, because it has written to them.
-        level0_files_max: the most level-0 files that one of these buckets currently has
-            (`maxLevel0FileCount`).
+        level0_files_max: the maximum number of level-0 files that one of these buckets currently
+            has (`maxLevel0FileCount`).
         level0_files: the level-0 files that these buckets currently have.
-        sorted_runs_max, sorted_runs: the most sorted runs that one bucket currently has, and the
-            sum over these buckets.
+        sorted_runs_max, sorted_runs: the maximum number of sorted runs that one bucket currently
+            has, and the sum over these buckets.
         waiting_rows: rows of these buckets that readers currently miss until a compaction
             (`planning.compact.waiting_rows`).
         files, bytes: the number and bytes of the table's current data files; None if unknown.
@@ -128,11 +128,11 @@ class CompactionMetrics:
         return (self.flushed_bytes + self.bytes_out) / self.flushed_bytes
 
 
-def present_metrics(
+def current_metrics(
     levels: Collection[Levels],
     open_work: Collection[OpenCompaction],
     *,
-    now: float,
+    now_s: float,
     failed: int,
     dropped: int,
     waiting_rows: int = 0,
@@ -140,11 +140,11 @@ def present_metrics(
     """Return the current figures of some buckets. Compactions may run on during the call.
 
     Args:
-        now: seconds of the steady clock.
+        now_s: seconds of the steady clock.
     """
     unfinished = [work for work in open_work if not work.future.done()]
-    running = [work.since for work in unfinished if work.future.running()]
-    queued = [work.since for work in unfinished if not work.future.running()]
+    running = [work.start_s for work in unfinished if work.future.running()]
+    queued = [work.start_s for work in unfinished if not work.future.running()]
     level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
     sorted_runs = [bucket_levels.number_of_sorted_runs() for bucket_levels in levels]
     return CompactionMetrics(
@@ -157,8 +157,8 @@ def present_metrics(
         queued=len(queued),
         running=len(running),
         finished=len(open_work) - len(unfinished),
-        oldest_queued_s=now - min(queued, default=now),
-        oldest_running_s=now - min(running, default=now),
+        oldest_queued_s=now_s - min(queued, default=now_s),
+        oldest_running_s=now_s - min(running, default=now_s),
         failed=failed,
         dropped=dropped,
     )
@@ -197,12 +197,12 @@ class CompactionTally:
         self.bytes_out += sum(report.bytes_out for report in reports)
         self.seconds += sum(report.seconds for report in reports)
 
-    def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
+    def metrics(self, current: CompactionMetrics) -> CompactionMetrics:
         """Return the sums together with the open work."""
-        ended = self.completed + present.failed + present.dropped
+        ended = self.completed + current.failed + current.dropped
         return replace(
-            present,
+            current,
             # Exactly one of these counts includes each started compaction.
-            begun=ended + present.unfinished + present.finished,
+            begun=ended + current.unfinished + current.finished,
             **asdict(self),
         )

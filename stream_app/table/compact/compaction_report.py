@@ -53,8 +53,8 @@ def compaction_report(
     partition: str, unit: CompactUnit, change: BucketChange, policy: str | None = None
 ) -> CompactionReport:
     """Return the report of a finished compaction."""
-    after = {file.file_name for file in change.added}
-    read = [file for file in change.removed if file.file_name not in after]
+    added_names = {file.file_name for file in change.added}
+    read = [file for file in change.removed if file.file_name not in added_names]
     return CompactionReport(
         partition=partition,
         bucket=change.bucket,
@@ -75,11 +75,11 @@ def reports_as_property(reports: Sequence[CompactionReport]) -> dict[str, str]:
     """Return the snapshot property that holds the reports."""
     if not reports:
         return {}
-    recorded = [asdict(report) for report in reports[:_REPORTS_MAX]]
-    for document in recorded:
+    documents = [asdict(report) for report in reports[:_REPORTS_MAX]]
+    for document in documents:
         if document["policy"] is None:
             del document["policy"]
-    text = json.dumps(recorded, separators=(",", ":"))
+    text = json.dumps(documents, separators=(",", ":"))
     return {COMPACTIONS_PROPERTY: text}
 
 
@@ -109,6 +109,6 @@ class FinishedCompaction:
     is_overtaken: bool
 
     @property
-    def bucket(self) -> BucketId:
+    def bucket_id(self) -> BucketId:
         """The compacted bucket."""
         return self.change.bucket_id

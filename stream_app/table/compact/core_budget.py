@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from stream_app.planning.compact.core_advice import CoreAdvice, core_advice
 
 Need = Callable[[int], float]
-"""The cores that a table keeps busy, with epochs so many times as long."""
-_NEAR = 0.1
-"""The part by which a need must change for other advice."""
+"""Returns the cores that a table keeps busy if its epochs were so many times as long."""
+_CHANGE_MIN = 0.1
+"""The share by which the total need must change before the advice is computed again."""
 
 
 @dataclass(slots=True)
@@ -29,16 +29,19 @@ class CoreBudget:
     cores: int
     advice: CoreAdvice | None = field(init=False, default=None)
     _needs: dict[str, tuple[Need, float]] = field(init=False, default_factory=dict)
-    _total: float = field(init=False, default=0.0)
+    _total_cores: float = field(init=False, default=0.0)
 
     def note(self, table: str, need: Need, interval_s: float) -> None:
         """Note a table's need, which replaces its previous one."""
         cores = need(1)
-        self._total += cores - self._needs.get(table, (need, 0.0))[1]
+        self._total_cores += cores - self._needs.get(table, (need, 0.0))[1]
         self._needs[table] = need, cores
         advice = self.advice
-        if advice is None or abs(self._total - advice.needed) > _NEAR * advice.needed:
-            self.advice = core_advice(self._sum, self.cores, interval_s)
+        if (
+            advice is None
+            or abs(self._total_cores - advice.cores_needed) > _CHANGE_MIN * advice.cores_needed
+        ):
+            self.advice = core_advice(self._total_need, self.cores, interval_s)
 
-    def _sum(self, longer: int) -> float:
-        return sum(need(longer) for need, _ in self._needs.values())
+    def _total_need(self, epoch_factor: int) -> float:
+        return sum(need(epoch_factor) for need, _ in self._needs.values())

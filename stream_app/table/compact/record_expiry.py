@@ -54,17 +54,18 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
         return None
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
     fields = [schema.fields.field(name) for name in names]
-    index = next((i for i, field in enumerate(fields) if field.field_id == column.field_id), None)
-    if index is None or fields[index].data_type.root is not column.data_type.root:
+    field_ids = [field.field_id for field in fields]
+    position = field_ids.index(column.field_id) if column.field_id in field_ids else None
+    if position is None or fields[position].data_type.root is not column.data_type.root:
         return None  # a column of another type may use another unit
     values = deserialize_row(
         file.value_stats.min_values, [field.data_type.as_nullable() for field in fields]
     )
-    least = values[index]
-    if not isinstance(least, int):
+    oldest = values[position]
+    if not isinstance(oldest, int):
         return None
-    root = fields[index].data_type.root
+    root = fields[position].data_type.root
     if root in TIMESTAMP_ROOTS:
-        return least // 1_000_000_000
-    milliseconds = root is TypeRoot.BIGINT and least >= MILLISECONDS_FROM
-    return least // 1000 if milliseconds else least
+        return oldest // 1_000_000_000
+    has_milliseconds = root is TypeRoot.BIGINT and oldest >= MILLISECONDS_FROM
+    return oldest // 1000 if has_milliseconds else oldest

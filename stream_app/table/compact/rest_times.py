@@ -1,7 +1,7 @@
 """Keeps the time at which each bucket last got files, in tables whose rows wait for compactions.
 
-`bucket_coordinator` asks it whether a bucket rests, so that its waiting rows become due, and which
-waiting rows metrics show. It knows no files and no levels.
+`bucket_coordinator` asks whether a bucket rests, so that its waiting rows become due, and which
+waiting rows the metrics show. The module knows no files and no levels.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ class RestTimes:
 
     clock: Clock
     visibility: Visibility
-    _filled_at: dict[BucketId, float] = field(init=False, default_factory=dict)
-    _newest: tuple[float, int] = field(init=False, default=(-math.inf, 0))
+    _filled_at_s: dict[BucketId, float] = field(init=False, default_factory=dict)
+    _newest_fill: tuple[float, int] = field(init=False, default=(-math.inf, 0))
 
     def note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
         """Note that buckets got files from an epoch with this many rows, or from another writer."""
         if self.visibility is not Visibility.ANY_LEVEL:
-            now = self.clock.steady_seconds()
-            self._filled_at.update(dict.fromkeys(buckets, now))
-            self._newest = (now, rows) if rows else self._newest
+            now_s = self.clock.steady_seconds()
+            self._filled_at_s.update(dict.fromkeys(buckets, now_s))
+            self._newest_fill = (now_s, rows) if rows else self._newest_fill
 
-    def is_resting(self, bucket: BucketId) -> bool:
+    def is_resting(self, bucket_id: BucketId) -> bool:
         """Return whether the bucket rests."""
         if self.visibility is Visibility.ANY_LEVEL:
             return False
-        filled_at = self._filled_at.get(bucket, -math.inf)
-        return self.clock.steady_seconds() - filled_at >= REST_S
+        filled_at_s = self._filled_at_s.get(bucket_id, -math.inf)
+        return self.clock.steady_seconds() - filled_at_s >= REST_S
 
     def rows_to_report(self, waiting: int) -> int:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
-        filled_at, newest = self._newest
-        age_s = self.clock.steady_seconds() - filled_at
-        return rows_to_report(waiting, newest=newest, age_s=age_s)
+        filled_at_s, newest_rows = self._newest_fill
+        age_s = self.clock.steady_seconds() - filled_at_s
+        return rows_to_report(waiting, newest_count=newest_rows, age_s=age_s)

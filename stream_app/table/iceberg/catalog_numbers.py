@@ -12,7 +12,7 @@ from stream_app.errors import StreamAppError
 
 
 @dataclass(frozen=True, slots=True)
-class LeastNumbers:
+class NextNumbers:
     """The lowest numbers with which a catalog accepts a new version.
 
     Attributes:
@@ -24,7 +24,7 @@ class LeastNumbers:
     row_id: int = 0
 
 
-ANY_NUMBERS = LeastNumbers()
+ANY_NUMBERS = NextNumbers()
 """The numbers of a table that no catalog knows."""
 
 
@@ -32,14 +32,14 @@ class CatalogAheadError(StreamAppError):
     """The catalog's numbers exceed the version's, because another program wrote or files were lost.
 
     Attributes:
-        least: the lowest numbers that the catalog accepts.
+        next_numbers: the lowest numbers that the catalog accepts.
     """
 
-    def __init__(self, least: LeastNumbers, *, where: str) -> None:
+    def __init__(self, next_numbers: NextNumbers, *, where: str) -> None:
         super().__init__(
-            f"the Iceberg catalog takes sequence numbers from {least.sequence_number} on, and rows "
-            f"from {least.row_id} on",
+            "the Iceberg catalog accepts sequence numbers from "
+            f"{next_numbers.sequence_number} on, and rows from {next_numbers.row_id} on",
             where=where,
-            fix="do nothing, unless this lasts: then keep other programs from writing",
+            fix="do nothing; if this lasts, keep other programs from writing",
         )
-        self.least = least
+        self.next_numbers = next_numbers

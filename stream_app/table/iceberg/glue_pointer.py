@@ -27,9 +27,17 @@ from stream_app.table.iceberg.pointer import LOCATION, PointedTable, PointedVers
 
 _GONE, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
 _CHANGED = "ConcurrentModificationException"
-_KEPT = ("Description", "Owner", "Retention", "PartitionKeys", "Parameters", "StorageDescriptor")
+_CARRIED_FIELDS = (
+    "Description",
+    "Owner",
+    "Retention",
+    "PartitionKeys",
+    "Parameters",
+    "StorageDescriptor",
+)
 """The fields that an update repeats, because Glue empties those that an update omits."""
 _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 10, 15, 2
+"""Limits of a request: botocore's defaults would hold a commit for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +57,11 @@ class GluePointer:
     def pointer(self) -> str | None:
         """See `PointerStore.pointer`."""
         table = self._table()
-        return None if table is None else _location(table)
+        return None if table is None else _pointer_of(table)
 
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
-        with suppress(_NameTakenError), self._errors():
+        with suppress(_NameTakenError), self._glue_errors():
             self.client.create_database(
                 DatabaseInput={
                     "Name": self.database,
@@ -61,9 +69,9 @@ class GluePointer:
                 }
             )
         try:
-            with self._errors():
+            with self._glue_errors():
                 self.client.create_table(
-                    DatabaseName=self.database, TableInput=self._input({}, None, version)
+                    DatabaseName=self.database, TableInput=self._table_input({}, None, version)
                 )
         except _NameTakenError:
             return False
@@ -72,13 +80,13 @@ class GluePointer:
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         table = self._table()
-        if table is None or _location(table) != before:
+        if table is None or _pointer_of(table) != before:
             return False
         try:
-            with self._errors():
+            with self._glue_errors():
                 self.client.update_table(
                     DatabaseName=self.database,
-                    TableInput=self._input(table, before, version),
+                    TableInput=self._table_input(table, before, version),
                     SkipArchive=self.skips_archive,
                     VersionId=table["VersionId"],
                 )
@@ -86,11 +94,11 @@ class GluePointer:
             return False
         return True
 
-    def _input(
+    def _table_input(
         self, table: Mapping[str, Any], before: str | None, version: PointedVersion
     ) -> dict[str, Any]:
         """Return Glue's `TableInput` for a version, with the fields that other writers have set."""
-        carried_fields = {key: table[key] for key in _KEPT if key in table}
+        carried_fields = {key: table[key] for key in _CARRIED_FIELDS if key in table}
         columns = [
             {
                 "Name": field.name,
@@ -110,7 +118,7 @@ class GluePointer:
         }
 
     def _table(self) -> Mapping[str, Any] | None:
-        with suppress(_NoTableError), self._errors():
+        with suppress(_NoTableError), self._glue_errors():
             table: Mapping[str, Any] = self.client.get_table(
                 DatabaseName=self.database, Name=self.name
             )["Table"]
@@ -118,7 +126,8 @@ class GluePointer:
         return None
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _glue_errors(self) -> Iterator[None]:
+        """Convert Glue's errors; those that a caller handles become private exceptions."""
         try:
             yield
         except (ClientError, BotoCoreError) as error:
@@ -143,7 +152,7 @@ class _NameTakenError(Exception):
     """Another writer has created or changed the entry in Glue first."""
 
 
-def _location(table: Mapping[str, Any]) -> str:
+def _pointer_of(table: Mapping[str, Any]) -> str:
     """Return the pointer of a Glue table; empty if it is not an Iceberg table."""
     parameters = table.get("Parameters", {})
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
@@ -168,7 +177,7 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
         )
     except BotoCoreError as error:
         raise StorageError(
-            f"Glue cannot be asked: {error}",
+            f"Glue cannot be reached: {error}",
             where=table.location,
             fix="give the driver a region (AWS_REGION)",
         ) from None

@@ -18,6 +18,7 @@ from stream_app.catalog.catalog_options import HIVE_CONF_DIR
 from stream_app.catalog.hive.hive_lock import HiveLock
 from stream_app.catalog.hive.hive_site import addresses, check_supported, timeout_ms, with_hive_site
 from stream_app.catalog.hive.hive_table import (
+    ColumnField,
     HiveLayout,
     SerdeField,
     StorageField,
@@ -56,9 +57,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.pointer import LOCATION, PointedTable, PointedVersion, name_in_catalog
 
 _URIS = "hive.metastore.uris"
-_LIMIT = {"hive.metastore.client.socket.timeout": "30s"}
+_TIMEOUT = {"hive.metastore.client.socket.timeout": "30s"}
 """Hive's own default of ten minutes would hold a commit for so long."""
-_LOCK_MS = 30_000
+_LOCK_TIMEOUT_MS = 30_000
 _LAYOUT = HiveLayout(location_in_properties=False, has_properties=False)
 _STORAGE: dict[int, ThriftValue] = {
     StorageField.INPUT_FORMAT: text("org.apache.hadoop.mapred.FileInputFormat"),
@@ -76,6 +77,7 @@ class HivePointer:
     Attributes:
         skips_stats: whether the metastore does not count files.
         skips_archive: whether a Glue metastore keeps no older versions of the entry.
+        now_s: the creation time of a new entry, in seconds since 1970.
     """
 
     client: MetastoreClient
@@ -88,11 +90,12 @@ class HivePointer:
     def pointer(self) -> str | None:
         """See `PointerStore.pointer`."""
         table = table_entry(self.client, self.identifier)
-        return None if table is None else _location(table)
+        return None if table is None else _pointer_of(table)
 
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
-        name, client = self.identifier, self.client
+        name = self.identifier
+        client = self.client
         if database_entry(client, name.database) is None:
             folder = version.home.rpartition("/")[0]
             create_database_entry(
@@ -111,22 +114,22 @@ class HivePointer:
                 TableField.TYPE: text("EXTERNAL_TABLE"),
             }
         )
-        pointing = _with_columns(_with_pointer(table, None, version), _columns(version))
-        return create_table_entry(client, name, pointing)
+        pointing_table = _with_columns(_with_pointer(table, None, version), _columns(version))
+        return create_table_entry(client, name, pointing_table)
 
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         with self.lock.hold(self.identifier):
             table = table_entry(self.client, self.identifier)
-            if table is None or _location(table) != before:
+            if table is None or _pointer_of(table) != before:
                 return False
             columns = _columns(version)
-            pointing = _with_pointer(table, before, version)
+            pointing_table = _with_pointer(table, before, version)
             if not _accepts_columns(
                 columns, table.struct(TableField.STORAGE).structs(StorageField.COLUMNS)
             ):
-                self._alter(pointing, ())
-            self._alter(pointing, columns)
+                self._alter(pointing_table, ())
+            self._alter(pointing_table, columns)
         return True
 
     def _alter(self, table: Struct, columns: Sequence[Struct]) -> None:
@@ -137,7 +140,7 @@ class HivePointer:
         alter_table_entry(self.client, self.identifier, _with_columns(table, columns), context)
 
 
-def _location(table: Struct) -> str:
+def _pointer_of(table: Struct) -> str:
     """Return the pointer of a metastore's table; empty if it is not an Iceberg table."""
     parameters = table.text_map(TableField.PARAMETERS)
     is_iceberg = parameters.get("table_type", "").upper() == "ICEBERG"
@@ -160,9 +163,12 @@ def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
     return table.with_fields({TableField.STORAGE: nested(changed)})
 
 
-def _accepts_columns(columns: Sequence[Struct], older: Sequence[Struct]) -> bool:
+def _accepts_columns(columns: Sequence[Struct], current_columns: Sequence[Struct]) -> bool:
     """Return whether a metastore accepts the change of columns: it compares types by position."""
-    return all(new.text(2) == old.text(2) for new, old in zip(columns, older, strict=False))
+    return all(
+        column.text(ColumnField.TYPE) == current.text(ColumnField.TYPE)
+        for column, current in zip(columns, current_columns, strict=False)
+    )
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
@@ -174,9 +180,9 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     """
     options, folder = table.options, METADATA_ICEBERG_HIVE_CONF_DIR
     catalog_options = {HIVE_CONF_DIR.key: options[folder]} if options[folder] else {}
-    site = with_hive_site(catalog_options, os.environ)
-    check_supported(site)
-    uris = options[METADATA_ICEBERG_URI] or site.get(_URIS, "")
+    settings = with_hive_site(catalog_options, os.environ)
+    check_supported(settings)
+    uris = options[METADATA_ICEBERG_URI] or settings.get(_URIS, "")
     if not uris:
         raise UnsupportedTableError(
             f"{METADATA_ICEBERG_STORAGE.key} = {options[METADATA_ICEBERG_STORAGE]} needs the "
@@ -184,8 +190,10 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
             where=table.location,
             fix=f"set {METADATA_ICEBERG_URI.key} = thrift://HOST:PORT, or {folder.key}",
         )
-    client = MetastoreClient(addresses(uris), 1, timeout_ms({**_LIMIT, **site}))
-    lock = HiveLock(client=client, clock=table.clock, max_sleep_ms=1000, timeout_ms=_LOCK_MS)
+    client = MetastoreClient(addresses(uris), 1, timeout_ms({**_TIMEOUT, **settings}))
+    lock = HiveLock(
+        client=client, clock=table.clock, max_sleep_ms=1000, timeout_ms=_LOCK_TIMEOUT_MS
+    )
     database, name = name_in_catalog(table)
     pointer = HivePointer(
         client=client,

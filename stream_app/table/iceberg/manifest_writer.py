@@ -1,4 +1,7 @@
-"""Writes the manifests of a version, and carries over those of its predecessor."""
+"""Writes the manifests of a version for `publisher`, and carries over those of its predecessor.
+
+It merges small manifests, and rewrites those that name removed files.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from stream_app.model.iceberg_metadata import (
 from stream_app.planning.iceberg.manifest_merge import (
     ManifestMergeLimits,
     carried_entries,
-    full_manifest_entries,
+    full_manifest_entry_count,
     manifests_to_merge,
 )
 
@@ -38,6 +41,18 @@ class LiveKeys:
         if manifest.path not in self._keys:
             self.note(manifest, self.files.read_manifest(manifest.path))
         return self._keys[manifest.path]
+
+    def keys_of(
+        self, manifests: Iterable[IcebergManifest], content: ManifestContent
+    ) -> frozenset[str]:
+        """Return the keys of all manifests of one content type that have live files."""
+        return frozenset[str]().union(
+            *(
+                self.keys(manifest)
+                for manifest in manifests
+                if manifest.content is content and manifest.live_files
+            )
+        )
 
     def note(self, manifest: IcebergManifest, entries: Iterable[IcebergEntry]) -> None:
         """Cache the keys of a manifest that was read or written."""
@@ -70,6 +85,11 @@ class ManifestWriter:
     first_row_id: int | None
     written: list[IcebergManifest] = field(default_factory=list)
 
+    @property
+    def written_paths(self) -> list[str]:
+        """The paths of the manifests that were written."""
+        return [manifest.path for manifest in self.written]
+
     def write(
         self,
         content: ManifestContent,
@@ -83,17 +103,21 @@ class ManifestWriter:
             before: all manifests of the previous version.
             added, removed: files by key.
         """
-        live = [
+        live_manifests = [
             manifest for manifest in before if manifest.content is content and manifest.live_files
         ]
-        touched = [
+        changed_manifests = [
             manifest
-            for manifest in live
+            for manifest in live_manifests
             if removed and not removed.isdisjoint(self.keys.keys(manifest))
         ]
-        others = [manifest for manifest in live if manifest not in touched]
-        full = full_manifest_entries(sum(manifest.live_files for manifest in live))
-        merged = manifests_to_merge(others, self.limits, full)
+        unchanged_manifests = [
+            manifest for manifest in live_manifests if manifest not in changed_manifests
+        ]
+        entries_max = full_manifest_entry_count(
+            sum(manifest.live_files for manifest in live_manifests)
+        )
+        merged_manifests = manifests_to_merge(unchanged_manifests, self.limits, entries_max)
         entries = [
             IcebergEntry(
                 status=EntryStatus.ADDED,
@@ -103,13 +127,15 @@ class ManifestWriter:
             )
             for file in added.values()
         ]
-        for manifest in (*touched, *merged):
-            older = self.files.read_manifest(manifest.path)
-            entries += carried_entries(older, removed, self.snapshot_id)
-        unchanged = [manifest for manifest in others if manifest not in merged]
-        return unchanged + [
-            self._write_one(content, entries[start : start + full])
-            for start in range(0, len(entries), full)
+        for manifest in (*changed_manifests, *merged_manifests):
+            older_entries = self.files.read_manifest(manifest.path)
+            entries += carried_entries(older_entries, removed, self.snapshot_id)
+        kept_manifests = [
+            manifest for manifest in unchanged_manifests if manifest not in merged_manifests
+        ]
+        return kept_manifests + [
+            self._write_one(content, entries[start : start + entries_max])
+            for start in range(0, len(entries), entries_max)
         ]
 
     def _write_one(

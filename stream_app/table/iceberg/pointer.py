@@ -26,6 +26,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import CatalogState
 
 _ATTEMPTS = 3
+"""The number of tries to move a pointer; each starts from the pointer of another writer."""
 LOCATION, PREVIOUS_LOCATION = "metadata_location", "previous_metadata_location"
 """The parameters in which all such catalogs store the pointer and the previous one."""
 
@@ -112,17 +113,17 @@ class PointedTable:
         for _ in range(_ATTEMPTS):
             pointed_path = self.store.pointer()
             if pointed_path is None:
-                is_done = self.store.create(version)
+                has_moved = self.store.create(version)
             elif pointed_path == version.path or self._is_ahead(pointed_path, metadata.version):
                 return
             else:
-                is_done = self.store.move(pointed_path, version)
-            if is_done:
+                has_moved = self.store.move(pointed_path, version)
+            if has_moved:
                 return
         raise StreamAppError(
             f"other writers have moved the catalog's pointer {_ATTEMPTS} times meanwhile",
             where=self.name,
-            fix="do nothing, unless this lasts: then keep other programs from writing",
+            fix="do nothing; if this lasts, keep other programs from writing",
         )
 
     def version(self, metadata: IcebergMetadata) -> PointedVersion:
@@ -142,7 +143,7 @@ class PointedTable:
         """
         number = self.files.version_at(pointed_path)
         if number is None:
-            raise another_table(self.name)
+            raise another_table_error(self.name)
         return number
 
     def _is_ahead(self, pointed_path: str, version: int) -> bool:
@@ -152,7 +153,7 @@ class PointedTable:
         return number > version and self.files.read_version(number) is not None
 
 
-def another_table(name: str) -> StreamAppError:
+def another_table_error(name: str) -> StreamAppError:
     """Return the error for a name that another program's table has taken."""
     return StreamAppError(
         "the Iceberg catalog has another table of this name",

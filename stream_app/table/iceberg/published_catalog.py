@@ -144,12 +144,12 @@ class PublishedCatalog:
                 fix=f"take one out, or set {METADATA_ICEBERG_STORAGE.key} = hadoop-catalog",
             )
         try:
-            client = import_module(kind.module)
+            module = import_module(kind.module)
         except ImportError as error:
             raise UnsupportedTableError(
                 f"a library that talks to the Iceberg catalog is not installed ({error})",
                 where=self.table.location,
                 fix=install_command(kind.extra),
             ) from error
-        opened: CatalogClient = client.open_catalog_table(self.table, self.files)
-        return opened
+        client: CatalogClient = module.open_catalog_table(self.table, self.files)
+        return client

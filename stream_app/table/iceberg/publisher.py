@@ -49,10 +49,10 @@ from stream_app.planning.iceberg.visible_files import (
     publishes_vectors,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, LeastNumbers
-from stream_app.table.iceberg.live_files import iceberg_files
+from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, NextNumbers
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
+from stream_app.table.iceberg.published_files import published_files
 from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,
@@ -64,12 +64,12 @@ from stream_app.table.iceberg.version_history import (
 from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, summary
 
 _LOG = logging.getLogger(__name__)
-_VISIBLE = "paimon.visible-from-level"
-_NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
-"""The files are Paimon's: no engine of Iceberg shall delete them."""
-_ROW_LINEAGE_VERSION = 3
+_VISIBLE_LEVEL = "paimon.visible-from-level"
+_KEEPS_FILES = {"gc.enabled": "false"}
+"""The files are Paimon's: no engine of Iceberg may delete them."""
+_ROW_LINEAGE_FORMAT = 3
 _ATTEMPTS = 5
-"""The number of tries; each continues from the version of another writer."""
+"""The number of tries to publish; each continues from the version of another writer."""
 
 
 @dataclass
@@ -132,11 +132,11 @@ class IcebergPublisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
-        self._attempt(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
+        self._publish_safely(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
 
     def catch_up(self) -> None:
         """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
-        self._attempt(self._catch_up, "the newest snapshot")
+        self._publish_safely(self._catch_up, "the newest snapshot")
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.bring_up_to(snapshot)
@@ -154,11 +154,12 @@ class IcebergPublisher:
         try:
             self._catalog.bring_up_to(self._published)
         except CatalogAheadError as ahead:
-            update = self._updates.full_update(self._published, snapshot, is_same=True)
-            self._write(update, snapshot, ahead.least)
+            update = self._updates.full_update(self._published, snapshot, is_of_table=True)
+            self._write(update, snapshot, ahead.next_numbers)
             self._catalog.bring_up_to(self._published)
 
-    def _attempt(self, publish: Callable[[], None], subject: str) -> None:
+    def _publish_safely(self, publish: Callable[[], None], subject: str) -> None:
+        """Publish, unless the option is off. A failure is logged, and becomes the `problem`."""
         if not self.is_on:
             return
         try:
@@ -181,23 +182,25 @@ class IcebergPublisher:
             StreamAppError, OSError: the snapshot could not be published.
         """
         for _ in range(_ATTEMPTS):
-            if self._try(snapshot):
+            if self._try_to_publish(snapshot):
                 return
         raise StreamAppError(
             f"other writers have published Iceberg's versions {_ATTEMPTS} times meanwhile",
             where=self.files.folder,
-            fix="do nothing, unless this lasts: then keep other programs from writing",
+            fix="do nothing; if this lasts, keep other programs from writing",
         )
 
-    def _try(self, snapshot: Snapshot) -> bool:
+    def _try_to_publish(self, snapshot: Snapshot) -> bool:
         """Try `bring_up_to` once; False if another writer published the next version first."""
-        base, following = self._newest_metadata(), None
-        if base is not None and self._is_of_table(base) and self._updates.is_there(base.current):
+        base = self._newest_metadata()
+        update = None
+        if base is not None and self._has_current_form(base) and self._updates.exists(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
-            following = self._updates.following(base, snapshot)
-        update = following or self._updates.full_update(base, snapshot, is_same=self._is_same(base))
+            update = self._updates.delta_update(base, snapshot)
+        is_same = self._is_of_table(base)
+        update = update or self._updates.full_update(base, snapshot, is_of_table=is_same)
         return self._write(update, snapshot)
 
     def _refresh(self) -> None:
@@ -212,10 +215,10 @@ class IcebergPublisher:
         version = base.version + 1
         renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
         if self.files.publish(renewed):
-            self._finish(base, renewed)
+            self._finish_publication(base, renewed)
 
-    def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
-        """Delete the files that only the previous version needed, after a version is published."""
+    def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
+        """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
         dropped = delete_unnamed_files(self.files, base, metadata)
         if dropped and publishes_vectors(self.table.options):
@@ -227,26 +230,26 @@ class IcebergPublisher:
             return self._published
         return None if version is None else self.files.read_version(version)
 
-    def _is_same(self, base: IcebergMetadata | None) -> bool:
-        """Return whether a version describes this table, not an earlier one at its path."""
+    def _is_of_table(self, base: IcebergMetadata | None) -> bool:
+        """Return whether a version describes this table, and not an earlier table at its path."""
         return base is not None and base.table_uuid == self._table_uuid
 
-    def _is_of_table(self, base: IcebergMetadata) -> bool:
+    def _has_current_form(self, base: IcebergMetadata) -> bool:
         """Return whether a version describes this table in the form that its options require."""
         return (
-            self._is_same(base)
+            self._is_of_table(base)
             and base.format_version == self._format_version
             and base.location == self.table.location
-            and base.properties.get(_VISIBLE) == str(self._levels.least)
+            and base.properties.get(_VISIBLE_LEVEL) == str(self._levels.min_level)
         )
 
     def _write(
-        self, update: VersionUpdate, snapshot: Snapshot, least: LeastNumbers = ANY_NUMBERS
+        self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""
-        version = max(next_version(update.base, snapshot.snapshot_id), least.sequence_number)
-        has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
-        next_row_id = max(update.base.next_row_id if update.base else 0, least.row_id)
+        version = max(next_version(update.base, snapshot.snapshot_id), next_numbers.sequence_number)
+        next_row_id = max(update.base.next_row_id if update.base else 0, next_numbers.row_id)
+        first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
@@ -255,13 +258,13 @@ class IcebergPublisher:
             limits=_merge_limits(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
-            first_row_id=next_row_id if has_lineage else None,
+            first_row_id=first_row_id,
         )
-        added = iceberg_files(self.table, update.changes, next_row_id if has_lineage else None)
+        added = published_files(self.table, update.changes, first_row_id)
         manifests = writer.write(
             ManifestContent.DATA, update.manifests, added, update.changes.removed
         )
-        manifests += self._vectors(writer, update, snapshot)
+        manifests += self._vector_manifests(writer, update, snapshot)
         added_rows = sum(file.row_count for file in added.values())
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
@@ -273,29 +276,26 @@ class IcebergPublisher:
             summary=summary(
                 update, snapshot, writer, manifests, merges_by_key=self.table.kind.merges_by_key
             ),
-            first_row_id=next_row_id if has_lineage else None,
-            added_rows=added_rows if has_lineage else None,
+            first_row_id=first_row_id,
+            added_rows=None if first_row_id is None else added_rows,
         )
         metadata = self._metadata(update, next_snapshot, version, next_row_id + added_rows)
         if not self.files.publish(metadata):
-            self.files.delete([*(new.path for new in writer.written), next_snapshot.manifest_list])
+            self.files.delete([*writer.written_paths, next_snapshot.manifest_list])
             self._published = None
             return False
         self._keys.forget_others(manifests)
-        self._finish(update.base, metadata)
+        self._finish_publication(update.base, metadata)
         return True
 
-    def _vectors(
+    def _vector_manifests(
         self, writer: ManifestWriter, update: VersionUpdate, snapshot: Snapshot
     ) -> list[IcebergManifest]:
         """Write the manifests of the snapshot's deletion vectors."""
         if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.vectors_by_key(snapshot)
-        older = [file for file in update.manifests if file.content is ManifestContent.DELETES]
-        published = frozenset[str]().union(
-            *(self._keys.keys(manifest) for manifest in older if manifest.live_files)
-        )
+        published = self._keys.keys_of(update.manifests, ManifestContent.DELETES)
         added = self._vector_files.write(
             {key: file for key, file in vectors.items() if key not in published}
         )
@@ -314,12 +314,12 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=schemas_of(self.table, base if self._is_same(base) else None, snapshots),
+            schemas=schemas_of(self.table, base if self._is_of_table(base) else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
             tags=tags,
-            properties={_VISIBLE: str(self._levels.least), **_NO_GARBAGE_COLLECTION, **comment},
+            properties={_VISIBLE_LEVEL: str(self._levels.min_level), **_KEEPS_FILES, **comment},
             older_files=older_files(self.files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )

@@ -9,8 +9,8 @@ from stream_app.model.options.iceberg_options import DISABLED, METADATA_ICEBERG_
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import PublishedCatalog, catalog_kind
 
-_AT_ONCE_MS = 60_000
-"""A job publishes a snapshot a moment after it has committed it."""
+_PUBLICATION_MS = 60_000
+"""The time that a job may take to publish a snapshot that it has committed."""
 LAG_FIX = (
     "let a job commit, or wait for its next look, which publishes everything since; if this lasts, "
     "see the job's log"
@@ -25,22 +25,22 @@ class ReaderLag:
         where: the catalog or folder in which readers look the table up.
         snapshot_id: the newest snapshot that readers see; None if they see none.
         latest_id: the table's newest snapshot.
-        lacking_ms: the age of the table's newest snapshot.
+        latest_age_ms: the age of the table's newest snapshot.
     """
 
     where: str
     snapshot_id: int | None
     latest_id: int
-    lacking_ms: int
+    latest_age_ms: int
 
     @property
     def is_behind(self) -> bool:
         """Whether readers have lagged behind for longer than a moment."""
-        return self.snapshot_id != self.latest_id and self.lacking_ms > _AT_ONCE_MS
+        return self.snapshot_id != self.latest_id and self.latest_age_ms > _PUBLICATION_MS
 
     @property
     def text(self) -> str:
-        """A clause that describes the state which Iceberg's readers see."""
+        """A clause that says which snapshot Iceberg's readers see."""
         newest_there = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         newest = f"the table has snapshot {self.latest_id}"
         return f"{self.where} has {newest_there}" + (f", and {newest}" if self.is_behind else "")
@@ -65,7 +65,10 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
         where, version = "Iceberg's metadata", files.newest_version()
         metadata = None if version is None else files.read_version(version)
         published = None if metadata is None else metadata.current.snapshot_id
-    lacking_ms = max(0, table.clock.now_ms() - latest.time_ms)
+    latest_age_ms = max(0, table.clock.now_ms() - latest.time_ms)
     return ReaderLag(
-        where=where, snapshot_id=published, latest_id=latest.snapshot_id, lacking_ms=lacking_ms
+        where=where,
+        snapshot_id=published,
+        latest_id=latest.snapshot_id,
+        latest_age_ms=latest_age_ms,
     )

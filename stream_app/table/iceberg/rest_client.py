@@ -141,7 +141,7 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
         ) from error
     except ForbiddenError as error:
         raise NoAccessError(
-            f"the Iceberg catalog does not permit it: {error}",
+            f"the Iceberg catalog does not permit the request: {error}",
             where=where,
             fix="give the login the rights to load, register and change this table, and to make "
             f"its namespace; with {REST_PREFIX}rest.sigv4-enabled check the keys of AWS, "
@@ -149,13 +149,13 @@ def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
         ) from error
     except InvalidAnswerError:  # the text contains the response, which may be a token
         raise StreamAppError(
-            "what answers is not an Iceberg REST catalog, or no server of its logins",
+            "the answer is not from an Iceberg REST catalog, or not from its login server",
             where=where,
             fix=f"correct {REST_PREFIX}{_URI} or {REST_PREFIX}oauth2-server-uri",
         ) from None
     except (RESTError, ValidationError, RequestException) as error:
         raise StreamAppError(
-            f"the Iceberg catalog does not take it: {type(error).__name__}: {error}",
+            f"the Iceberg catalog refuses the request: {type(error).__name__}: {error}",
             where=where,
             fix=f"see that {REST_PREFIX}{_URI} answers; check the other options {REST_PREFIX}…, "
             "and what the catalog permits",

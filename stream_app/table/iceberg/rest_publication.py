@@ -1,9 +1,9 @@
 """Updates the table of an Iceberg REST catalog to the version that `publisher` wrote.
 
-A REST catalog owns the pointer to its table's metadata. So it receives a table once by
-`register_table`, and then the changes: new schemas, new and expired snapshots, and tags. For each
-change it writes its own metadata file, which names stream_app's manifest lists. `rest_client`
-connects to it.
+A REST catalog owns the pointer to its table's metadata. So a table is sent once, by
+`register_table`, and later only its changes: new schemas, new and expired snapshots, and tags. For
+each change the catalog writes a metadata file, which names stream_app's manifest lists.
+`rest_client` connects to the catalog.
 
 The changes are the difference between the catalog's state and the published version. So one round
 repairs the effects of a crash, another writer or a rollback.
@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import orjson
 from pyiceberg.catalog import Catalog
@@ -49,17 +48,18 @@ from stream_app.format.iceberg.metadata_json import encode_metadata
 from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, LeastNumbers
-from stream_app.table.iceberg.pointer import another_table, name_in_catalog
+from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, NextNumbers
+from stream_app.table.iceberg.pointer import another_table_error, name_in_catalog
 from stream_app.table.iceberg.published_catalog import CatalogState
 from stream_app.table.iceberg.rest_client import open_rest_catalog, rest_errors, rest_settings
 
 _LOG = logging.getLogger(__name__)
 _MAIN = "main"
 _ATTEMPTS = 3
+"""The number of tries to update the table; each starts from the changes of another writer."""
 _PREVIOUS_MAX = "write.metadata.previous-versions-max"
 _DELETE_OLDER = {"write.metadata.delete-after-commit.enabled": "true"}
-"""The server writes a file at each commit; without this all of them stay."""
+"""The server writes a metadata file at each commit; without this option it deletes none of them."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RestCatalogTable:
 
     table: FileStoreTable
     folder: str
-    _left_out: set[str] = field(init=False, default_factory=set)
+    _reported_tags: set[str] = field(init=False, default_factory=set)
 
     @property
     def identifier(self) -> tuple[str, str]:
@@ -101,7 +101,7 @@ class RestCatalogTable:
         except NoSuchTableError:
             return None
         if table.metadata.location != self.table.location:
-            raise another_table(".".join(self.identifier))
+            raise another_table_error(".".join(self.identifier))
         older = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
         newest = table.metadata.current_snapshot_id
         return CatalogState((table.metadata_location, *older), newest)
@@ -117,12 +117,12 @@ class RestCatalogTable:
             OSError: the first metadata file cannot be written.
         """
         with self._errors():
-            self._bring_up_to(metadata)
+            self._update_table(metadata)
 
     def _errors(self) -> AbstractContextManager[None]:
         return rest_errors(".".join(self.identifier), self._settings)
 
-    def _bring_up_to(self, metadata: IcebergMetadata) -> None:
+    def _update_table(self, metadata: IcebergMetadata) -> None:
         """Commit a version to the catalog, and try again when another writer was faster."""
         for _ in range(_ATTEMPTS):
             try:
@@ -139,7 +139,7 @@ class RestCatalogTable:
         raise StreamAppError(
             f"other writers have changed the catalog's table {_ATTEMPTS} times meanwhile",
             where=".".join(self.identifier),
-            fix="do nothing, unless this lasts: then keep other programs from writing",
+            fix="do nothing; if this lasts, keep other programs from writing",
         )
 
     def _register(self, metadata: IcebergMetadata) -> None:
@@ -157,43 +157,46 @@ class RestCatalogTable:
     def _commit(self, published_table: Table, metadata: IcebergMetadata) -> None:
         """Send the updates from the catalog's state to a version, if any, in one request."""
         if str(published_table.metadata.table_uuid) != metadata.table_uuid:
-            raise another_table(".".join(self.identifier))
-        if least := _least_numbers(published_table.metadata, metadata.current):
-            raise CatalogAheadError(least, where=".".join(self.identifier))
-        tags = self._possible_tags(published_table.metadata, metadata)
+            raise another_table_error(".".join(self.identifier))
+        if next_numbers := _next_numbers_if_behind(published_table.metadata, metadata.current):
+            raise CatalogAheadError(next_numbers, where=".".join(self.identifier))
+        tags = self._tags_to_publish(published_table.metadata, metadata)
         updates = tuple(
             _updates(
                 published_table.metadata, replace(metadata, tags=tags), self._properties(metadata)
             )
         )
         if updates:
+            current_id = published_table.metadata.current_snapshot_id
             requirements = (
                 AssertTableUUID(uuid=published_table.metadata.table_uuid),
-                AssertRefSnapshotId(
-                    ref=_MAIN, snapshot_id=published_table.metadata.current_snapshot_id
-                ),
-            )  # fmt: skip
+                AssertRefSnapshotId(ref=_MAIN, snapshot_id=current_id),
+            )
             self._catalog.commit_table(published_table, requirements, updates)
 
-    def _possible_tags(self, published: TableMetadata, metadata: IcebergMetadata) -> dict[str, int]:
+    def _tags_to_publish(
+        self, published: TableMetadata, metadata: IcebergMetadata
+    ) -> dict[str, int]:
         """Return the tags whose snapshots the catalog has or receives; log the others once."""
-        common = _common_snapshots(published, metadata)
-        gets = {
+        common_ids = _common_snapshots(published, metadata)
+        sent_ids = {
             snapshot.snapshot_id
             for snapshot in metadata.snapshots
-            if _is_taken(snapshot, published, metadata)
+            if _must_be_sent(snapshot, published, metadata)
         }
-        possible = {
-            name: number for name, number in metadata.tags.items() if number in common | gets
+        tags = {
+            name: number
+            for name, number in metadata.tags.items()
+            if number in common_ids | sent_ids
         }
-        for name in sorted(metadata.tags.keys() - possible.keys() - self._left_out):
+        for name in sorted(metadata.tags.keys() - tags.keys() - self._reported_tags):
             _LOG.warning(
                 "the Iceberg catalog's %s has no tag %r: it has lost snapshot %d, and takes no "
                 "older snapshots; to get both, drop the table there (not its files)",
                 *(".".join(self.identifier), name, metadata.tags[name]),
             )
-            self._left_out.add(name)
-        return possible
+            self._reported_tags.add(name)
+        return tags
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalogTable:
@@ -202,7 +205,10 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalo
 
 
 def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
-    """Return snapshots that both sides have; after a rollback a number may mean another one."""
+    """Return the ids of snapshots that both sides have.
+
+    The manifest lists decide, because a rollback may have reused an id.
+    """
     lists = {snapshot.snapshot_id: snapshot.manifest_list for snapshot in metadata.snapshots}
     return {
         snapshot.snapshot_id
@@ -211,113 +217,131 @@ def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> se
     }
 
 
-def _is_taken(
+def _must_be_sent(
     snapshot: IcebergSnapshot, published: TableMetadata, metadata: IcebergMetadata
 ) -> bool:
-    """Return whether to send a snapshot, whose sequence number must exceed the catalog's last one.
+    """Return whether to send a snapshot that the catalog lacks.
 
-    The newest snapshot is always sent, so that the server reports a problem with it.
+    A catalog accepts only sequence numbers above its last one. The newest snapshot is sent in any
+    case, so that the server reports a problem with it.
     """
     is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
     return is_newest or snapshot.sequence_number > published.last_sequence_number
 
 
-def _least_numbers(published: TableMetadata, current: IcebergSnapshot) -> LeastNumbers | None:
+def _next_numbers_if_behind(
+    published: TableMetadata, current: IcebergSnapshot
+) -> NextNumbers | None:
     """Return the lowest numbers that the catalog accepts; None if it accepts the snapshot."""
     if any(snapshot.manifest_list == current.manifest_list for snapshot in published.snapshots):
         return None
-    least = LeastNumbers(
+    next_numbers = NextNumbers(
         published.last_sequence_number + 1, getattr(published, "next_row_id", None) or 0
     )
-    first_row_id = least.row_id if current.first_row_id is None else current.first_row_id
-    is_behind = current.sequence_number < least.sequence_number or first_row_id < least.row_id
-    return least if is_behind else None
+    first_row_id = next_numbers.row_id if current.first_row_id is None else current.first_row_id
+    is_accepted = (
+        current.sequence_number >= next_numbers.sequence_number
+        and first_row_id >= next_numbers.row_id
+    )
+    return None if is_accepted else next_numbers
 
 
 def _updates(
     published: TableMetadata, metadata: IcebergMetadata, properties: Mapping[str, str]
 ) -> Iterator[TableUpdate]:
     """Yield the updates from the catalog's state to a version."""
-    documents = {
-        snapshot["snapshot-id"]: snapshot
-        for snapshot in orjson.loads(encode_metadata(metadata))["snapshots"]
-    }
-    same = _common_snapshots(published, metadata)
-    # Removals come first: after a rollback another snapshot may have the removed number.
-    removed = [
-        snapshot.snapshot_id for snapshot in published.snapshots if snapshot.snapshot_id not in same
+    common_ids = _common_snapshots(published, metadata)
+    version_ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    removed_ids = [
+        snapshot.snapshot_id
+        for snapshot in published.snapshots
+        if snapshot.snapshot_id not in common_ids
     ]
-    replaced = [number for number in removed if number in documents]
-    if replaced:
-        yield RemoveSnapshotsUpdate(snapshot_ids=replaced)
-    yield from _schema_updates(published, metadata)
-    yield from _snapshot_updates(published, metadata, documents, same)
-    if published.current_snapshot_id != metadata.current.snapshot_id or replaced:
-        yield SetSnapshotRefUpdate(
-            ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=metadata.current.snapshot_id
-        )
-    tags = {
-        name: ref.snapshot_id
-        for name, ref in published.refs.items()
-        if name != _MAIN and ref.snapshot_id not in replaced
-    }
-    for name in tags.keys() - metadata.tags.keys():
-        yield RemoveSnapshotRefUpdate(ref_name=name)
-    for name, number in metadata.tags.items():
-        if name != _MAIN and tags.get(name) != number:
-            yield SetSnapshotRefUpdate(ref_name=name, type=SnapshotRefType.TAG, snapshot_id=number)
-    expired = [number for number in removed if number not in documents]
-    if expired:
-        yield RemoveSnapshotsUpdate(snapshot_ids=expired)
+    # Removals come first: after a rollback another snapshot may have the removed number.
+    replaced_ids = [number for number in removed_ids if number in version_ids]
+    if replaced_ids:
+        yield RemoveSnapshotsUpdate(snapshot_ids=replaced_ids)
+    schemas = _schemas_in_catalog(published, metadata)
+    yield from _schema_updates(published, metadata, schemas)
+    yield from _snapshot_updates(published, metadata, schemas, common_ids)
+    yield from _ref_updates(published, metadata, replaced_ids)
+    if expired_ids := [number for number in removed_ids if number not in version_ids]:
+        yield RemoveSnapshotsUpdate(snapshot_ids=expired_ids)
     if dropped := sorted(published.properties.keys() & {"comment"} - properties.keys()):
         yield RemovePropertiesUpdate(removals=dropped)
     if changed := dict(properties.items() - published.properties.items()):
         yield SetPropertiesUpdate(updates=changed)
 
 
-def _schema_updates(published: TableMetadata, metadata: IcebergMetadata) -> Iterator[TableUpdate]:
-    """Yield updates that add new schemas and make the newest snapshot's schema current."""
-    numbers = _schema_numbers(published, metadata)
-    existing_numbers = {schema.schema_id for schema in published.schemas}
-    for schema, number in numbers.values():
-        if number not in existing_numbers:
-            existing_numbers.add(number)
-            yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
-    current = numbers[metadata.current.schema_id][1]
-    if current != published.current_schema_id:
-        yield SetCurrentSchemaUpdate(schema_id=current)
-
-
-def _schema_numbers(
+def _schemas_in_catalog(
     published: TableMetadata, metadata: IcebergMetadata
-) -> dict[int, tuple[Any, int]]:
+) -> dict[int, tuple[Schema, int]]:
     """Return each schema with its number in the catalog, which counts distinct Iceberg schemas."""
-    schemas, numbers = [(schema, schema.schema_id) for schema in published.schemas], {}
+    numbered_schemas = [(schema, schema.schema_id) for schema in published.schemas]
+    schemas: dict[int, tuple[Schema, int]] = {}
     for schema_id, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
-        number = next((number for registered, number in schemas if registered == schema), None)
+        number = next((number for other, number in numbered_schemas if other == schema), None)
         if number is None:
-            number = max(number for _, number in schemas) + 1
-            schemas.append((schema, number))
-        numbers[schema_id] = (schema, number)
-    return numbers
+            number = max(number for _, number in numbered_schemas) + 1
+            numbered_schemas.append((schema, number))
+        schemas[schema_id] = (schema, number)
+    return schemas
+
+
+def _schema_updates(
+    published: TableMetadata, metadata: IcebergMetadata, schemas: Mapping[int, tuple[Schema, int]]
+) -> Iterator[TableUpdate]:
+    """Yield updates that add new schemas and make the newest snapshot's schema current."""
+    known_numbers = {schema.schema_id for schema in published.schemas}
+    for schema, number in schemas.values():
+        if number not in known_numbers:
+            known_numbers.add(number)
+            yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
+    _, current_number = schemas[metadata.current.schema_id]
+    if current_number != published.current_schema_id:
+        yield SetCurrentSchemaUpdate(schema_id=current_number)
 
 
 def _snapshot_updates(
     published: TableMetadata,
     metadata: IcebergMetadata,
-    documents: Mapping[int, Mapping[str, Any]],
-    same: set[int],
+    schemas: Mapping[int, tuple[Schema, int]],
+    common_ids: set[int],
 ) -> Iterator[TableUpdate]:
-    """Yield updates that add missing snapshots, and set the branch and tags."""
-    numbers = _schema_numbers(published, metadata)
+    """Yield updates that add the snapshots that the catalog lacks."""
+    documents = {
+        document["snapshot-id"]: document
+        for document in orjson.loads(encode_metadata(metadata))["snapshots"]
+    }
     for snapshot in metadata.snapshots:
-        if snapshot.snapshot_id in same or not _is_taken(snapshot, published, metadata):
+        if snapshot.snapshot_id in common_ids or not _must_be_sent(snapshot, published, metadata):
             continue
         document = documents[snapshot.snapshot_id]
         in_catalog = {
-            "schema-id": numbers[document["schema-id"]][1],
+            "schema-id": schemas[document["schema-id"]][1],
             # A catalog's times must ascend, but a rollback publishes an old snapshot.
             "timestamp-ms": max(document["timestamp-ms"], published.last_updated_ms),
         }
         yield AddSnapshotUpdate(snapshot=Snapshot.model_validate({**document, **in_catalog}))
+
+
+def _ref_updates(
+    published: TableMetadata, metadata: IcebergMetadata, replaced_ids: Collection[int]
+) -> Iterator[TableUpdate]:
+    """Yield updates of the main branch and of tags; tags of replaced snapshots are already gone."""
+    current_id = metadata.current.snapshot_id
+    if published.current_snapshot_id != current_id or replaced_ids:
+        yield SetSnapshotRefUpdate(
+            ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=current_id
+        )
+    tags = {
+        name: ref.snapshot_id
+        for name, ref in published.refs.items()
+        if name != _MAIN and ref.snapshot_id not in replaced_ids
+    }
+    for name in tags.keys() - metadata.tags.keys():
+        yield RemoveSnapshotRefUpdate(ref_name=name)
+    for name, number in metadata.tags.items():
+        if name != _MAIN and tags.get(name) != number:
+            yield SetSnapshotRefUpdate(ref_name=name, type=SnapshotRefType.TAG, snapshot_id=number)

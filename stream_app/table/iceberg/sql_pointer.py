@@ -33,14 +33,16 @@ _TABLES = (
         property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
         PRIMARY KEY (catalog_name, namespace, property_key))""",
 )
-_REGISTER = "SELECT 1 FROM information_schema.tables WHERE table_name = 'iceberg_tables' AND "
-_REGISTERS = {
+_CATALOG_TABLE_QUERY = (
+    "SELECT 1 FROM information_schema.tables WHERE table_name = 'iceberg_tables' AND "
+)
+_CATALOG_TABLE_QUERIES = {
     SQLITE.name: "SELECT 1 FROM sqlite_master WHERE name = 'iceberg_tables'",
-    POSTGRESQL.name: _REGISTER + "table_schema = ANY(current_schemas(false))",
-    MYSQL.name: _REGISTER + "table_schema = DATABASE()",
-    MARIADB.name: _REGISTER + "table_schema = DATABASE()",
+    POSTGRESQL.name: _CATALOG_TABLE_QUERY + "table_schema = ANY(current_schemas(false))",
+    MYSQL.name: _CATALOG_TABLE_QUERY + "table_schema = DATABASE()",
+    MARIADB.name: _CATALOG_TABLE_QUERY + "table_schema = DATABASE()",
 }
-"""A server's register has the tables of its other databases or schemas, too."""
+"""The query for a catalog's table; a server also lists tables of its other databases or schemas."""
 _OF_TABLE = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 
 
@@ -63,7 +65,7 @@ class SqlPointer:
         try:
             rows = self.connections.rows(query, self._key)
         except StorageError:
-            if self._is_begun():
+            if self._has_catalog_tables():
                 raise
             return None
         return (rows[0][0] or "") if rows else None
@@ -89,9 +91,9 @@ class SqlPointer:
             return False
         return True
 
-    def _is_begun(self) -> bool:
+    def _has_catalog_tables(self) -> bool:
         """Return whether the database already has a catalog's tables."""
-        return bool(self.connections.rows(_REGISTERS[self.connections.url.driver.name]))
+        return bool(self.connections.rows(_CATALOG_TABLE_QUERIES[self.connections.url.driver.name]))
 
     def move(self, before: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""

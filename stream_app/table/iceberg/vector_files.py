@@ -28,7 +28,7 @@ class VectorFiles:
     files: IcebergFiles
 
     def vectors_by_key(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
-        """Return a snapshot's deletion vectors by key; file sizes are 0 until `written` sets them.
+        """Return a snapshot's deletion vectors by key; file sizes are 0 until `write` sets them.
 
         Raises:
             UnsupportedTableError: an older writer did not record how many rows a vector deletes.
@@ -40,14 +40,14 @@ class VectorFiles:
     def _vectors(self, entry: IndexManifestEntry) -> Iterator[IcebergFile]:
         """Yield the deletion vectors of an index file as Iceberg's delete files."""
         paths = self.table.paths
-        folder = paths.bucket(entry.partition, entry.bucket)
+        folder = paths.bucket_folder(*entry.bucket_id)
         partition = deserialize_row(entry.partition, self.table.schema.partition_type.types)
         for meta in entry.index_file.deletion_vectors or ():
             if meta.cardinality is None:
                 raise UnsupportedTableError(
                     "a deletion vector of an older writer lacks its number of rows, which "
                     "Iceberg's readers compare",
-                    where=paths.index_file(entry.partition, entry.bucket, entry.index_file),
+                    where=paths.index_file(*entry.bucket_id, entry.index_file),
                     fix="compact the table fully (stream-app compact --full)",
                 )
             data_file = f"{folder}/{meta.data_file_name}"
@@ -80,7 +80,8 @@ class VectorFiles:
 
     def delete_unused(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""
-        copies = self.files.puffin_paths()  # first: a copy is younger than its index file
+        # The copies are listed first, because a copy is younger than its index file.
+        copies = self.files.puffin_paths()
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
         self.files.delete(
             path for path in copies if self.files.copied_index_file(path) not in index_files

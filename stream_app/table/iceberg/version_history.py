@@ -1,4 +1,4 @@
-"""Computes a version's history: tags, schemas and files to keep, and files to delete."""
+"""Computes the history of a version for `publisher`: which tags, schemas and files it keeps."""
 
 from __future__ import annotations
 
@@ -60,20 +60,19 @@ def older_files(
     if base is None:
         return ()
     newest = (files.version_path(base.version), base.current.time_ms)
-    older = (*base.older_files, newest)
+    older_versions = (*base.older_files, newest)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
-        return older
-    asked_for = max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
-    return older[min(asked_for, catalog.first_needed_index([path for path, _ in older])) :]
+        return older_versions
+    surplus = max(0, len(older_versions) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
+    return older_versions[
+        min(surplus, catalog.first_needed_index([path for path, _ in older_versions])) :
+    ]
 
 
 def delete_unnamed_files(
     files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata
 ) -> bool:
-    """Delete files of the previous version that no file names after a publication.
-
-    Returns whether snapshots were dropped.
-    """
+    """Delete files that only the previous version named; return whether snapshots were dropped."""
     if base is None:
         return False
     named_paths = {path for path, _ in metadata.older_files}

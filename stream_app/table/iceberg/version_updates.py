@@ -23,7 +23,7 @@ from stream_app.model.iceberg_metadata import (
     ManifestContent,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.kept_history import operation
+from stream_app.planning.iceberg.kept_history import snapshot_operation
 from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.manifest_writer import ManifestWriter
@@ -56,17 +56,17 @@ class VersionUpdates:
     files: IcebergFiles
     levels: IcebergLevels
 
-    def is_there(self, snapshot: IcebergSnapshot) -> bool:
+    def exists(self, snapshot: IcebergSnapshot) -> bool:
         """Return whether Paimon has this very snapshot; a rollback may have reused its number."""
         return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
 
-    def following(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionUpdate | None:
+    def delta_update(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionUpdate | None:
         """Return the update by the changes since `base`; None if changes are missing."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
-            numbers_between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
-            passed = [*map(snapshots.snapshot, numbers_between), snapshot]
-            entries = [entry for snapshot in passed for entry in scan.delta(snapshot)]
+            ids_between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
+            snapshots_since = [*map(snapshots.snapshot, ids_between), snapshot]
+            entries = [entry for other in snapshots_since for entry in scan.delta(other)]
             manifests = self.files.read_list(base.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
@@ -80,20 +80,20 @@ class VersionUpdates:
         base: IcebergMetadata | None,
         snapshot: Snapshot,
         *,
-        is_same: bool,
+        is_of_table: bool,
     ) -> VersionUpdate:
         """Return the update that starts anew from the snapshot's live files.
 
         Args:
-            is_same: whether `base` describes this table. Its history then continues with the
+            is_of_table: whether `base` describes this table. Its history then continues with the
                 snapshots that Paimon still has.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         retained = [
             published
-            for published in (base.snapshots if base is not None and is_same else ())
+            for published in (base.snapshots if base is not None and is_of_table else ())
             if published.snapshot_id < snapshot.snapshot_id
-            and (self.is_there(published) or published.mark in tagged)
+            and (self.exists(published) or published.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(
@@ -105,10 +105,10 @@ class VersionUpdates:
         )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
-        return visible_changes(entries, self.levels, self._path)
+        return visible_changes(entries, self.levels, self._data_file_path)
 
-    def _path(self, entry: ManifestEntry) -> str:
-        return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+    def _data_file_path(self, entry: ManifestEntry) -> str:
+        return self.table.paths.data_file(*entry.bucket_id, entry.file)
 
 
 def summary(
@@ -120,7 +120,9 @@ def summary(
     merges_by_key: bool,
 ) -> dict[str, str]:
     """Return the summary of an update: operation, counts and the mark of Paimon's snapshot."""
-    data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+    data_manifests = [
+        manifest for manifest in manifests if manifest.content is ManifestContent.DATA
+    ]
     written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
     counts = {
@@ -128,24 +130,26 @@ def summary(
         "added-records": sum(manifest.rows[added] for manifest in written),
         "deleted-data-files": sum(manifest.files[deleted] for manifest in written),
         "deleted-records": sum(manifest.rows[deleted] for manifest in written),
-        "total-data-files": sum(manifest.live_files for manifest in data),
-        "total-records": sum(manifest.live_rows for manifest in data),
+        "total-data-files": sum(manifest.live_files for manifest in data_manifests),
+        "total-records": sum(manifest.live_rows for manifest in data_manifests),
         "total-delete-files": sum(
-            manifest.live_files for manifest in manifests if manifest not in data
+            manifest.live_files for manifest in manifests if manifest not in data_manifests
         ),
         "paimon.snapshot-id": snapshot.snapshot_id,
     }
-    follows = (
+    follows_previous = (
         bool(update.snapshots) and update.snapshots[-1].snapshot_id == snapshot.snapshot_id - 1
     )
-    keeps_rows = follows and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    keeps_rows = (
+        follows_previous and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    )
     has_vectors = any(
         manifest.files[added] for manifest in writer.written if manifest not in written
     )
-    kind = operation(
+    operation_name = snapshot_operation(
         has_added=bool(update.changes.added),
         has_removed=bool(update.changes.removed) or has_vectors or update.replaces,
         keeps_rows=keeps_rows,
     )
     texts = {name: str(count) for name, count in counts.items()}
-    return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}
+    return {"operation": operation_name, **texts, MARK: snapshot.delta_manifest_list}

@@ -15,6 +15,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
+from stream_app.model.options.bucket_options import BUCKET
 from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.schema_conflicts import adoption_conflict
@@ -31,11 +32,11 @@ from stream_app.table.stream_commit.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
+from stream_app.table.stream_commit.compaction_publisher import PublishedCompactions
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
-_BUCKET = "bucket"
 GATHER_S = 10.0
 """The seconds for which a finished compaction waits for an epoch, or for others of its table."""
 
@@ -68,7 +69,7 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
     if not table.file_io.exists(schemas.path(schema.schema_id + 1)):
         return table
     newest = schemas.latest()
-    assert newest is not None, "a newer one than the job's is there"
+    assert newest is not None, "a newer schema than the job's exists"
     stored_schema = schemas.schema(schema.schema_id)
     problem = adoption_conflict(stored_schema, newest, table.configured)
     if problem is not None:
@@ -81,7 +82,7 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
     if schema.kind.looks_up_partition:  # the number of key shares is the number of buckets
-        options[_BUCKET] = schema.options[_BUCKET]
+        options[BUCKET.key] = schema.options[BUCKET.key]
     return replace(table, schema=replace(newest, options=options))
 
 
@@ -94,9 +95,10 @@ class TableJob:
 
     Attributes:
         executor_of: makes the executor of the table's compactions.
-        stopping: returns whether the job is to end.
+        is_stopping: returns whether the job is to end.
         takes_repeats: whether to store records again that the table has from another job.
-        policy: the bounds for `CompactCoordinator.adapt`; None: the table's options are the rules.
+        policy_bounds: the bounds for `CompactCoordinator.adapt`; None: the table's options are the
+            rules.
         identifier: the commit identifier of a job without epochs; None: each epoch's number.
         upkeep: the table's upkeep, which also runs before the first epoch.
 
@@ -106,12 +108,12 @@ class TableJob:
 
     table: FileStoreTable
     executor_of: Callable[[FileStoreTable], CompactExecutor]
-    stopping: Callable[[], bool] = lambda: False
+    is_stopping: Callable[[], bool] = lambda: False
     takes_repeats: bool = False
     identifier: int | None = None
-    policy: PolicyBounds | None = None
+    policy_bounds: PolicyBounds | None = None
     upkeep: TableMaintenance = field(init=False)
-    _commit: StreamTableCommit | None = field(init=False, default=None)
+    _committer: StreamTableCommit | None = field(init=False, default=None)
     _idle_callbacks: CommitCallbacks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -121,20 +123,20 @@ class TableJob:
     @property
     def is_open(self) -> bool:
         """Whether `open` was called, because an epoch has arrived."""
-        return self._commit is not None
+        return self._committer is not None
 
     def open(self, commit_user: str) -> None:
         """Read the table's state, before this run's first epoch and after a failure."""
-        assert self._commit is None, "once, unless its state was forgotten"
-        self._commit = self._new_committer(commit_user)
-        self._commit.callbacks.catch_up()
+        assert self._committer is None, "open is called once, unless the state was forgotten"
+        self._committer = self._new_committer(commit_user)
+        self._committer.callbacks.catch_up()
 
     def check_epochs(self, epoch: int, newest: int) -> None:
         """Check that the table and the checkpoint fit together.
 
         Args:
             epoch: the job's next epoch.
-            newest: the newest epoch that the table must have; -1: none.
+            newest: the newest epoch that the table must have; -1 if it need not have any.
 
         Raises:
             CheckpointError: they do not fit together.
@@ -156,31 +158,31 @@ class TableJob:
     @property
     def last_epoch(self) -> int:
         """The job's newest epoch in the table; -1 without one."""
-        last = self.committer.last_identifier
-        return -1 if last is None else last
+        last_identifier = self.committer.last_identifier
+        return -1 if last_identifier is None else last_identifier
 
     def seems_to_lack(self, epoch: int) -> bool:
         """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
-        commit = self._commit
-        last = -1 if commit is None else commit.last_identifier
-        return commit is not None and (last is None or last < epoch)
+        committer = self._committer
+        last_identifier = -1 if committer is None else committer.last_identifier
+        return committer is not None and (last_identifier is None or last_identifier < epoch)
 
     @property
     def bucket_basis(self) -> BucketBasis:
         """See `BucketState.basis`. Any thread may call it."""
-        commit = self._commit
-        return NO_BASIS if commit is None else commit.buckets.basis
+        committer = self._committer
+        return NO_BASIS if committer is None else committer.bucket_state.basis
 
     def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
         """See `BucketState.is_current`. It follows other writers if the table has an index."""
-        buckets = self.committer.buckets
+        buckets = self.committer.bucket_state
         if not buckets.has_index_to_read:
             return True
         return buckets.is_current(basis, changes, self.committer.state.follow())
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
-        self._commit = None
+        self._committer = None
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
         """Return whether the table already has the epoch.
@@ -216,17 +218,16 @@ class TableJob:
         if table is self.table:
             return False
         self.upkeep.adopt(table)
-        self.table, earlier = table, self._commit
-        if earlier is not None:
-            earlier.finish_compactions()
-            self._commit = self._new_committer(earlier.state.commit_user)
-            self._commit.take_over(earlier)
+        self.table, previous = table, self._committer
+        if previous is not None:
+            previous.finish_compactions()
+            self._committer = self._new_committer(previous.state.commit_user, previous.published)
         return True
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions between epochs. If there are none, run due upkeep."""
         try:
-            snapshot = None if self._commit is None else self._commit.commit_idle(GATHER_S)
+            snapshot = None if self._committer is None else self._committer.commit_idle(GATHER_S)
         except UnsupportedTableError:
             if not self.adopt():  # another writer's files have the newer schema
                 raise
@@ -240,22 +241,22 @@ class TableJob:
 
     def publish_finished(self) -> IdleReport | None:
         """Publish finished compactions before the job stops, and begin none."""
-        snapshot = None if self._commit is None else self._commit.publish_finished()
+        snapshot = None if self._committer is None else self._committer.publish_finished()
         return None if snapshot is None else self.idle_report(snapshot)
 
     def compact_due(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them, then run due upkeep."""
         self.adopt()
-        snapshots = () if self._commit is None else self._commit.iter_compact_due()
+        snapshots = () if self._committer is None else self._committer.iter_compact_due()
         reports = [self.idle_report(snapshot) for snapshot in snapshots]
         self.upkeep.after_commit()
         self._callbacks.catch_up()
         return reports
 
-    def check_none_waits(self) -> None:
+    def check_no_row_waits(self) -> None:
         """See `check_no_row_waits`. The caller first calls `compact_due`."""
-        if self._commit is not None:
-            check_no_row_waits(self._commit)
+        if self._committer is not None:
+            check_no_row_waits(self._committer)
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Return number of sorted runs → number of known buckets that have it, ascending."""
@@ -264,7 +265,7 @@ class TableJob:
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Return figures about compactions; None before an epoch. Any thread may call it."""
-        return None if self._commit is None else self._commit.compaction_metrics()
+        return None if self._committer is None else self._committer.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
         """Return the external views that lag behind the newest snapshot. Any thread may call it."""
@@ -272,31 +273,42 @@ class TableJob:
 
     @property
     def _callbacks(self) -> CommitCallbacks:
-        commit = self._commit
-        return self._idle_callbacks if commit is None else commit.callbacks
+        committer = self._committer
+        return self._idle_callbacks if committer is None else committer.callbacks
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
-        return () if self._commit is None else self._commit.coordinator.unfinished()
+        return (
+            () if self._committer is None else self._committer.coordinator.unfinished_compactions()
+        )
 
     @property
     def committer(self) -> StreamTableCommit:
         """The committer of epochs and compactions, for the job's current schema."""
-        assert self._commit is not None, "open comes first"
-        return self._commit
+        assert self._committer is not None, "open comes first"
+        return self._committer
 
-    def _new_committer(self, commit_user: str) -> StreamTableCommit:
-        executor = self.executor_of(self.table)
-        commit = StreamTableCommit(
-            self.table, commit_user, executor, self.identifier, stopping=self.stopping
+    def _new_committer(
+        self, commit_user: str, published: PublishedCompactions | None = None
+    ) -> StreamTableCommit:
+        committer = StreamTableCommit(
+            self.table,
+            commit_user,
+            self.executor_of(self.table),
+            self.identifier,
+            is_stopping=self.is_stopping,
+            published=published,
         )
-        if self.policy is not None:
-            commit.state.coordinator.adapt(self.policy)
-        return commit
+        if self.policy_bounds is not None:
+            committer.state.coordinator.adapt(self.policy_bounds)
+        return committer
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:
         """Return the report about a commit of compactions since the last report."""
-        commit = self.committer
+        committer = self.committer
         return IdleReport(
-            snapshot, self.sorted_runs(), commit.take_reports(), commit.compaction_metrics()
+            snapshot,
+            self.sorted_runs(),
+            committer.published.take_reports(),
+            committer.compaction_metrics(),
         )

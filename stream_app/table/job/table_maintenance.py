@@ -41,11 +41,12 @@ from stream_app.table.upkeep.tags import tag_rules
 
 _LOG = logging.getLogger(__name__)
 _IDLE_WAIT_S = 10.0
-"""Wait after a commit and after a successful look; doubles after each look that finds nothing.
+"""Wait for the next upkeep after a commit or work; doubles after each upkeep without work.
 
-So a task that becomes due at some time after the last commit runs before twice that time.
+So a task that becomes due t seconds after the last commit runs within 2 t seconds of the commit.
 """
 _IDLE_WAIT_MAX_S = 600.0
+"""Limits the wait that doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +97,12 @@ class UpkeepTask:
     name: str
     run: Callable[[], Iterator[MaintenanceMetrics]]
     interval_s: float = 0.0
-    _ran_at: float = field(init=False, default=-math.inf)
+    _run_start_s: float = field(init=False, default=-math.inf)
 
-    def due(self, now_s: float) -> bool:
+    def begin_if_due(self, now_s: float) -> bool:
         """Return whether the interval has passed; if so, begin the next interval."""
-        is_due = now_s - self._ran_at >= self.interval_s
-        self._ran_at = now_s if is_due else self._ran_at
+        is_due = now_s - self._run_start_s >= self.interval_s
+        self._run_start_s = now_s if is_due else self._run_start_s
         return is_due
 
 
@@ -116,15 +117,19 @@ class TableMaintenance:
 
     def __init__(self, table: FileStoreTable) -> None:
         self._table = table
-        self._identity, self._is_gone = table.identity(), False
-        self._metrics, self._lock = MaintenanceMetrics(), threading.Lock()
-        self._tags, self._tagging = TagUpkeep(table), threading.Lock()
+        self._identity = table.identity()
+        self._is_gone = False
+        self._metrics = MaintenanceMetrics()
+        self._metrics_lock = threading.Lock()
+        self._tags = TagUpkeep(table)
+        self._tags_lock = threading.Lock()  # the caller and the separate thread keep the tags
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
-        self._looked_at = self._glanced_at = table.clock.steady_seconds()
-        self._wait_s, self._done = _IDLE_WAIT_S, 0
-        is_beside = table.options[SNAPSHOT_EXPIRE_EXECUTION_MODE] == "async"
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="expire") if is_beside else None
-        self._running: Future[None] | None = None
+        self._upkeep_at_s = self._idle_check_s = table.clock.steady_seconds()
+        self._wait_s = _IDLE_WAIT_S
+        self._known_work_count = 0
+        is_async = table.options[SNAPSHOT_EXPIRE_EXECUTION_MODE] == "async"
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="expire") if is_async else None
+        self._async_run: Future[None] | None = None
 
     def _all_tasks(self) -> list[UpkeepTask]:
         """Return the tasks; the committing one is first, and tags and consumers precede expiry."""
@@ -137,8 +142,8 @@ class TableMaintenance:
         changelogs = partial(_expire_changelogs, ExpireChangelogs(table), config)
         return [
             UpkeepTask("dropping old partitions", partitions, interval_s),
-            UpkeepTask("giving and deleting tags", self._keep_tags),
-            UpkeepTask("forgetting old consumers", self._expire_consumers),
+            UpkeepTask("creating and deleting tags", self._keep_tags),
+            UpkeepTask("deleting expired consumers", self._expire_consumers),
             UpkeepTask("expiring snapshots", snapshots),
             UpkeepTask("expiring changelogs", changelogs),
         ]
@@ -146,7 +151,7 @@ class TableMaintenance:
     def after_commit(self) -> None:
         """Run the due tasks after a snapshot. Never raises."""
         if self._tasks:
-            self._upkeep()
+            self._run_upkeep()
             self._wait_s = _IDLE_WAIT_S
 
     def adopt(self, table: FileStoreTable) -> None:
@@ -155,8 +160,8 @@ class TableMaintenance:
         Raises:
             UsageError: the schema's options of expiry or of tags contradict each other.
         """
-        if self._running is not None:
-            wait([self._running])
+        if self._async_run is not None:
+            wait([self._async_run])
         self._table, self._tags = table, TagUpkeep(table)
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
 
@@ -166,20 +171,20 @@ class TableMaintenance:
         It reads the table only at the first call, and when a period has ended.
         """
         if self._tasks:
-            self._run("giving the tags of periods that have ended", self._tag_if_due)
+            self._run("creating the tags of periods that have ended", self._tag_if_due)
 
     def while_idle(self) -> None:
         """Run the tasks that are due while the job is idle. Never raises.
 
         It may be called at any rate. It reads the table at intervals, and when a tag is due.
         """
-        now = self._table.clock.steady_seconds()
-        if not self._tasks or now - self._glanced_at < _IDLE_WAIT_S:
+        now_s = self._table.clock.steady_seconds()
+        if not self._tasks or now_s - self._idle_check_s < _IDLE_WAIT_S:
             return
-        self._glanced_at = now
+        self._idle_check_s = now_s
         self.before_rows()
-        if now - self._looked_at >= self._wait_s:
-            did_work = self._upkeep()
+        if now_s - self._upkeep_at_s >= self._wait_s:
+            did_work = self._run_upkeep()
             self._wait_s = _IDLE_WAIT_S if did_work else min(2 * self._wait_s, _IDLE_WAIT_MAX_S)
 
     def metrics(self) -> MaintenanceMetrics:
@@ -188,32 +193,35 @@ class TableMaintenance:
 
     def close(self) -> None:
         """Wait for the tasks in the separate thread."""
-        if self._thread is not None:
-            self._thread.shutdown()
+        if self._executor is not None:
+            self._executor.shutdown()
 
-    def _upkeep(self) -> bool:
+    def _run_upkeep(self) -> bool:
         """Run the due tasks, and return whether any that has ended had work."""
-        before = self._done
-        looked = self._run("looking whether the table is the same", self._look_for_table)
-        if looked and not self._is_gone:
+        work_count_before = self._known_work_count
+        is_checked = self._run(
+            "checking that the table was not dropped", self._detect_dropped_table
+        )
+        if is_checked and not self._is_gone:
             committing, *others = self._tasks
             self._run_due([committing])
-            if self._thread is None:
+            if self._executor is None:
                 self._run_due(others)
-            elif self._running is None or self._running.done():
-                self._running = self._thread.submit(self._run_due, others)
-            self._done = self._metrics.work_count
-        self._looked_at = self._glanced_at = self._table.clock.steady_seconds()
-        return self._done != before
+            elif self._async_run is None or self._async_run.done():
+                self._async_run = self._executor.submit(self._run_due, others)
+            self._known_work_count = self._metrics.work_count
+        self._upkeep_at_s = self._idle_check_s = self._table.clock.steady_seconds()
+        return self._known_work_count != work_count_before
 
     def _run_due(self, tasks: Iterable[UpkeepTask]) -> None:
         for task in tasks:
-            if task.due(self._table.clock.steady_seconds()):
+            if task.begin_if_due(self._table.clock.steady_seconds()):
                 self._run(task.name, task.run)
 
     def _run(self, name: str, run: Callable[[], Iterator[MaintenanceMetrics]]) -> bool:
         """Run one task, log and count its outcome, and return whether it succeeded."""
-        start_s, failures = self._table.clock.steady_seconds(), 0
+        start_s = self._table.clock.steady_seconds()
+        failures = 0
         try:
             for metrics in run():
                 self._count(metrics)
@@ -226,10 +234,10 @@ class TableMaintenance:
         return not failures
 
     def _count(self, metrics: MaintenanceMetrics) -> None:
-        with self._lock:
+        with self._metrics_lock:
             self._metrics = self._metrics.plus(metrics)
 
-    def _look_for_table(self) -> Iterator[MaintenanceMetrics]:
+    def _detect_dropped_table(self) -> Iterator[MaintenanceMetrics]:
         """Detect that the table was dropped or recreated, so that upkeep leaves the path alone."""
         was_gone = self._is_gone
         try:
@@ -237,18 +245,20 @@ class TableMaintenance:
         except (FileNotFoundError, IndexError):  # a table without schemas does not exist
             self._is_gone = True
         if self._is_gone and not was_gone:
-            text = "%s was dropped, or recreated: this job does no upkeep there; start it again"
-            _LOG.warning(text, self._table.location)
+            _LOG.warning(
+                "%s was dropped, or recreated: this job does no upkeep there; start the job again",
+                self._table.location,
+            )
         yield MaintenanceMetrics()
 
     def _tag_if_due(self) -> Iterator[MaintenanceMetrics]:
         if not self._is_gone and self._tags.is_due():
-            yield from self._look_for_table()
+            yield from self._detect_dropped_table()
             if not self._is_gone:
                 yield from self._keep_tags(makes_snapshots=True)
 
     def _keep_tags(self, *, makes_snapshots: bool = False) -> Iterator[MaintenanceMetrics]:
-        with self._tagging:  # the caller and the thread share it
+        with self._tags_lock:
             report = self._tags.run(makes_snapshots=makes_snapshots)
         if report.created:
             _LOG.info("gave the tags %s", ", ".join(report.created))
@@ -261,8 +271,10 @@ class TableMaintenance:
         if expiration_ms is None:
             return
         for consumer in self._table.consumers.expire(self._table.clock.now_ms(), expiration_ms):
-            text = "the consumer %s is forgotten: it has read nothing for too long"
-            _LOG.warning(text, consumer.consumer_id)
+            _LOG.warning(
+                "the consumer %s is forgotten: it has read nothing for too long",
+                consumer.consumer_id,
+            )
         yield MaintenanceMetrics()
 
 
@@ -273,9 +285,13 @@ def _expire_partitions(
         return
     expire = ExpirePartitions(table, retention)
     for dropped in expire.execute(expire.plan()):
-        names = ", ".join(table.paths.partition(p.partition) for p in dropped.partitions)
-        count, number = len(dropped.partitions), dropped.snapshot.snapshot_id
-        _LOG.info("snapshot %d drops %d partitions: %s", number, count, names)
+        count = len(dropped.partitions)
+        _LOG.info(
+            "snapshot %d drops %d partitions: %s",
+            dropped.snapshot.snapshot_id,
+            count,
+            ", ".join(table.paths.partition_path(p.partition) for p in dropped.partitions),
+        )
         yield MaintenanceMetrics(partitions_expired=count)
 
 

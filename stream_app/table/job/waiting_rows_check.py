@@ -8,28 +8,28 @@ from stream_app.planning.compact.waiting_rows import readers_text, waiting_text
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 
 
-def check_no_row_waits(commit: StreamTableCommit) -> None:
+def check_no_row_waits(committer: StreamTableCommit) -> None:
     """Check that no row waits for a compaction of this job.
 
     Args:
-        commit: the job's committer, after `compact_due`.
+        committer: the job's committer, after `compact_due`.
 
     Raises:
         CompactionError: a row waits, because its compactions fail.
     """
-    table, coordinator = commit.table, commit.coordinator
+    table, coordinator = committer.table, committer.coordinator
     rows = coordinator.waiting_rows()
     if not rows or table.options[WRITE_ONLY]:
         return
     errors = coordinator.failures.stuck_errors().values()
-    if commit.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
+    if committer.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
         return
     causes = {
         error.problem if isinstance(error, StreamAppError) else str(error) for error in errors
     }
     causes_text = f": {'; '.join(sorted(causes))}" if causes else ""
     raise CompactionError(
-        f"{waiting_text(rows)}: {readers_text(table.visibility)} do not get them before"
+        f"{waiting_text(rows)}: {readers_text(table.visibility)} do not see them until then"
         f"{causes_text}",
         where=table.location,
         fix="remove the cause, and start the job again: it begins with these compactions",

@@ -89,14 +89,14 @@ class TableKeys:
         """
         entry, names = file.entry, self.rule.keys
         files = self.table.bucket_files(
-            entry.partition, entry.bucket, columns=self._read_type, system=SYSTEM_COLUMNS
+            entry.partition, entry.bucket, columns=self._read_type, system_columns=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get((entry.partition, entry.bucket), {})
         for rows in replace(files, vectors=vectors).read(entry.file):
             keys = self.with_hashes(rows.select(names))
             count = rows.num_rows
             lives = np.ones(count, np.bool_)
-            if self.rule.deletes_end:
+            if self.rule.deletes_remove_rows:
                 lives = ~retract_kind_mask(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),

@@ -1,7 +1,7 @@
 """Compacts one bucket of a table of any kind, by a request.
 
-It asks the registry for the rewrite of the table's kind, which does the work. This module measures
-its time, names the bucket in errors, and records in which files the compaction has looked up rows.
+The rewrite of the table's kind does the work. This module measures its time, names the bucket in
+errors, and records in which files the compaction has looked up rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         CorruptFileError: a file to merge cannot be read.
     """
     start_s = table.clock.steady_seconds()
-    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+    with merge_errors(table.paths.bucket_folder(*request.bucket_id)):
         change = table_kind_of(table.schema).rewrite(table, request)
     if table.kind.merges_by_key and table.options.looks_up:
         names = frozenset(file.file_name for file in request.above)

@@ -92,11 +92,11 @@ def _planned_compactions(
     full: bool = False,
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
-    due = (
+    requests = (
         keyed_manager(table, bucket, files).pick_next(local_ms=local_ms, full=full)
         for bucket, files in files_by_bucket(table, snapshot, buckets).items()
     )
-    return [request for request in due if request is not None]
+    return [request for request in requests if request is not None]
 
 
 KEYED_KIND = TableKind(

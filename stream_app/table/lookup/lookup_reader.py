@@ -50,16 +50,16 @@ class LookupReader:
     """Implements `mergetree.file_access.RowPositionReader`.
 
     Attributes:
-        columns, system: the columns to read; see `FileStoreTable.bucket_files`.
+        columns, system_columns: the columns to read; see `FileStoreTable.bucket_files`.
         keys: returns the keys, perhaps after a read of files; it is called at most once.
         key_count: the approximate number of keys.
         copies: the local copies; None: the table uses none.
     """
 
     table: FileStoreTable
-    bucket: BucketId
+    bucket_id: BucketId
     columns: RowType
-    system: Collection[str]
+    system_columns: Collection[str]
     keys: Callable[[], WantedKeys]
     key_count: int
     vectors: Mapping[str, DeletionVector]
@@ -84,21 +84,21 @@ class LookupReader:
 
     def _files(self, parts: PartsOfKeys | None = None) -> BucketFiles:
         files = self.table.bucket_files(
-            *self.bucket, columns=self.columns, system=self.system, parts=parts
+            *self.bucket_id, columns=self.columns, system_columns=self.system_columns, parts=parts
         )
         return replace(files, vectors=dict(self.vectors))
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        first = self.table.schema.trimmed_primary_keys[0]
-        return self._files(PartsOfKeys(first, self._keys())).read_with_positions(file)
+        first_key_column = self.table.schema.trimmed_primary_keys[0]
+        return self._files(PartsOfKeys(first_key_column, self._keys())).read_with_positions(file)
 
     def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
         if not keys_in(file, self._keys(), self.table.key_of):
             return
-        names = self.table.layout(self.columns, system=self.system).schema.names
+        names = self.table.layout(self.columns, system_columns=self.system_columns).schema.names
         vector = self.vectors.get(file.file_name)
-        end = 0
+        next_position = 0
         files = self._copied_files()
         copied = CopiedFile(
             files.path(file),
@@ -106,7 +106,7 @@ class LookupReader:
             files.reader.layout_schema,
             file.row_count,
         )
-        assert self.copies is not None, "the way was chosen by it"
+        assert self.copies is not None, "without copies another source is chosen"
         copy = self.copies.find(copied)
         copy = copy or self.copies.make(copied, files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
@@ -118,19 +118,21 @@ class LookupReader:
                         first, last = int(positions[0]), int(positions[-1])
                         is_live = vector.keep_mask(first, last - first + 1)[positions - first]
                     yield batch.filter(pa.array(is_live)), positions[is_live]
-                    end = int(positions[-1]) + 1
+                    next_position = int(positions[-1]) + 1
                 return
         except BROKEN as error:
             self.copies.forget(copied, error)
         for batch, positions in self._rows_of_parts(file):
-            is_unread = positions >= end
+            is_unread = positions >= next_position
             yield batch.filter(pa.array(is_unread)), positions[is_unread]
 
     def _copied_files(self) -> BucketFiles:
         """Return the access to files by a local copy's columns: only the key, or whole rows."""
-        if self.columns == self.table.schema.key_type and not self.system:
-            return self.table.bucket_files(*self.bucket, columns=self.columns, system=self.system)
-        return self.table.bucket_files(*self.bucket)
+        if self.columns == self.table.schema.key_type and not self.system_columns:
+            return self.table.bucket_files(
+                *self.bucket_id, columns=self.columns, system_columns=self.system_columns
+            )
+        return self.table.bucket_files(*self.bucket_id)
 
     def _hashes(self, rows: pa.RecordBatch) -> MurmurHashes:
         schema = self.table.schema
@@ -145,14 +147,14 @@ class LookupReader:
 
 def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
     """Return a table's local copies for look-ups; None if its compactions look up no rows."""
-    most_bytes = table.options[LOOKUP_CACHE_MAX_DISK_SIZE]
-    if most_bytes == 0 or not table.options.looks_up:
+    bytes_max = table.options[LOOKUP_CACHE_MAX_DISK_SIZE]
+    if bytes_max == 0 or not table.options.looks_up:
         return None
     return LookupCopies(
         local_copies_folder(),
         table.location,
         table.options[LOOKUP_CACHE_FILE_RETENTION],
-        most_bytes,
+        bytes_max,
         table.clock,
         table.add_store_requests,
     )
@@ -209,7 +211,7 @@ def version_lookup(
 
 def _reader_of_keys(
     table: FileStoreTable,
-    bucket: BucketId,
+    bucket_id: BucketId,
     columns: RowType,
     vectors: Mapping[str, DeletionVector],
     copies: LookupCopies | None,
@@ -219,9 +221,9 @@ def _reader_of_keys(
     def rows_of(file: DataFileMeta, wanted_keys: WantedKeys) -> Iterator[pa.RecordBatch]:
         reader = LookupReader(
             table=table,
-            bucket=bucket,
+            bucket_id=bucket_id,
             columns=columns,
-            system=SYSTEM_COLUMNS,
+            system_columns=SYSTEM_COLUMNS,
             keys=lambda: wanted_keys,
             key_count=len(wanted_keys),
             vectors=vectors,
@@ -233,7 +235,7 @@ def _reader_of_keys(
 
 
 def keys_of_files(
-    table: FileStoreTable, bucket: BucketId, files: Sequence[DataFileMeta]
+    table: FileStoreTable, bucket_id: BucketId, files: Sequence[DataFileMeta]
 ) -> WantedKeys:
     """Return the keys of a bucket's files, ascending.
 
@@ -241,7 +243,7 @@ def keys_of_files(
         CorruptFileError: a file cannot be read.
     """
     columns = table.schema.key_type
-    reader = table.bucket_files(*bucket, columns=columns, system=frozenset())
+    reader = table.bucket_files(*bucket_id, columns=columns, system_columns=frozenset())
     rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
     order, _ = key_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
     return WantedKeys(rows_at(rows, order), partial(_key_at, table.schema.key_type), table.key_of)

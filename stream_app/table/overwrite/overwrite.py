@@ -107,8 +107,8 @@ def _replaced_partitions(
         for partition in written:
             if not choice.is_named(table, partition):
                 raise UsageError(
-                    f"rows of {table.paths.partition(partition)} do not belong to the partition "
-                    "that is overwritten",
+                    f"rows of {table.paths.partition_path(partition)} do not belong to the "
+                    "partition that is overwritten",
                     where=table.location,
                     fix="give only rows of this partition, or omit 'partition'",
                 )

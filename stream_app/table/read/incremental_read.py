@@ -233,7 +233,7 @@ def _check_bucket_numbers(
         total = totals.get(entry.partition, entry.total_buckets)
         if total != entry.total_buckets:
             raise UsageError(
-                f"partition {table.paths.partition(entry.partition) or 'of all rows'} has had "
+                f"partition {table.paths.partition_path(entry.partition) or 'of all rows'} has had "
                 f"{total} buckets and has {entry.total_buckets}: the versions cannot be compared",
                 where=table.location,
                 fix="compare versions after the change, or use scan mode delta",

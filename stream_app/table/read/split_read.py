@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from stream_app.errors import CorruptFileError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import FilteredRowsReader
 from stream_app.filestore.data.joined_files_reader import JoinedFilesReader
@@ -72,7 +71,7 @@ class SplitRead:
             CorruptFileError: a file cannot be read.
         """
         read = self._read_merged if self.table.kind.merges_by_key else self._read_appended
-        with merge_errors(self.table.paths.bucket(split.partition, split.bucket)):
+        with merge_errors(self.table.paths.bucket_folder(split.partition, split.bucket)):
             for batch in read(split):
                 if self.watch is not None:
                     self.watch(batch)
@@ -99,18 +98,18 @@ class SplitRead:
         vectors = self._vectors(split)
         for section in partition_into_sections(split.files, self.table.key_of):
             files = section_files(section)
-            system = self._system_columns(section)
+            system_columns = self._system_columns(section)
             if needs_no_merge(files) or (
                 self.table.merges_by_vectors and are_merged_by_vectors(files)
             ):
-                bucket_files = self._bucket_files(split, vectors, raw_parts, system)
+                bucket_files = self._bucket_files(split, vectors, raw_parts, system_columns)
                 for file in self._files_matching_indexes(split, files):
                     yield from bucket_files.read(file)
                 continue
             merging = self._reader_of_wanted_keys(
-                self._bucket_files(split, vectors, merged_parts, system)
+                self._bucket_files(split, vectors, merged_parts, system_columns)
             )
-            layout = self.table.layout(self._read_columns(), system=system)
+            layout = self.table.layout(self._read_columns(), system_columns=system_columns)
             for batch in merged_section(section, layout, self.table.merge_function, merging):
                 yield batch if self.shows_row_kinds else without_deletes(batch)
 
@@ -128,25 +127,25 @@ class SplitRead:
         split: DataSplit,
         vectors: BucketVectors,
         parts: PartsOfCondition | None,
-        system: Container[str] = SYSTEM_COLUMNS,
+        system_columns: Container[str] = SYSTEM_COLUMNS,
     ) -> BucketFiles:
         files = self.table.bucket_files(
             split.partition,
             split.bucket,
             columns=self._read_columns(),
-            system=system,
+            system_columns=system_columns,
             parts=parts,
         )
         return replace(files, vectors=vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
         """Return the system columns that the merge needs; others would dominate narrow reads."""
-        system = set()
+        system_columns = set()
         if self.table.schema.sequence_fields or not is_ordered_by_age(section):
-            system.add(SEQUENCE_NUMBER)
+            system_columns.add(SEQUENCE_NUMBER)
         if self.shows_row_kinds or any(file.may_have_deletes for file in section_files(section)):
-            system.add(VALUE_KIND)
-        return system
+            system_columns.add(VALUE_KIND)
+        return system_columns
 
     def _reader_of_wanted_keys(self, files: KeyValueFileReader) -> KeyValueFileReader:
         """Return a reader without the rows of keys that a condition on the key excludes."""
@@ -168,18 +167,7 @@ class SplitRead:
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}
-        vectors: BucketVectors = {}
-        for entry in split.index_files:
-            entry_vectors = self.table.deletion_vector_files.read(entry, names)
-            twice = sorted(vectors.keys() & entry_vectors.keys())
-            if twice:
-                raise CorruptFileError(
-                    f"data file {twice[0]} has deletion vectors in two index files",
-                    where=self.table.location,
-                    fix="roll the table back to a tag",
-                )
-            vectors |= entry_vectors
-        return vectors
+        return self.table.deletion_vector_files.read_bucket(split.index_files, names)
 
     def _read_columns(self) -> RowType:
         """Return the requested columns and those that the merge needs, in the table's order."""

@@ -105,7 +105,7 @@ class SplitScan:
             return joined_groups(self._matching_joined_files(joined_files, file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._matching_files(files, file_stats), rules)
-        with_key = self._matching_by_stats(files, file_stats.keys)
+        with_key = self._matching_by_stats(files, file_stats.of_key_columns)
         sections = partition_into_sections(with_key, self.table.key_of)
         return merge_tree_groups(self._matching_sections(sections, file_stats), rules)
 

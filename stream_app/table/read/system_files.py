@@ -68,7 +68,7 @@ class FilesSummary:
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """Return summaries by partition and bucket, in the order of the partitions' folder names."""
     files_of = files_of_buckets(FileStoreScan(table).live(snapshot))
-    order = sorted(files_of, key=lambda bucket: (table.paths.partition(bucket[0]), bucket[1]))
+    order = sorted(files_of, key=lambda bucket: (table.paths.partition_path(bucket[0]), bucket[1]))
     return [
         FilesSummary(
             partition=bucket[0],
@@ -193,7 +193,7 @@ def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
     texts = _FactTexts(table)
     return {
         "partition": lambda row: texts.partition(row.partition),
-        "partition_path": lambda row: table.paths.partition(row.partition),
+        "partition_path": lambda row: table.paths.partition_path(row.partition),
     }
 
 

@@ -133,7 +133,7 @@ def _move_partition(
 
     files = replay_order(entry.file for entry in entries)
     try:
-        with merge_errors(table.paths.bucket(partition, POSTPONED)):
+        with merge_errors(table.paths.bucket_folder(partition, POSTPONED)):
             for file in files:
                 for batch in reader.read(file):
                     write(batch.drop_columns([SEQUENCE_NUMBER]))

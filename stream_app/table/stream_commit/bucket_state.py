@@ -32,7 +32,7 @@ from stream_app.table.versions.index_manifests import (
 )
 from stream_app.table.write.write_constraints import WriteConstraints
 
-_MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
+_ROW_PRESERVING_KINDS = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
 class BucketState(Protocol):
@@ -165,8 +165,8 @@ class BucketCountState(BucketState):
         Raises:
             OutdatedRowsError: a changed partition was rescaled.
         """
-        if (moved := self._rescaled_partition(basis, changes, latest)) is not None:
-            partition, count = moved
+        if (rescaled := self._rescaled_partition(basis, changes, latest)) is not None:
+            partition, count = rescaled
             raise OutdatedRowsError(
                 f"another writer changed the partition to {count} buckets while its "
                 "rows were written",
@@ -178,15 +178,18 @@ class BucketCountState(BucketState):
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> tuple[bytes, int] | None:
         """Return a changed partition that was rescaled, and its number of buckets; else None."""
-        partitions, bucket = {change.partition for change in changes}, self.table.options.bucket
+        partitions = {change.partition for change in changes}
+        default_count = self.table.options.bucket
         if newest is None or newest.snapshot_id == self.commit_history.known_id:
             known_counts = self.constraints.bucket_counts
-            counts = {partition: known_counts.get(partition, bucket) for partition in partitions}
+            counts = {
+                partition: known_counts.get(partition, default_count) for partition in partitions
+            }
         else:
-            live = FileStoreScan(self.table).live_in(newest, partitions)
-            counts = {entry.partition: entry.total_buckets for entry in live}
+            live_entries = FileStoreScan(self.table).live_in(newest, partitions)
+            counts = {entry.partition: entry.total_buckets for entry in live_entries}
         for partition, count in counts.items():
-            if count != basis.bucket_counts.get(partition, bucket):
+            if count != basis.bucket_counts.get(partition, default_count):
                 return partition, count
         return None
 
@@ -225,7 +228,7 @@ class KeyIndexState(BucketState):
         newest: Snapshot | None,
     ) -> bool:
         """Return whether no other writer has committed rows since the basis."""
-        return self._commit_of_changes(basis, newest) is None
+        return self._row_changing_commit(basis, newest) is None
 
     def check(
         self,
@@ -234,35 +237,34 @@ class KeyIndexState(BucketState):
         latest: Snapshot | None,
     ) -> None:
         """See `BucketState.check`."""
-        if (mover := self._commit_of_changes(basis, latest)) is not None:
+        if (commit := self._row_changing_commit(basis, latest)) is not None:
             raise CommitConflictError(
-                f"{mover} was committed while the job wrote the epoch: a key could "
+                f"{commit} was committed while the job wrote the epoch: a key could "
                 "be in two partitions",
                 where=self.table.location,
                 fix="start the job again: it writes the epoch's rows anew. Let only one job write "
                 "a table whose keys lack partition columns",
             )
 
-    def _commit_of_changes(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
+    def _row_changing_commit(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
         """Describe the commit that has changed rows since `basis`; None if no commit did."""
         known_id = basis.snapshot_id
         if known_id is None:
             return None
-        newest = known_id if latest is None else latest.snapshot_id
-        oldest_read = newest + 1
-        for snapshot in self.table.snapshots.backwards(begin=newest, down_to=known_id + 1):
-            if snapshot.commit_kind not in _MOVES_NOTHING:
+        newest_id = known_id if latest is None else latest.snapshot_id
+        oldest_read_id = newest_id + 1
+        for snapshot in self.table.snapshots.backwards(begin=newest_id, down_to=known_id + 1):
+            if snapshot.commit_kind not in _ROW_PRESERVING_KINDS:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
-            oldest_read = snapshot.snapshot_id
-        return (
-            None
-            if oldest_read == known_id + 1
-            else f"a snapshot before {oldest_read}, which has expired,"
-        )
+            oldest_read_id = snapshot.snapshot_id
+        if oldest_read_id == known_id + 1:
+            return None
+        return f"a snapshot before {oldest_read_id}, which has expired,"
 
 
 _EPOCHS_KEPT = 4
-"""An epoch is routed while the one before is written; that one may need further rounds."""
+"""Epochs whose index changes are kept: the next epoch is routed while the previous one is still
+written, perhaps in further rounds."""
 
 
 @dataclass(slots=True)
@@ -275,14 +277,15 @@ class HashIndexState(BucketState):
 
     table: FileStoreTable
     commit_history: CommitHistory
-    _epochs: deque[dict[str, IndexReplacement]] = field(
+    _epoch_replacements: deque[dict[str, IndexReplacement]] = field(
         init=False, default_factory=lambda: deque(maxlen=_EPOCHS_KEPT)
     )
+    """For each of the newest epochs: the name of an added index file → what it replaces."""
 
     @property
     def basis(self) -> BucketBasis:
         """The newest index that this process knows, by which rows are routed."""
-        return self._basis(self.commit_history.newest)
+        return self._basis_of(self.commit_history.newest)
 
     def fits(self, basis: BucketBasis) -> bool:
         """Return whether the newest index gives rows the same buckets as `basis`."""
@@ -293,19 +296,19 @@ class HashIndexState(BucketState):
             before = index_manifest(self.table, basis.routed_on)
             after = index_manifest(self.table, routed_on)
         except CorruptFileError:
-            return False  # the older one may have expired
+            return False  # the older index manifest may have expired
         return is_routed_alike(
             before.hash_files,
             after.hash_files,
-            lambda partition: self._open(before, partition),
-            ChainMap(*self._epochs),
+            lambda partition: self._open_buckets(before, partition),
+            ChainMap(*self._epoch_replacements),
         )
 
     def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Return whether the changes extend the current index of the changed partitions."""
-        written_on = self._basis(newest).written_on
+        written_on = self._basis_of(newest).written_on
         if written_on == basis.written_on:
             return True
         before = index_manifest(self.table, basis.written_on).hashes
@@ -334,35 +337,35 @@ class HashIndexState(BucketState):
 
     def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
         """Note that an epoch of this job is committed."""
-        changed = [change for change in changes if change.index]
-        if not changed:
+        index_changes = [change for change in changes if change.index]
+        if not index_changes:
             return
         try:
             before = index_manifest(self.table, basis.routed_on)
         except CorruptFileError:
             return  # the next epoch is then routed again
-        self._epochs.append(
+        self._epoch_replacements.append(
             dict(
                 replacement
-                for change in changed
-                for replacement in self._replacements(before, change)
+                for change in index_changes
+                for replacement in self._index_replacements(before, change)
             )
         )
 
-    def _basis(self, newest: Snapshot | None) -> BucketBasis:
+    def _basis_of(self, newest: Snapshot | None) -> BucketBasis:
         if newest is None:
             return NO_BASIS
         return BucketBasis(newest.index_manifest, newest.index_manifest)
 
-    def _replacements(
+    def _index_replacements(
         self, before: IndexManifest, change: BucketChange
     ) -> Iterable[tuple[str, IndexReplacement]]:
         names = {entry.kind: entry.index_file.file_name for entry in change.index}
         replacement = IndexReplacement(
-            names.get(FileKind.DELETE), self._open(before, change.partition)
+            names.get(FileKind.DELETE), self._open_buckets(before, change.partition)
         )
         yield names[FileKind.ADD], replacement
 
-    def _open(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
+    def _open_buckets(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
         rules = DynamicBucketRules.of_options(self.table.options)
         return open_buckets(manifest.counts(partition), rules)

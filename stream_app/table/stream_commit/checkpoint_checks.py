@@ -28,15 +28,16 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
 
     Args:
         epoch: the first epoch of this run.
-        newest: the newest epoch that the table must have; -1: none.
+        newest: the newest epoch that the table must have; -1 if it need not have any.
 
     Raises:
         CheckpointError: epochs are missing, or the table has some that the checkpoint lacks.
     """
-    last, table = state.last_identifier, state.table
+    table = state.table
+    last = state.last_identifier
     if last is not None and last > epoch:
         raise CheckpointError(
-            f"the checkpoint continues with epoch {epoch}, the table has its epoch {last} already",
+            f"the checkpoint continues with epoch {epoch}, the table already has its epoch {last}",
             where=table.location,
             fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
             "job a new checkpoint, for which source.starting-offsets says where to begin",
@@ -47,11 +48,11 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
         _LOG.warning("the table's snapshots of epoch %d have expired; going on", newest)
         return
     raise CheckpointError(
-        f"the checkpoint has finished epoch {newest}, the table has only "
-        f"{'none' if last is None else last} of it",
+        f"the checkpoint has finished epoch {newest}, the table has "
+        f"{'none of its epochs' if last is None else f'only its epochs up to {last}'}",
         where=table.location,
         fix="the table was rolled back, or an older copy of it was restored: give the job a new "
-        "checkpoint (it reads from source.starting-offsets then), or restore the newer table",
+        "checkpoint, with which it reads from source.starting-offsets, or restore the newer table",
     )
 
 
@@ -91,13 +92,14 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
     """
     epochs = newest_epochs(table.snapshots).values()
     ends = [offsets_of_end(epoch.source_end) for epoch in epochs]
-    repeated = offsets_already_committed(begin, ends)
+    repeated_ends = offsets_already_committed(begin, ends)
     schema = table.schema
-    if not repeated or traits_of(schema.core_options.merge_engine).keeps_first:
+    if not repeated_ends or traits_of(schema.core_options.merge_engine).keeps_first:
         return
     problem = (
-        f"{_count(begin, repeated)} records of {', '.join(sorted(repeated))} that the job is about "
-        "to read are in the table already, from a job with another checkpoint; "
+        f"{_repeated_count(begin, repeated_ends)} records of {', '.join(sorted(repeated_ends))} "
+        "that the job is about to read are in the table already, from a job with another "
+        "checkpoint; "
         f"{_effect_of_repeats(schema)}"
     )
     if not takes_repeats and (schema.merge_rules.counting_columns or not schema.kind.merges_by_key):
@@ -105,17 +107,17 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
             problem,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
-            f"source.starting-offsets = '{json.dumps(resume_offsets(begin, repeated))}'; or give "
-            "the job a new table; or set stream.repeated-records = store, if they are other "
-            "records (a topic that was recreated, another cluster's) or shall be stored again",
+            f"source.starting-offsets = '{json.dumps(resume_offsets(begin, repeated_ends))}'; or "
+            "give the job a new table; or set stream.repeated-records = store, if they are other "
+            "records (a topic that was recreated, another cluster's) or must be stored again",
         )
     _LOG.warning("%s\n  where: %s", problem, table.location)
 
 
-def _count(begin: Offsets, repeated: Offsets) -> int:
+def _repeated_count(begin: Offsets, repeated_ends: Offsets) -> int:
     return sum(
         end - begin[topic].get(partition, 0)
-        for topic, partitions in repeated.items()
+        for topic, partitions in repeated_ends.items()
         for partition, end in partitions.items()
     )
 
@@ -131,28 +133,29 @@ def _effect_of_repeats(schema: TableSchema) -> str:
     )
 
 
-def check_no_replay(table: FileStoreTable, begun_on: int | None, latest: Snapshot | None) -> None:
+def check_no_replay(table: FileStoreTable, base_id: int | None, latest: Snapshot | None) -> None:
     """Check that no quarantined records were replayed since an epoch's rows got sequence numbers.
 
     A replay takes sequence numbers above all rows that it knows, as the epoch's rows did. So both
     may have the same numbers, and the older rows could win.
 
     Args:
-        begun_on: the number of the snapshot above which the rows took sequence numbers; None:
-            unknown.
+        base_id: the number of the snapshot above which the rows took sequence numbers; None if it
+            is unknown.
         latest: the snapshot on top of which the epoch is committed.
 
     Raises:
-        CommitConflictError: a snapshot above `begun_on` is a replay.
+        CommitConflictError: a snapshot above `base_id` is a replay.
     """
-    newest = 0 if latest is None else latest.snapshot_id
-    if begun_on is None or newest == begun_on:
+    newest_id = 0 if latest is None else latest.snapshot_id
+    if base_id is None or newest_id == base_id:
         return
-    for snapshot in table.snapshots.backwards(begin=newest, down_to=begun_on + 1):
+    for snapshot in table.snapshots.backwards(begin=newest_id, down_to=base_id + 1):
         if REPLAY_PROPERTY in (snapshot.properties or {}):
             raise CommitConflictError(
                 f"snapshot {snapshot.snapshot_id} has replayed records of the quarantine while "
                 "the epoch's rows were committed",
                 where=table.location,
-                fix="start the job again: it writes the epoch's rows anew, behind them",
+                fix="start the job again: it writes the epoch's rows again, with higher sequence "
+                "numbers",
             )

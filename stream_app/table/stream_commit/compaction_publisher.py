@@ -1,6 +1,7 @@
 """Publishes finished compactions as COMPACT snapshots; a conflict drops only them, not an epoch.
 
-The rows of an epoch are in its APPEND snapshot, which precedes the COMPACT (docs/adr/0006).
+`stream_table_commit` calls it. The rows of an epoch are in its APPEND snapshot, which precedes the
+COMPACT (docs/adr/0006).
 """
 
 from __future__ import annotations
@@ -24,79 +25,95 @@ from stream_app.table.write.write_constraints import LiveFileCounts
 
 
 @dataclass(slots=True)
+class PublishedCompactions:
+    """The published compactions of one job, which outlive its committer when the schema changes.
+
+    Attributes:
+        tally: the sums over all of them.
+        reports: the reports that the job has not taken yet.
+        snapshots: the snapshots that were published during a wait, for the next epoch's outcome.
+    """
+
+    tally: CompactionTally = field(default_factory=CompactionTally)
+    reports: list[CompactionReport] = field(default_factory=list)
+    snapshots: list[Snapshot | None] = field(default_factory=list)
+
+    def take_reports(self) -> tuple[CompactionReport, ...]:
+        """Return the compactions that were published since the last call."""
+        reports, self.reports = tuple(self.reports), []
+        return reports
+
+    def take_snapshots(self) -> list[Snapshot | None]:
+        """Return the snapshots that were published during waits since the last call."""
+        snapshots, self.snapshots = self.snapshots, []
+        return snapshots
+
+
+@dataclass(slots=True)
 class CompactionPublisher:
     """A publisher that commits finished compactions, and reports to the `CompactCoordinator`.
 
     Attributes:
-        live: counts the table's live files.
-        tally: the sums over committed compactions.
+        live_counts: counts the table's live files.
+        published: records each published compaction.
     """
 
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: CompactCoordinator
-    live: LiveFileCounts
-    tally: CompactionTally = field(default_factory=CompactionTally)
-    _reports: list[CompactionReport] = field(init=False, default_factory=list)
+    live_counts: LiveFileCounts
+    published: PublishedCompactions
 
-    def take_over(self, earlier: CompactionPublisher) -> None:
-        """Continue with an earlier publisher's sums and pending reports."""
-        self.tally, self._reports = earlier.tally, earlier._reports
-
-    def take_reports(self) -> tuple[CompactionReport, ...]:
-        """Return the compactions that were published since the last call."""
-        reports, self._reports = tuple(self._reports), []
-        return reports
-
-    def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
+    def metrics(self, current: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the open work and the table's size. Any thread may call it."""
-        return replace(self.tally.metrics(present), files=self.live.files, bytes=self.live.bytes)
+        metrics = self.published.tally.metrics(current)
+        return replace(metrics, files=self.live_counts.files, bytes=self.live_counts.bytes)
 
     def publish(
-        self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
+        self, committable: ManifestCommittable, compactions: Sequence[FinishedCompaction]
     ) -> Snapshot | None:
         """Publish compactions and return the snapshot; None if none remains to publish.
 
         Args:
             committable: the snapshot's identifier, watermark and properties, without changes.
         """
-        reports = [self._report(compaction) for compaction in finished]
+        reports = [self._report(compaction) for compaction in compactions]
         properties = {**(committable.properties or {}), **reports_as_property(reports)}
         committable = replace(
             committable,
-            changes=tuple(compaction.change for compaction in finished),
+            changes=tuple(compaction.change for compaction in compactions),
             properties=properties,
         )
         try:
             outcome = self.commit.commit_compactions(
                 committable,
-                are_overtaken=any(compaction.is_overtaken for compaction in finished),
+                are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )
         except BaseException:
-            # They may be committed in spite of the error; the next commit will see.
-            self.coordinator.note_doubt(finished)
+            # The compactions may be committed in spite of the error; the next commit finds out.
+            self.coordinator.note_doubt(compactions)
             raise
         if outcome.conflict is None:
-            self.coordinator.apply(finished)
-            self.live.change(compaction.change for compaction in finished)
-            self._reports += reports
-            self.tally.add_compactions(reports)
+            self.coordinator.apply(compactions)
+            self.live_counts.change(compaction.change for compaction in compactions)
+            self.published.reports += reports
+            self.published.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
-        at_fault = [
+        conflicting = [
             compaction
-            for compaction in finished
-            if not outcome.conflicting_files.isdisjoint(_files(compaction))
+            for compaction in compactions
+            if not outcome.conflicting_files.isdisjoint(_file_names(compaction))
         ]
-        self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
-        others = [compaction for compaction in finished if compaction not in at_fault]
-        return self.publish(committable, others) if at_fault and others else None
+        self.coordinator.discard(conflicting or compactions, latest, outcome.conflict)
+        remaining = [compaction for compaction in compactions if compaction not in conflicting]
+        return self.publish(committable, remaining) if conflicting and remaining else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
-        partition = self.table.paths.partition(compaction.change.partition)
-        policy = self.coordinator.policy_of(compaction.bucket)
+        partition = self.table.paths.partition_path(compaction.change.partition)
+        policy = self.coordinator.policy_of(compaction.bucket_id)
         return compaction_report(partition, compaction.unit, compaction.change, policy)
 
 
-def _files(compaction: FinishedCompaction) -> set[str]:
+def _file_names(compaction: FinishedCompaction) -> set[str]:
     return {file.file_name for file in (*compaction.change.removed, *compaction.change.added)}

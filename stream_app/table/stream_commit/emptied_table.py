@@ -6,7 +6,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.table_state import look_at_newest
+from stream_app.table.stream_commit.table_state import read_newest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -22,7 +22,7 @@ def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
-    latest, live = look_at_newest(table, FileStoreScan(table).live)
+    latest, live = read_newest(table, FileStoreScan(table).live)
     # The index may still have keys whose rows compactions have dropped.
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
     if not live and not index:

@@ -1,7 +1,7 @@
 """Decides when other writers commit too often for a job to compact everything that is due.
 
-`stream_table_commit` asks it after each compaction. Without it, a job that ends by compacting would
-run as long as the other writers do.
+`stream_table_commit` asks after each compaction. Without the limit, a job that compacts before it
+ends would run as long as the other writers do.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.stream_commit.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
-_OVERTAKEN_MAX = 20
-"""Commits of other writers amid compactions, after which `compact_due` begins no more."""
+_FOREIGN_COMMITS_MAX = 20
+"""Commits by other writers during a `compact_due`, after which it starts no further compactions."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class OtherWriters:
         self._known_id = self.state.commit_history.known_id
 
     def count_and_judge(self, published: Snapshot | None) -> bool:
-        """Count a commit of others, and return whether `compact_due` would not end beside them.
+        """Count a commit by other writers, and return whether they keep `compact_due` from ending.
 
         Args:
             published: the snapshot that `compact_due` has just published, if any.
@@ -38,10 +38,10 @@ class OtherWriters:
         before = self._count
         self._count += known_id > self._known_id + bool(published)
         self._known_id = known_id
-        if before < _OVERTAKEN_MAX <= self._count:
+        if before < _FOREIGN_COMMITS_MAX <= self._count:
             _LOG.warning(
                 "%s: other writers commit faster than the job compacts; they or the next run "
                 "compact what they leave",
                 self.state.table.location,
             )
-        return self._count >= _OVERTAKEN_MAX
+        return self._count >= _FOREIGN_COMMITS_MAX

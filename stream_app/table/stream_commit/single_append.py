@@ -21,7 +21,7 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.stream_commit.bucket_state import bucket_state
-from stream_app.table.stream_commit.table_state import look_at_newest
+from stream_app.table.stream_commit.table_state import read_newest
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.table_write import TableWrite
@@ -46,7 +46,7 @@ class SingleAppend:
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
         """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
-        known_snapshot, _ = look_at_newest(table, constraints.read_live_files)
+        known_snapshot, _ = read_newest(table, constraints.read_live_files)
         return cls(table, commit_user, known_snapshot, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
@@ -54,31 +54,33 @@ class SingleAppend:
         return self.write_buckets(bucket_assigner(self.table, self.basis).assign(rows))
 
     def write_buckets(
-        self, parts: Iterable[BucketRows], deletes: Iterable[BucketRows] = ()
+        self, rows_of_buckets: Iterable[BucketRows], deletes: Iterable[BucketRows] = ()
     ) -> Sequence[BucketChange]:
         """Write the files of rows by partition and bucket, one bucket after another.
 
         Args:
             deletes: deletes that precede the rows, and that no key index moves to another bucket.
         """
-        number, first = self.constraints.next_sequence_number, list[BucketChange]()
+        next_sequence_number = self.constraints.next_sequence_number
         with TableWrite(
             self.table,
             bucket_writer,
-            next_sequence_number=number,
+            next_sequence_number=next_sequence_number,
             bucket_counts=self.basis.bucket_counts,
-        ) as write:
-            for partition, bucket, part in deletes:
-                write.write((partition, bucket), part)
-                number += part.num_rows
-            first = write.prepare_commit()
+        ) as writer:
+            for partition, bucket, rows in deletes:
+                writer.write((partition, bucket), rows)
+                next_sequence_number += rows.num_rows
+            delete_changes = writer.prepare_commit()
         try:
-            with table_write(self.table, next_sequence_number=number, basis=self.basis) as write:
-                for partition, bucket, part in parts:
-                    write.write((partition, bucket), part)
-                return [*first, *write.prepare_commit()]
+            with table_write(
+                self.table, next_sequence_number=next_sequence_number, basis=self.basis
+            ) as writer:
+                for partition, bucket, rows in rows_of_buckets:
+                    writer.write((partition, bucket), rows)
+                return [*delete_changes, *writer.prepare_commit()]
         except BaseException:
-            self.table.discard(first)
+            self.table.discard(delete_changes)
             raise
 
     def commit(self, changes: Sequence[BucketChange], properties: Mapping[str, str]) -> Snapshot:
@@ -99,7 +101,7 @@ class SingleAppend:
         )
         try:
             return FileStoreCommit(self.table, commit_history).commit_appends(
-                committable, check=self._check_alone
+                committable, check=self._check_no_new_rows
             )
         except CommitError:
             self.table.discard(changes)
@@ -116,16 +118,20 @@ class SingleAppend:
             bucket_counts=self.constraints.bucket_counts,
         )
 
-    def _check_alone(self, latest: Snapshot | None) -> None:
+    def _check_no_new_rows(self, latest: Snapshot | None) -> None:
         known_id = 0 if self.known_snapshot is None else self.known_snapshot.snapshot_id
-        newest = known_id if latest is None else latest.snapshot_id
-        news = list(self.table.snapshots.backwards(begin=newest, down_to=known_id + 1))
-        rows = [snapshot for snapshot in news if snapshot.commit_kind is not CommitKind.COMPACT]
-        if rows or len(news) < newest - known_id:
-            last = f"snapshot {rows[0].snapshot_id} of user {rows[0].commit_user}" if rows else ""
-            commits = last or "snapshots have expired"
+        newest_id = known_id if latest is None else latest.snapshot_id
+        snapshots = list(self.table.snapshots.backwards(begin=newest_id, down_to=known_id + 1))
+        row_commits = (
+            f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
+            for snapshot in snapshots
+            if snapshot.commit_kind is not CommitKind.COMPACT
+        )
+        have_expired = len(snapshots) < newest_id - known_id
+        reason = next(row_commits, "snapshots have expired" if have_expired else None)
+        if reason is not None:
             raise CommitConflictError(
-                f"others have written since snapshot {known_id}: {commits}",
+                f"others have written since snapshot {known_id}: {reason}",
                 where=self.table.location,
                 fix="try again when no job commits to the table",
             )

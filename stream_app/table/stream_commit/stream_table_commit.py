@@ -1,8 +1,8 @@
 """Commits the epochs and compactions of one streaming job to its table, on the driver.
 
-The order of calls is follow_and_wait, then tasks write files, then commit_epoch; and commit_idle
-while no data arrives. The module joins the committer with the compactions. It does not depend on
-Spark; the `CompactExecutor` decides where compactions run.
+For each epoch the job calls `follow_and_wait`, lets tasks write files, and calls `commit_epoch`.
+While no data arrives it calls `commit_idle`. The module joins the committer with the compactions.
+It does not depend on Spark; the `CompactExecutor` decides where compactions run.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
 `flink/sink/StoreCompactOperator.java`.
@@ -30,7 +30,10 @@ from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit.bucket_state import bucket_state
 from stream_app.table.stream_commit.checkpoint_checks import check_no_replay
-from stream_app.table.stream_commit.compaction_publisher import CompactionPublisher
+from stream_app.table.stream_commit.compaction_publisher import (
+    CompactionPublisher,
+    PublishedCompactions,
+)
 from stream_app.table.stream_commit.emptied_table import empty_table
 from stream_app.table.stream_commit.idle_checks import IdleChecks
 from stream_app.table.stream_commit.other_writers import OtherWriters
@@ -72,7 +75,8 @@ class StreamTableCommit:
 
     Attributes:
         state: the job's state of the table.
-        buckets: the state from which rows get their buckets.
+        bucket_state: the state from which rows get their buckets.
+        published: the compactions that the job has published.
         leaves_rows: whether the last `compact_due` left waiting rows to other writers.
     """
 
@@ -83,26 +87,30 @@ class StreamTableCommit:
         executor: CompactExecutor,
         last_identifier: int | None = None,
         *,
-        stopping: Callable[[], bool] = lambda: False,
+        is_stopping: Callable[[], bool] = lambda: False,
+        published: PublishedCompactions | None = None,
     ) -> None:
         """Read the table's state.
 
         Args:
             commit_user, last_identifier: as in `TableState`.
-            stopping: returns whether the job is to end.
+            is_stopping: returns whether the job is to end.
+            published: the compactions of a committer that this one replaces; None without one.
         """
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
-        self.buckets = bucket_state(table, state.commit_history, state.constraints)
+        self.bucket_state = bucket_state(table, state.commit_history, state.constraints)
         self._commit = FileStoreCommit(table, self.state.commit_history)
         self.callbacks = self._commit.callbacks
-        self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
-        self._write_only = WriteOnlyBound(self.state, stopping)
-        self._snapshots_while_waiting: list[Snapshot | None] = []
+        self.published = published or PublishedCompactions()
+        self._publisher = CompactionPublisher(
+            table, self._commit, state.coordinator, state.live_counts, self.published
+        )
+        self._write_only = WriteOnlyBound(self.state, is_stopping)
         self._idle_checks = IdleChecks(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
-        self._followed_to: int | None = None
+        self._followed_id: int | None = None
         self.leaves_rows = False
 
     @property
@@ -126,9 +134,9 @@ class StreamTableCommit:
             CommitConflictError: another process works with the same checkpoint.
             CompactionError: no job compacts a write-only table.
         """
-        self.state.follow_with(())
+        self.state.follow_and_load(())
         self._wait_for_compaction()
-        self._followed_to = self.state.commit_history.known_id
+        self._followed_id = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
@@ -139,7 +147,8 @@ class StreamTableCommit:
         """
         if self.table.options[WRITE_ONLY]:
             return self._write_only.must_wait()
-        if self.last_identifier is None or not self.coordinator.back_pressure.over_stop_trigger():
+        back_pressure = self.coordinator.back_pressure
+        if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
             return False
         self.coordinator.trigger()
         return _is_worth_waiting(self.coordinator)
@@ -167,42 +176,43 @@ class StreamTableCommit:
             CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: as `WriteConstraints.check_bucket_counts`.
         """
-        touched = {change.bucket_id for change in changes}
+        changed_buckets = {change.bucket_id for change in changes}
         with _discard_on_error(changes, self.table, BaseException):  # step 1
-            emptied = empty_table(self.table, self.state.commit_user) if empties else None
-            self.state.follow_with(touched)
-            self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
+            truncate_snapshot = empty_table(self.table, self.state.commit_user) if empties else None
+            self.state.follow_and_load(changed_buckets)
+            self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
-            self.coordinator.back_pressure.check_not_stuck(touched)
-        finished = self.coordinator.finished()
-        properties = {**(properties or {}), **self.buckets.properties}
+            self.coordinator.back_pressure.check_not_stuck(changed_buckets)
+        compactions = self.coordinator.finished_compactions()
+        properties = {**(properties or {}), **self.bucket_state.properties}
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
         )
         with _discard_on_error(changes, self.table, CommitError):  # step 2
             check = partial(self._check_fits, basis, changes)
-            files = replace(committable, changes=tuple(changes))
-            append = self._commit.commit_appends(files, check=check)
-        self.state.note_epoch(append, changes, properties.get(SOURCE_END_PROPERTY))  # step 3
+            with_changes = replace(committable, changes=tuple(changes))
+            append_snapshot = self._commit.commit_appends(with_changes, check=check)
+        source_end = properties.get(SOURCE_END_PROPERTY)  # step 3
+        self.state.note_epoch(append_snapshot, changes, source_end)
         self._idle_checks.restart()
-        self.buckets.note(basis, changes)
-        self._publisher.tally.add_flushes(changes)
-        compact = self._publisher.publish(committable, finished)
+        self.bucket_state.note(basis, changes)
+        self.published.tally.add_flushes(changes)
+        compact_snapshot = self._publisher.publish(committable, compactions)
         self.coordinator.trigger()
-        snapshots = [*filter(None, (*self._snapshots_while_waiting, emptied, append, compact))]
-        self._snapshots_while_waiting.clear()
+        epoch_snapshots = (truncate_snapshot, append_snapshot, compact_snapshot)
+        snapshots = [*filter(None, (*self.published.take_snapshots(), *epoch_snapshots))]
         if self.table.options.compacts_whole_after(epoch):  # step 4
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
-        return EpochOutcome(snapshots=tuple(snapshots), compactions=self.take_reports())
+        return EpochOutcome(snapshots=tuple(snapshots), compactions=self.published.take_reports())
 
     def _check_fits(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
         """Check that an epoch can be committed on top of a snapshot."""
-        check_no_replay(self.table, self._followed_to, latest)
-        self.buckets.check(basis, changes, latest)
+        check_no_replay(self.table, self._followed_id, latest)
+        self.bucket_state.check(basis, changes, latest)
 
     def finish_compactions(self) -> None:
         """Publish the running compactions and begin none, before the job takes a newer schema.
@@ -211,12 +221,7 @@ class StreamTableCommit:
         """
         self.state.constraints.accept_all_files()
         while self.last_identifier is not None and not self.coordinator.is_idle():
-            self._snapshots_while_waiting.append(self._wait_and_publish())
-
-    def take_over(self, earlier: StreamTableCommit) -> None:
-        """Continue with the snapshots and reports of a settled committer."""
-        self._snapshots_while_waiting += earlier._snapshots_while_waiting
-        self._publisher.take_over(earlier._publisher)
+            self.published.snapshots.append(self._wait_and_publish())
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
         """Publish finished compactions if `IdleChecks.gather` says so, and start due ones."""
@@ -226,12 +231,12 @@ class StreamTableCommit:
 
     def publish_finished(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
-        if self.last_identifier is None or not self.coordinator.finished():
+        if self.last_identifier is None or not self.coordinator.finished_compactions():
             return None
         # The newest snapshots show whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
-        return self._publisher.publish(committable, self.coordinator.finished())
+        return self._publisher.publish(committable, self.coordinator.finished_compactions())
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
@@ -247,12 +252,13 @@ class StreamTableCommit:
             return
         if expects_no_flush:
             self.state.load_waiting()
-        others, self.leaves_rows = OtherWriters(self.state), False
+        other_writers = OtherWriters(self.state)
+        self.leaves_rows = False
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = others.count_and_judge(snapshot)
+            self.leaves_rows = other_writers.count_and_judge(snapshot)
             if not self.leaves_rows:
                 self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
@@ -272,21 +278,18 @@ class StreamTableCommit:
         """Compact as `compact_whole` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
-        self.state.follow_with(buckets)
+        self.state.follow_and_load(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
-        all_buckets, last = set(pending), self.table.snapshots.latest_id() or 0
+        all_buckets = set(pending)
+        last_snapshot = self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.coordinator.trigger_full(FullBounds(pending, last))
+            pending = self.coordinator.trigger_full(FullBounds(pending, last_snapshot))
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
             dropped = self.coordinator.dropped.take_buckets()
             pending |= all_buckets & (dropped | self.coordinator.failures.to_be_retried())
-
-    def take_reports(self) -> tuple[CompactionReport, ...]:
-        """Return the compactions that were published since the last call."""
-        return self._publisher.take_reports()
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Return figures about the compactions. Any thread may call it."""
@@ -295,18 +298,18 @@ class StreamTableCommit:
     def _wait_for_compaction(self) -> None:
         """Wait for compactions while a bucket has too many sorted runs."""
         if self.table.options[WRITE_ONLY]:
-            self._publisher.tally.add_wait(self._write_only.wait())
+            self.published.tally.add_wait(self._write_only.wait())
             return
         while self.last_identifier is not None and (
-            over := self.coordinator.back_pressure.over_stop_trigger()
+            bucket_count := self.coordinator.back_pressure.buckets_over_stop_trigger()
         ):
             self.coordinator.trigger()
             if not _is_worth_waiting(self.coordinator):
                 return  # no compaction can be picked, so waiting would not help
-            _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
+            _LOG.info("waiting for compaction: %d buckets are over the stop trigger", bucket_count)
             start_s = self.table.clock.steady_seconds()
-            self._snapshots_while_waiting.append(self._wait_and_publish())
-            self._publisher.tally.add_wait(self.table.clock.steady_seconds() - start_s)
+            self.published.snapshots.append(self._wait_and_publish())
+            self.published.tally.add_wait(self.table.clock.steady_seconds() - start_s)
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish finished compactions."""

@@ -33,23 +33,23 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.write_constraints import LiveFileCounts, WriteConstraints
 
 _LOG = logging.getLogger(__name__)
-_Seen = TypeVar("_Seen")
+_Result = TypeVar("_Result")
 
 
-def look_at_newest(
-    table: FileStoreTable, look: Callable[[Snapshot | None], _Seen]
-) -> tuple[Snapshot | None, _Seen]:
-    """Return the newest snapshot that `look` can read, and the result of `look`.
+def read_newest(
+    table: FileStoreTable, read: Callable[[Snapshot | None], _Result]
+) -> tuple[Snapshot | None, _Result]:
+    """Return the newest snapshot that `read` can read, and the result of `read`.
 
     It retries if the snapshot expires during the read.
 
     Raises:
-        CorruptFileError: `look` raised it, although the snapshot is still the newest.
+        CorruptFileError: `read` raised it, although the snapshot is still the newest.
     """
     while True:
         latest = table.snapshots.latest()
         try:
-            return latest, look(latest)
+            return latest, read(latest)
         except CorruptFileError:
             if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
                 raise
@@ -69,9 +69,10 @@ class TableState:
         constraints: the constraints on new rows.
         commit_history: the known snapshot and this writer's commits.
         coordinator: the coordinator of the compactions, with the levels of its buckets.
-        waiting: buckets with rows that wait for a compaction, which the coordinator need not know.
+        waiting_buckets: buckets with rows that wait for a compaction, which the coordinator may not
+            know.
             It is an estimate, and may contain buckets without such rows.
-        compaction_seen: the time when this process last saw another writer's COMPACT snapshot, in
+        compaction_seen_s: the time when this process last saw another writer's COMPACT snapshot, in
             seconds of the steady clock.
     """
 
@@ -83,27 +84,27 @@ class TableState:
     constraints: WriteConstraints = field(init=False)
     commit_history: CommitHistory = field(init=False)
     coordinator: CompactCoordinator = field(init=False)
-    waiting: set[BucketId] = field(init=False, default_factory=set)
-    compaction_seen: float = field(init=False, default=-math.inf)
+    waiting_buckets: set[BucketId] = field(init=False, default_factory=set)
+    compaction_seen_s: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         self.constraints = WriteConstraints(self.table)
-        self.commit_history = self._begun_history()
+        self.commit_history = self._read_history()
         self.coordinator = table_kind_of(self.table.schema).coordinator(self.table, self.executor)
 
     @property
-    def live(self) -> LiveFileCounts:
+    def live_counts(self) -> LiveFileCounts:
         """Counts the table's live files and their bytes."""
         return self.constraints.live
 
-    def _begun_history(self) -> CommitHistory:
+    def _read_history(self) -> CommitHistory:
         """Return the history of this user's commits, based on the newest snapshot.
 
         The newest epoch must not come from a snapshot above the known one. Otherwise a rollback of
         that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
-            latest, _ = look_at_newest(self.table, self._look_at_all)
+            latest, _ = read_newest(self.table, self._read_live_files)
             commit_history = CommitHistory(self.table, self.commit_user, latest)
             if self.last_identifier is not None:
                 return commit_history
@@ -122,7 +123,7 @@ class TableState:
         last = self.last_identifier
         if last is None or epoch > last:
             return False
-        self.commit_history.check(self.table.snapshots.latest())
+        self.commit_history.check_not_rolled_back(self.table.snapshots.latest())
         _LOG.info(
             "epoch %d is left out: the newest commit of user %s has identifier %d",
             epoch,
@@ -139,7 +140,7 @@ class TableState:
         if self.table.options[SEQUENCE_SNAPSHOT_ORDERING]:
             changes = number_changes(changes, append.snapshot_id)
         self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
-        self.live.change(changes)
+        self.live_counts.change(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
 
@@ -152,52 +153,52 @@ class TableState:
             UnsupportedTableError: another writer changed the columns.
         """
         snapshots = self.table.snapshots
-        latest = snapshots.latest(near=self.commit_history.known_id or None)
-        self.commit_history.check(latest)
-        known_id, latest_id = (
-            self.commit_history.known_id,
-            0 if latest is None else latest.snapshot_id,
-        )
+        latest = snapshots.latest(known_latest_id=self.commit_history.known_id or None)
+        self.commit_history.check_not_rolled_back(latest)
+        known_id = self.commit_history.known_id
+        latest_id = 0 if latest is None else latest.snapshot_id
         if latest_id == known_id:
             return latest
         self.commit_history.check_alone(latest)
         scan = FileStoreScan(self.table)
         try:
-            news = [snapshots.snapshot(number) for number in range(known_id + 1, latest_id + 1)]
-            deltas = [(snapshot, list(scan.delta(snapshot))) for snapshot in news]
-            entries = [entry for _, delta in deltas for entry in delta]
-            touched = {(entry.partition, entry.bucket) for entry in entries}
+            new_snapshots = [
+                snapshots.snapshot(number) for number in range(known_id + 1, latest_id + 1)
+            ]
+            deltas = [(snapshot, list(scan.delta(snapshot))) for snapshot in new_snapshots]
+            changed_buckets = {entry.bucket_id for _, delta in deltas for entry in delta}
         except (FileNotFoundError, CorruptFileError):
             # Snapshots or their manifests have expired, so the whole state may be stale.
-            self._look_at_all(latest)
-            deltas, entries, touched, news = [], [], self.coordinator.known_buckets(), []
-        if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
-            self.compaction_seen = self.table.clock.steady_seconds()
-        self.constraints.follow_other_writers(entries)
-        self.coordinator.reload(touched, latest)
+            self._read_live_files(latest)
+            deltas, changed_buckets = [], self.coordinator.known_buckets()
+        if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot, _ in deltas):
+            self.compaction_seen_s = self.table.clock.steady_seconds()
+        self.constraints.follow_other_writers([entry for _, delta in deltas for entry in delta])
+        self.coordinator.reload(changed_buckets, latest)
         for snapshot, delta in deltas:
             if not self.commit_history.was_created(snapshot):
-                self.live.follow(delta)
+                self.live_counts.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
         self.commit_history.note_known(latest)
         return latest
 
-    def follow_with(self, buckets: Collection[BucketId] | None) -> None:
-        """Follow, and load buckets into the coordinator; None: all buckets with files.
+    def follow_and_load(self, buckets: Collection[BucketId] | None) -> None:
+        """Follow, and load buckets into the coordinator; None loads all buckets with files.
 
         Raises:
             CorruptFileError: the newest snapshot cannot be read.
         """
-        newest = -1
+        newest_id = -1
         while True:
             try:
                 latest = self.follow()
-                wanted_buckets = self._with_files(latest, buckets)
-                in_buckets = {bucket for bucket in wanted_buckets if bucket[1] != POSTPONED}
-                self.coordinator.restore(in_buckets, latest)
+                wanted_buckets = self._wanted_buckets(latest, buckets)
+                self.coordinator.restore(
+                    {bucket_id for bucket_id in wanted_buckets if bucket_id[1] != POSTPONED}, latest
+                )
             except CorruptFileError:
-                before, newest = newest, self.table.snapshots.latest_id() or 0
-                if newest == before:
+                earlier_id, newest_id = newest_id, self.table.snapshots.latest_id() or 0
+                if newest_id == earlier_id:
                     raise
                 # The snapshot may have expired during the read; then a newer one exists.
             else:
@@ -217,23 +218,25 @@ class TableState:
         if self.table.options[WRITE_ONLY] or self.table.visibility is Visibility.ANY_LEVEL:
             return False
         self.follow()
-        waiting = set(self.waiting)
-        if waiting:
-            self.follow_with(waiting)
-            self.waiting -= waiting
-        return bool(waiting)
+        loaded_buckets = set(self.waiting_buckets)
+        if loaded_buckets:
+            self.follow_and_load(loaded_buckets)
+            self.waiting_buckets -= loaded_buckets
+        return bool(loaded_buckets)
 
-    def _look_at_all(self, snapshot: Snapshot | None) -> None:
+    def _read_live_files(self, snapshot: Snapshot | None) -> None:
         self._note_waiting(self.constraints.read_live_files(snapshot))
 
     def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels
-        in_buckets = (entry for entry in added if entry.bucket != POSTPONED)
-        self.waiting.update(waiting_buckets(in_buckets, self.table.visibility, num_levels))
+        in_real_buckets = (entry for entry in added if entry.bucket != POSTPONED)
+        self.waiting_buckets.update(
+            waiting_buckets(in_real_buckets, self.table.visibility, num_levels)
+        )
 
-    def _with_files(
+    def _wanted_buckets(
         self, latest: Snapshot | None, buckets: Collection[BucketId] | None
     ) -> Collection[BucketId]:
         if buckets is not None:
             return buckets
-        return {(entry.partition, entry.bucket) for entry in FileStoreScan(self.table).live(latest)}
+        return {entry.bucket_id for entry in FileStoreScan(self.table).live(latest)}

@@ -1,6 +1,6 @@
 """Limits how far a write-only job runs ahead of the job that compacts its table.
 
-`stream_table_commit` asks it before each epoch. Without a bound, level 0 would grow unnoticed, and
+`stream_table_commit` asks before each epoch. Without a bound, level 0 would grow unnoticed, and
 each read would merge more files.
 """
 
@@ -17,6 +17,7 @@ from stream_app.table.stream_commit.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 POLL_S = 1.0
+"""Pause between two looks for commits of the job that compacts."""
 WARNING_EVERY_S = 60.0
 
 
@@ -26,14 +27,14 @@ class WriteOnlyBound:
 
     Attributes:
         state: the job's state of the table.
-        stopping: returns whether the job is to end.
+        is_stopping: returns whether the job is to end.
     """
 
     state: TableState
-    stopping: Callable[[], bool] = lambda: False
-    _waits_since: float | None = field(init=False, default=None)
-    _warned_at: float = field(init=False, default=-math.inf)
-    _warned_of_waiting: bool = field(init=False, default=False)
+    is_stopping: Callable[[], bool] = lambda: False
+    _wait_start_s: float | None = field(init=False, default=None)
+    _warned_at_s: float = field(init=False, default=-math.inf)
+    _has_warned_of_wait: bool = field(init=False, default=False)
 
     def wait(self) -> float:
         """Wait while a bucket has too many sorted runs, and return the seconds waited.
@@ -45,38 +46,36 @@ class WriteOnlyBound:
         clock = self.state.table.clock
         start_s = clock.steady_seconds()
         while self.must_wait():
-            if self.stopping():
+            if self.is_stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
         return clock.steady_seconds() - start_s
 
     def must_wait(self) -> bool:
-        """Return whether a bucket has too many sorted runs, even after other writers' newest
-        commits.
+        """Return whether a bucket has too many sorted runs, even after other writers' commits.
 
         Raises:
             CompactionError: no job has compacted the table for the timeout.
         """
-        options, back_pressure = self.state.table.options, self.state.coordinator.back_pressure
+        options = self.state.table.options
+        back_pressure = self.state.coordinator.back_pressure
         limit = options.write_only_stop_trigger
-        if back_pressure.most_sorted_runs() > limit:
+        if back_pressure.sorted_runs_max() > limit:
             self.state.follow()
-        runs = back_pressure.most_sorted_runs()
+        runs = back_pressure.sorted_runs_max()
         if runs > limit // 2:
             self._warn(runs, limit)
         if runs <= limit:
-            self._waits_since = None
+            self._wait_start_s = None
             return False
-        now, patience = (
-            self.state.table.clock.steady_seconds(),
-            options[WRITE_ONLY_COMPACTOR_TIMEOUT],
-        )
-        if self._waits_since is None:
-            self._waits_since = now
-        if now - max(self._waits_since, self.state.compaction_seen) > patience / 1000:
+        now_s = self.state.table.clock.steady_seconds()
+        timeout_s = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
+        if self._wait_start_s is None:
+            self._wait_start_s = now_s
+        if now_s - max(self._wait_start_s, self.state.compaction_seen_s) > timeout_s:
             raise CompactionError(
                 f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
-                f"no job has compacted the table for {patience / 1000:.0f} s",
+                f"no job has compacted the table for {timeout_s:.0f} s",
                 where=self.state.table.location,
                 fix="run `stream-app compact TABLE --follow` beside the job, or raise "
                 "'write-only.stop-trigger'",
@@ -84,13 +83,13 @@ class WriteOnlyBound:
         return True
 
     def _warn(self, runs: int, limit: int) -> None:
-        now = self.state.table.clock.steady_seconds()
-        waits = runs > limit
-        if now - self._warned_at >= WARNING_EVERY_S or waits > self._warned_of_waiting:
-            self._warned_at, self._warned_of_waiting = now, waits
+        now_s = self.state.table.clock.steady_seconds()
+        is_waiting = runs > limit
+        if now_s - self._warned_at_s >= WARNING_EVERY_S or is_waiting > self._has_warned_of_wait:
+            self._warned_at_s, self._has_warned_of_wait = now_s, is_waiting
             _LOG.warning(
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "
                 "compact the table?",
                 runs,
-                "waits" if waits else f"waits beyond {limit}",
+                "waits" if is_waiting else f"waits beyond {limit}",
             )

@@ -81,16 +81,16 @@ def rollback_applies(
         newest: the number of the newest snapshot; None without snapshots.
         newest_list: its delta manifest list; None if the snapshot is unreadable.
     """
-    if newest is None or newest not in announcement.going:
+    if newest is None or newest not in announcement.delta_lists:
         return False
-    return newest_list in (None, announcement.going[newest])
+    return newest_list in (None, announcement.delta_lists[newest])
 
 
 def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
     """Return whether a holding rollback has deleted a snapshot; for `newest` see
     `rollback_applies`.
     """
-    return newest is None or newest < max(announcement.going, default=0)
+    return newest is None or newest < max(announcement.delta_lists, default=0)
 
 
 def expiry_in_the_way(

@@ -230,7 +230,7 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
     branch, newest = plan.branch, plan.snapshots[-1]
     withdraw_rollbacks(branch)  # left by a crashed fast-forward
     delta_lists = {newest.snapshot_id: newest.delta_manifest_list}
-    announcement = RollbackAnnouncement(target=newest.snapshot_id, going=delta_lists)
+    announcement = RollbackAnnouncement(target=newest.snapshot_id, delta_lists=delta_lists)
     announced = branch.rollback_announcements.announce(announcement)
     try:
         first_is_there = branch.snapshots.exists(plan.snapshots[0].snapshot_id)

@@ -173,7 +173,7 @@ def _announce(
     """Announce the rollback and check for conflicts; return the announcement and final numbers."""
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
-        going={
+        delta_lists={
             number: table.snapshots.delta_list(number) or "" for number in plan.numbers.snapshots
         },
     )

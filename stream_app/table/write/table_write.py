@@ -94,7 +94,7 @@ class TableWrite:
             if self._bucket_index is not None:
                 self._index = self._bucket_index(self._table, *bucket)
         assert self._writer is not None
-        with merge_errors(self._table.paths.bucket(*bucket)):
+        with merge_errors(self._table.paths.bucket_folder(*bucket)):
             self._writer.write(rows)
         if self._index is not None:
             self._index.add(rows)
@@ -107,7 +107,7 @@ class TableWrite:
     def finish_bucket(self) -> None:
         """Finish the current bucket, so that its writer frees its memory."""
         if self._writer is not None and self._bucket is not None:
-            with merge_errors(self._table.paths.bucket(*self._bucket)):
+            with merge_errors(self._table.paths.bucket_folder(*self._bucket)):
                 files = self._writer.prepare_commit()
             total_buckets = self._bucket_counts.get(self._bucket[0])
             self._changes.append(change_of(files, *self._bucket, total_buckets))

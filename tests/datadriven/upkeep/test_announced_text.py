@@ -74,7 +74,7 @@ def test_announced_expiry() -> None:
 def _rollback(line: str) -> RollbackAnnouncement:
     fields = _words(line)
     going = {int(number): number for number in fields["going"].split(",")}
-    return RollbackAnnouncement(target=int(fields["to"]), going=going)
+    return RollbackAnnouncement(target=int(fields["to"]), delta_lists=going)
 
 
 def _of_rollbacks(case: Case) -> str:

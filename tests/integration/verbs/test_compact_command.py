@@ -54,7 +54,7 @@ def writer(tmp_path: Path) -> TableWriter:
 def levels(table: FileStoreTable) -> dict[str, list[int]]:
     levels: dict[str, list[int]] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
-        place = f"{table.paths.partition(entry.partition)} {entry.bucket}"
+        place = f"{table.paths.partition_path(entry.partition)} {entry.bucket}"
         levels.setdefault(place, []).append(entry.file.level)
     return {place: sorted(levels_of_bucket) for place, levels_of_bucket in sorted(levels.items())}
 

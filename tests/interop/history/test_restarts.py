@@ -127,7 +127,7 @@ class Turns:
         return StreamTableCommit(self.table, user, executor, identifier)
 
     def _compact(self, job: StreamTableCommit) -> None:
-        job.state.follow_with(None)
+        job.state.follow_and_load(None)
         if job.table.options.changelog_producer == "full-compaction":
             job.compact_whole()
         else:

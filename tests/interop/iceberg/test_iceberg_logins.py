@@ -185,7 +185,10 @@ def test_a_signature_by_another_key_is_an_error_and_so_is_a_missing_key(
     settings = {"rest.sigv4-enabled": "true", "rest.signing-region": KEY.region}
     table = a_guarded_table(tmp_path, guarded.uri, **settings, **{"rest.signing-name": KEY.service})
     commit(table, 0)
-    assert "does not permit it: ForbiddenException: the signature does not match" in caplog.text
+    assert (
+        "does not permit the request: ForbiddenException: the signature does not match"
+        in caplog.text
+    )
     assert f"{REST}rest.signing-region" in caplog.text
     assert "secret-of-nobody" not in caplog.text
     caplog.clear()
@@ -202,7 +205,9 @@ def test_a_login_that_may_only_read_gets_an_error_with_the_missing_right(
     guarded.logins.tokens, guarded.logins.is_reader = {TOKEN}, True
     table = a_guarded_table(tmp_path, guarded.uri, token=TOKEN)
     commit(table, 0)
-    assert "does not permit it: ForbiddenException: a reader changes nothing" in caplog.text
+    assert (
+        "does not permit the request: ForbiddenException: a reader changes nothing" in caplog.text
+    )
     assert "give the login the rights to load, register and change this table" in caplog.text
     guarded.logins.is_reader = False
     commit(table, 1)
@@ -225,6 +230,9 @@ def test_an_error_about_something_that_is_no_login_server_hides_its_answer(
 ) -> None:
     login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}
     commit(a_guarded_table(tmp_path, guarded.uri, **login), 0)
-    assert "what answers is not an Iceberg REST catalog, or no server of its logins" in caplog.text
+    assert (
+        "the answer is not from an Iceberg REST catalog, or not from its login server"
+        in caplog.text
+    )
     assert f"{REST}oauth2-server-uri" in caplog.text
     assert SECRET not in caplog.text

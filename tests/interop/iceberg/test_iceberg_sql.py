@@ -228,14 +228,16 @@ def test_check_reports_how_far_the_catalog_is_behind(tmp_path: Path, database: D
         "the Iceberg catalog has snapshot 1, and the table has snapshot 2"
     ]
     [silent] = iceberg_findings(away)
-    assert silent.startswith("what Iceberg's readers find was not checked: the catalog's database")
+    assert silent.startswith(
+        "the snapshot that Iceberg's readers see was not checked: the catalog's database"
+    )
     SmallTable(opened, epoch=2).commit(("+I", {"id": 3}))
     assert iceberg_findings(opened) == []
 
 
 def iceberg_findings(table: FileStoreTable) -> list[str]:
     """Return the findings of a check about Iceberg."""
-    findings = TableCheck(table, quick=True, progress=lambda *_: None).findings()
+    findings = TableCheck(table, is_quick=True, progress=lambda *_: None).findings()
     return [finding.problem for finding in findings if finding.kind is FindingKind.ICEBERG]
 
 

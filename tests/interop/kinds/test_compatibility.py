@@ -224,7 +224,7 @@ class Tried:
                 self.java.compact(self.path)
         else:
             commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
-            first, basis = commit.follow_and_wait(), commit.buckets.basis
+            first, basis = commit.follow_and_wait(), commit.bucket_state.basis
             with writing(self.table, first, basis) as write:
                 copied = [(kind, dict(row)) for kind, row in changes]
                 for bucket, rows in by_bucket(self.table, copied, basis):

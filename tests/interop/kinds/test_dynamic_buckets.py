@@ -65,7 +65,9 @@ def index_of(paimon_java: PaimonJava, table: FileStoreTable) -> Buckets:
     latest = table.snapshots.latest()
     assert latest is not None
     ours = {
-        (table.paths.partition(partition), bucket): set(table.hash_index_files.read(entry).tolist())
+        (table.paths.partition_path(partition), bucket): set(
+            table.hash_index_files.read(entry).tolist()
+        )
         for partition, buckets in index_manifest(table, latest.index_manifest).hashes.items()
         for bucket, entry in buckets.items()
     }

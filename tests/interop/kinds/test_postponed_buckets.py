@@ -131,7 +131,7 @@ def test_batches_of_each_go_to_the_buckets_of_the_other(
             assert by_content(normal_rows(judged)) == wanted
         live = FileStoreScan(table).live(table.snapshots.latest())
         assert {
-            table.paths.partition(entry.partition): entry.total_buckets for entry in live
+            table.paths.partition_path(entry.partition): entry.total_buckets for entry in live
         } == totals
 
     pypaimon.write(location, batch("d0", range(35), "theirs"), postpones=False)

@@ -161,7 +161,7 @@ def test_both_commit_to_one_table_at_the_same_time(
         for other in others:
             other.join()
     assert errors == []
-    again_if_replaced(writer, lambda: writer.commit.state.follow_with(()))
+    again_if_replaced(writer, lambda: writer.commit.state.follow_and_load(()))
     writer.commit.compact_due()
     rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
     assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 24")

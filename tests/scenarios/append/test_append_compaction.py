@@ -284,7 +284,7 @@ def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path
     other.commit.compact_due()
     assert len(files(writer.table)) == 1
     assert planner.plan().tasks == ()
-    assert {file.file_name for sub in planner._subs.values() for file in sub.files} == {
+    assert {file.file_name for sub in planner._sub_coordinators.values() for file in sub.files} == {
         file.file_name for file in files(writer.table)
     }
 
@@ -378,12 +378,12 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     )
     latest = table.snapshots.latest()
     choice = PartitionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
-    compactor.state.follow_with(choice)
+    compactor.state.follow_and_load(choice)
     compactor.coordinator.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_whole(choice) != []
-    reports = compactor.take_reports()
+    reports = compactor.published.take_reports()
     assert [report.files_in for report in reports] == [plan.files for plan in planned]
     assert {report.partition for report in reports} == {"dt=a"}
     assert len(files(table)) == len(before) - sum(

@@ -47,7 +47,7 @@ def test_deletes_beside_compactions(
             table, "compactor", CompactInThreads(table), last_identifier=BATCH_COMMIT_IDENTIFIER
         )
         while service and not all_written.is_set():
-            compactor.state.follow_with(None)
+            compactor.state.follow_and_load(None)
             compactor.compact_due()
             time.sleep(0.05)
 

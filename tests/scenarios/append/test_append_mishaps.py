@@ -60,7 +60,7 @@ def rows(epoch: int, count: int = 20, dt: str = "a") -> list[Change]:
 def files_by_partition(table: FileStoreTable) -> dict[str, int]:
     counts: dict[str, int] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
-        name = table.paths.partition(entry.partition)
+        name = table.paths.partition_path(entry.partition)
         counts[name] = counts.get(name, 0) + 1
     return counts
 
@@ -148,7 +148,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
     (first, first_files), (second, second_files) = units.items()
     # A later file of the first partition shares the index file with one that is compacted.
     writer.write([("+I", {"k": 1, "v": "x", "dt": "a"}), ("+I", {"k": 1, "v": "x", "dt": "b"})])
-    commit.state.follow_with(None)
+    commit.state.follow_and_load(None)
     others = {
         entry.partition: entry.file.file_name
         for entry in FileStoreScan(table).live(table.snapshots.latest())

@@ -139,12 +139,12 @@ def test_idle_partitions_are_compacted_when_their_time_has_come(tmp_path: Path) 
     follower = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    follower.state.follow_with(set())
+    follower.state.follow_and_load(set())
     follower.coordinator.restrict(set())
     assert follower.compact_due() == []
     latest = table.snapshots.latest()
     buckets = {(e.partition, e.bucket) for e in FileStoreScan(table).live(latest)}
-    follower.state.follow_with(buckets)
+    follower.state.follow_and_load(buckets)
     follower.coordinator.restrict({partition for partition, _ in buckets})
     follower.compact_due()
     assert len(FileStoreScan(table).live(table.snapshots.latest())) == 1

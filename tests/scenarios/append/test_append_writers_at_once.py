@@ -59,7 +59,7 @@ def test_two_jobs_and_a_compactor_at_once(
             table, "compactor", CompactInThreads(table), last_identifier=BATCH_COMMIT_IDENTIFIER
         )
         while not all_written.is_set():
-            compactor.state.follow_with(None)
+            compactor.state.follow_and_load(None)
             compactor.compact_due()
         return compactor
 
@@ -126,7 +126,7 @@ def test_a_job_and_the_service_compact_one_table(tmp_path: Path, seed: int) -> N
             table, "compactor", CompactInThreads(table), last_identifier=BATCH_COMMIT_IDENTIFIER
         )
         while not all_written.is_set():
-            compactor.state.follow_with(None)
+            compactor.state.follow_and_load(None)
             compactor.compact_due()
             time.sleep(0.05)
 

@@ -135,7 +135,7 @@ def findings(path: Path) -> list[str]:
         table = open_file_store_table(str(path))
         return [
             str(finding)
-            for finding in TableCheck(table, quick=False, progress=lambda *_: None).findings()
+            for finding in TableCheck(table, is_quick=False, progress=lambda *_: None).findings()
         ]
     except StreamAppError as error:
         return [str(error)]

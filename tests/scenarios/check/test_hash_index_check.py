@@ -57,7 +57,7 @@ def test_a_hash_in_two_buckets(tmp_path: Path) -> None:
         f"the index has 1 hashes of keys twice, such as {hashes[0]} of bucket 0 and 1"
     )
     assert lacking.problem == "1 rows have keys that the bucket's index lacks"
-    assert lacking.where == table.paths.bucket(b"\0" * 12, 1)
+    assert lacking.where == table.paths.bucket_folder(b"\0" * 12, 1)
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut"])

@@ -368,7 +368,7 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
 def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
     """The rows of such a table may have another order than ours."""
     schema = replace(shop.table.schema, options={"pk-clustering-override": "true", "bucket": "2"})
-    check = TableCheck(replace(shop.table, schema=schema), quick=False, progress=lambda *_: None)
+    check = TableCheck(replace(shop.table, schema=schema), is_quick=False, progress=lambda *_: None)
     [finding] = check.findings()
     assert finding.kind is FindingKind.NOT_COMPARED
     assert "rows were not checked: stream_app cannot read" in finding.problem
@@ -378,7 +378,7 @@ def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
 def test_options_that_we_do_not_know_are_reported(shop: Damage) -> None:
     schema = replace(shop.table.schema, options={"some.later.option": "1", "bucket": "2"})
     [finding] = TableCheck(
-        replace(shop.table, schema=schema), quick=True, progress=lambda *_: None
+        replace(shop.table, schema=schema), is_quick=True, progress=lambda *_: None
     ).findings()
     assert finding.kind is FindingKind.NOT_COMPARED
     assert "does not know may change them: some.later.option" in finding.problem
@@ -392,7 +392,7 @@ def test_a_file_of_another_format_is_reported(shop: Damage) -> None:
         return with_file(entry, file_name=name)
 
     shop.delta(lambda entries: first_add(entries, as_lance))
-    check = TableCheck(shop.table, quick=False, progress=lambda *_: None)
+    check = TableCheck(shop.table, is_quick=False, progress=lambda *_: None)
     assert list(check.findings()) == []
     assert len(check.report.unread) == 1
     assert "is none of parquet, orc, avro" in check.report.unread[0]

@@ -213,7 +213,7 @@ def test_a_partition_with_another_number_of_buckets_is_written_by_it(tmp_path: P
     writer.write([("+U", {**old, "v": "c"}), ("+I", new)])
     assert by_content(read_rows(writer.table)) == by_content([{**old, "v": "c"}, new])
     totals = {
-        (table.paths.partition(entry.partition), entry.total_buckets)
+        (table.paths.partition_path(entry.partition), entry.total_buckets)
         for entry in FileStoreScan(table).live(table.snapshots.latest())
     }
     assert totals == {("dt=old", 2), ("dt=new", 3)}

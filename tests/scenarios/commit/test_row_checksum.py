@@ -60,7 +60,7 @@ def is_right(table: FileStoreTable, snapshot: Snapshot | None = None) -> bool:
 
 
 def findings(table: FileStoreTable) -> tuple[list[str], list[str]]:
-    check = TableCheck(table, quick=False, progress=lambda *_: None)
+    check = TableCheck(table, is_quick=False, progress=lambda *_: None)
     return [finding.kind.value for finding in check.findings()], check.report.left_out
 
 

@@ -32,7 +32,7 @@ def opened(table: FileStoreTable) -> StreamTableCommit:
 
 def take_up(table: FileStoreTable) -> set[BucketId]:
     commit = opened(table)
-    commit.state.follow_with(None)
+    commit.state.follow_and_load(None)
     return commit.coordinator.known_buckets()
 
 

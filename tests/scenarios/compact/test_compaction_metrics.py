@@ -115,7 +115,7 @@ def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
         writer.commit.commit_idle()
         if epoch == 3:
             other.compact_whole()
-            writer.commit.state.follow_with(())
+            writer.commit.state.follow_and_load(())
         live = FileStoreScan(table).live(table.snapshots.latest())
         metrics = writer.commit.compaction_metrics()
         assert metrics.files == len(live)

@@ -32,7 +32,7 @@ def ran(
     table = small_table(folder / "db.db" / "t", "k INT, v STRING", ("k",), **options).table
     executor = CompactInCaller(table)
     policy = None if freshness is None else PolicyBounds(freshness, budget)
-    job = TableJob(table, lambda _: executor, policy=policy)
+    job = TableJob(table, lambda _: executor, policy_bounds=policy)
     job.open("job")
     for epoch in range(EPOCHS):
         first = job.prepare_epoch()
@@ -102,7 +102,7 @@ def test_the_report_says_what_compactions_need_of_their_cores(tmp_path: Path) ->
     budget = CoreBudget(cores=3)
     table, _ = ran(tmp_path / "auto", 20, budget)
     assert budget.advice is not None
-    assert budget.advice.needed > 0
+    assert budget.advice.cores_needed > 0
     assert budget.advice.suffices
     [line] = [line for line in overview_lines(overview(table, latest(table))) if "chosen" in line]
     assert line.endswith("; compactions need 0.0 of 3 cores")
@@ -118,6 +118,6 @@ def test_a_budget_adds_up_tables_and_finds_the_epochs_that_fit() -> None:
         "compactions need 3.0 of 2 cores: make epochs 10 s long, with which they fit"
     )
     budget.note("b", lambda longer: 1.4 / longer, 5.0)
-    assert budget.advice.needed == 3.0, "a tenth less is no news"
+    assert budget.advice.cores_needed == 3.0, "a tenth less is no news"
     budget.note("a", lambda longer: 0.1 / longer, 5.0)
     assert budget.advice.suffices

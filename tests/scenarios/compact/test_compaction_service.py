@@ -276,7 +276,9 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
         else:
             writer.commit.compact_due()
             assert done is not None
-            reasons += [r.reason for r in (*done.compactions, *writer.commit.take_reports())]
+            reasons += [
+                r.reason for r in (*done.compactions, *writer.commit.published.take_reports())
+            ]
     assert "level 0 upwards" in reasons, reasons
 
 
@@ -346,5 +348,5 @@ def test_a_rescaled_partition_beside_full_compactions_by_epochs(tmp_path: Path) 
     rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
     TableWriter(rescaled, user="another").write([("+I", {"dt": "b", "k": 1, "v": "new"})])
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
-    totals = {(rescaled.paths.partition(e.partition), e.total_buckets) for e in entries}
+    totals = {(rescaled.paths.partition_path(e.partition), e.total_buckets) for e in entries}
     assert totals == {("dt=a", 2), ("dt=b", 4)}

@@ -183,7 +183,7 @@ def test_chosen_partitions(
     choice.check(by_day)
     by_day.clock.sleep(1800)
     buckets = choice.buckets(by_day, by_day.snapshots.latest())
-    paths = sorted(by_day.paths.partition(partition) for partition, _ in buckets)
+    paths = sorted(by_day.paths.partition_path(partition) for partition, _ in buckets)
     assert [path.split("/")[0] for path in paths] == [f"dt={20454 + day}" for day in days]
 
 

@@ -69,7 +69,7 @@ def test_without_an_epoch_they_are_published_together(tmp_path: Path) -> None:
     snapshot = writer.commit.commit_idle(GATHER_S)
     assert snapshot is not None
     assert kinds(writer)[CommitKind.COMPACT] == 1
-    assert len(writer.commit.take_reports()) == waiting
+    assert len(writer.commit.published.take_reports()) == waiting
     assert_table_is(writer)
 
 

@@ -43,7 +43,7 @@ def rows(epoch: int) -> list[Change]:
 
 def totals(table: FileStoreTable) -> set[tuple[str, int]]:
     return {
-        (table.paths.partition(entry.partition), entry.total_buckets)
+        (table.paths.partition_path(entry.partition), entry.total_buckets)
         for entry in FileStoreScan(table).live(table.snapshots.latest())
     }
 

@@ -127,7 +127,7 @@ def check_all_is_seen(table: FileStoreTable) -> None:
     if table.options.writes_changelog:
         changes = [change for of_epoch in read_changes(table).values() for change in of_epoch]
         assert sorted(row["k"] for _, row in changes) == list(range(20))
-    assert list(TableCheck(table, quick=False, progress=lambda *_: None).findings()) == []
+    assert list(TableCheck(table, is_quick=False, progress=lambda *_: None).findings()) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -229,7 +229,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     job.open("writer")
     job.compact_due()
     with pytest.raises(CompactionError, match="20 rows wait for a compaction") as raised:
-        job.check_none_waits()
+        job.check_no_row_waits()
     assert "No space left on device" in raised.value.problem
     assert disk.tried >= 3
     metrics = job.compaction_metrics()
@@ -239,7 +239,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     table.clock.sleep(600)
     for _ in range(10):
         job.while_idle()
-    job.check_none_waits()
+    job.check_no_row_waits()
     check_all_is_seen(table)
 
 
@@ -249,7 +249,7 @@ def test_a_write_only_job_leaves_them_to_the_one_that_compacts(tmp_path: Path) -
     job = TableJob(table, FullDisk)
     job.open("writer")
     job.compact_due()
-    job.check_none_waits()
+    job.check_no_row_waits()
     [finding] = quick_findings(table)
     assert "`stream-app compact TABLE --follow`" in finding.fix
 
@@ -282,7 +282,7 @@ def test_rows_that_a_compaction_is_about_to_take_are_not_counted(tmp_path: Path)
 
 
 def quick_findings(table: FileStoreTable) -> list[Finding]:
-    return list(TableCheck(table, quick=True, progress=lambda *_: None).findings())
+    return list(TableCheck(table, is_quick=True, progress=lambda *_: None).findings())
 
 
 @pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])
@@ -295,7 +295,7 @@ def test_a_job_without_an_epoch_leaves_them_alone_and_ends_well(tmp_path: Path, 
     job.open("a job whose topic is empty")
     job.while_idle()
     job.compact_due()
-    job.check_none_waits()
+    job.check_no_row_waits()
     assert executor.requests == []
 
 
@@ -322,4 +322,4 @@ def test_a_run_ends_well_while_another_writer_goes_on(tmp_path: Path, kind: str)
     job = TableJob(table, NeverAlone)
     job.open("writer")
     job.compact_due()
-    job.check_none_waits()
+    job.check_no_row_waits()

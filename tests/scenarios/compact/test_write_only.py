@@ -66,7 +66,7 @@ def test_a_write_only_job_waits_for_the_job_that_compacts(
     assert "this job is write-only and waits beyond 6" in caplog.text
     writer.table = replace(writer.table, clock=CompactsMeanwhile(compactor))
     writer.restart()
-    writer.commit.state.follow_with(None)
+    writer.commit.state.follow_and_load(None)
     writer.write(rows(7))
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {2}
     assert_table_is(writer)

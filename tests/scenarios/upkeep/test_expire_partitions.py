@@ -46,7 +46,7 @@ def drop(table: FileStoreTable, **options: str) -> list[str]:
     expire = ExpirePartitions(table, retention)
     expiry = expire.plan()
     list(expire.execute(expiry))
-    return [table.paths.partition(partition.partition) for partition in expiry.partitions]
+    return [table.paths.partition_path(partition.partition) for partition in expiry.partitions]
 
 
 def test_a_null_beside_the_time_keeps_no_partition(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def an_expiry_by_update_time(
     assert retention is not None
     expire = ExpirePartitions(table, retention)
     expiry = expire.plan()
-    assert [table.paths.partition(partition.partition) for partition in expiry.partitions] == [
+    assert [table.paths.partition_path(partition.partition) for partition in expiry.partitions] == [
         "dt=2025-12-01",
         "dt=2025-12-02",
     ]

@@ -45,8 +45,8 @@ class Job:
         while self.clock.millis < time_ms:
             self.clock.sleep(min(step_s, (time_ms - self.clock.millis) / 1000))
             self.upkeep.while_idle()
-            if self.upkeep._running is not None:  # the clock does not wait for the thread
-                self.upkeep._running.result()
+            if self.upkeep._async_run is not None:  # the clock does not wait for the thread
+                self.upkeep._async_run.result()
 
     def tagged(self) -> dict[str, str]:
         """The row under each tag."""

@@ -112,7 +112,7 @@ def test_a_commit_above_rows_that_came_meanwhile_is_refused(tmp_path: Path) -> N
     table = cross_partition_table(tmp_path / "t")
     job = CrossPartitionJob(table)
     job.write(("+I", {"id": 1, "p": "a", "v": 1}))
-    basis = job.commit.buckets.basis
+    basis = job.commit.bucket_state.basis
     changes = job.written([("+U", {"id": 1, "p": "b", "v": 2})])
     CrossPartitionJob(table, user="other").write(("+U", {"id": 1, "p": "c", "v": 3}))
     with pytest.raises(CommitConflictError, match="a key could be in two partitions"):

@@ -184,7 +184,7 @@ def test_a_commit_on_another_index_is_refused_and_leaves_no_file(tmp_path: Path)
     table = tables.tables[0]
     ours = TableWriter(table, CompactInCaller)
     ours.write([("+I", {"k": 1, "v": "x"})])
-    taken = ours.commit.buckets.basis
+    taken = ours.commit.bucket_state.basis
     other = TableWriter(table, CompactInCaller, user="other")
     other.write([("+I", {"k": 2, "v": "theirs"})])
     before = files_on_disk(table, "index-") | files_on_disk(table, "data-")

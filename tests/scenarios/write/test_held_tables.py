@@ -259,7 +259,7 @@ def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None
     tables.send([{"k": 5, "v": "newer"}], [{"day": "day 1", "n": 101}])
     run(started(tables, runner), tables, runner, 2)
     waiting = tables.state().held_tables["a"]
-    assert "the table has only 0" in waiting.reason
+    assert "the table has only its epochs up to 0" in waiting.reason
     assert waiting.retry_ms is None
     assert snapshots(tables) == [1, 3]
 
@@ -289,7 +289,7 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         self.seen.append(messages)
         self.table_count = 2
         return NewcomerOutcome([self.feed], {}, {})
@@ -334,7 +334,7 @@ class Both(Second):
         super().__init__(feeds[0])
         self.table_count, self.both = 0, feeds
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         self.table_count = 2
         return NewcomerOutcome(self.both, {}, {})
 

@@ -129,7 +129,7 @@ def test_a_rescaled_partition_gets_the_number_of_the_option(tmp_path: Path) -> N
         rescale_partition(table, planned)
     overwritten(table, day("mon", "new"))
     live = FileStoreScan(table).live(table.snapshots.latest())
-    totals = {(table.paths.partition(entry.partition), entry.total_buckets) for entry in live}
+    totals = {(table.paths.partition_path(entry.partition), entry.total_buckets) for entry in live}
     assert totals == {("dt=mon", 2), ("dt=tue", 3)}
     assert findings_of(table) == []
 
@@ -162,7 +162,7 @@ def test_a_postponed_partition_gets_its_number_from_the_rows(
     writer.write([("+I", row) for row in day("mon", "waits")])
     overwritten(table, [*day("mon", "new"), *day("tue", "new", 3)])
     live = FileStoreScan(table).live(table.snapshots.latest())
-    totals = {(table.paths.partition(entry.partition), entry.total_buckets) for entry in live}
+    totals = {(table.paths.partition_path(entry.partition), entry.total_buckets) for entry in live}
     assert totals == set(counts.items())
     waits = -2 in counts.values()
     new = by_content([*day("mon", "new"), *day("tue", "new", 3)])

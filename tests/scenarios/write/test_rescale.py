@@ -56,7 +56,7 @@ def rows(epoch: int, day: str = "mon", keys: int = 40) -> list[Change]:
 def rescaled(table: FileStoreTable, buckets: int | None, day: str = "mon") -> Snapshot | None:
     live = FileStoreScan(table).live(table.snapshots.latest())
     folder = f"dt={day}" if day else ""
-    live = [entry for entry in live if table.paths.partition(entry.partition) == folder]
+    live = [entry for entry in live if table.paths.partition_path(entry.partition) == folder]
     snapshot = None
     for planned in planned_rescales(live, buckets):
         snapshot = rescale_partition(table, planned)
@@ -67,7 +67,9 @@ def totals(table: FileStoreTable) -> dict[str, set[int]]:
     counts: dict[str, set[int]] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
         assert entry.bucket < entry.total_buckets or entry.bucket == POSTPONED
-        counts.setdefault(table.paths.partition(entry.partition), set()).add(entry.total_buckets)
+        counts.setdefault(table.paths.partition_path(entry.partition), set()).add(
+            entry.total_buckets
+        )
     return counts
 
 
@@ -131,7 +133,7 @@ def levels_of(table: FileStoreTable) -> dict[tuple[str, int], int]:
     """The rows of each partition's levels."""
     counts: dict[tuple[str, int], int] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
-        place = table.paths.partition(entry.partition), entry.file.level
+        place = table.paths.partition_path(entry.partition), entry.file.level
         counts[place] = counts.get(place, 0) + entry.file.row_count
     return counts
 
@@ -229,12 +231,12 @@ def test_rows_that_were_routed_before_are_not_committed(tmp_path: Path) -> None:
     table = a_table(tmp_path, bucket=2)
     writer = TableWriter(table)
     writer.write(rows(0))
-    first, basis = writer.commit.follow_and_wait(), writer.commit.buckets.basis
+    first, basis = writer.commit.follow_and_wait(), writer.commit.bucket_state.basis
     changes = write_changes(table, rows(1), first, basis)
     rescaled(table, 4)
     with pytest.raises(OutdatedRowsError, match="changed the partition to 4 buckets"):
         writer.commit.commit_epoch(1, changes, basis=basis)
-    assert not writer.commit.buckets.fits(basis)
+    assert not writer.commit.bucket_state.fits(basis)
     writer.write(rows(1))
     assert by_content(read_rows(table)) == by_content(writer.model.rows())
     check_sound(writer)

@@ -181,7 +181,7 @@ class Job:
         if not commit.state.is_committed(epoch):
             first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
             has_index = not self.table.kind.has_bucket_number
-            basis = NO_BASIS if empties and has_index else commit.buckets.basis
+            basis = NO_BASIS if empties and has_index else commit.bucket_state.basis
             messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
             commit.commit_epoch(
                 epoch,

@@ -27,6 +27,6 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
     coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
     deadline = time.monotonic() + 120
-    while (running := coordinator.rounds.running) is not None and not running.done():
+    while (running := coordinator.planner_runs.running_round) is not None and not running.done():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -44,7 +44,7 @@ class CrossPartitionJob:
     def written(self, changes: Sequence[Change]) -> list[BucketChange]:
         """Begin an epoch, and write its files."""
         first = self.commit.follow_and_wait()
-        basis_id = self.commit.buckets.basis.snapshot_id
+        basis_id = self.commit.bucket_state.basis.snapshot_id
         with table_write(
             self.table, next_sequence_number=first, basis=BucketBasis(snapshot_id=basis_id)
         ) as write:
@@ -67,7 +67,7 @@ class CrossPartitionJob:
 
     def publish(self, changes: Sequence[BucketChange]) -> None:
         """Commit the epoch's files."""
-        basis = self.commit.buckets.basis
+        basis = self.commit.bucket_state.basis
         self.commit.commit_epoch(self.epoch, changes, basis=basis)
         self.epoch += 1
 

@@ -178,7 +178,7 @@ class TableWriter:
         if self.commit.state.is_committed(epoch):
             return None
         first = self.commit.follow_and_wait()
-        changes, basis = self.model.changes[epoch], self.commit.buckets.basis
+        changes, basis = self.model.changes[epoch], self.commit.bucket_state.basis
         bucket_changes = write_changes(self.table, changes, first, basis) if changes else []
         return self.commit.commit_epoch(epoch, bucket_changes, basis=basis)
 

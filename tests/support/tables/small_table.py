@@ -99,7 +99,7 @@ class SmallTable:
     def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
         first = self.committer.follow_and_wait()
-        basis = self.committer.buckets.basis
+        basis = self.committer.bucket_state.basis
         bucket_changes = write_changes(self.table, changes, first, basis) if changes else []
         self.committer.commit_epoch(self.epoch, bucket_changes, properties=properties, basis=basis)
         self.epoch += 1

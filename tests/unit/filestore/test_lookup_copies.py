@@ -166,7 +166,7 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     (first,) = folders(copies_in(tmp_path))
     size = sum(file.stat().st_size for file in first.iterdir())
     counts = Counter[str]()
-    copies = replace(copies_in(tmp_path, clock, most=size * 2), count=counts.update)
+    copies = replace(copies_in(tmp_path, clock, most=size * 2), add_counts=counts.update)
     for path in "bc":
         clock.millis += 1000
         made_copy(copies, path)

@@ -14,4 +14,4 @@ def test_rows_without_a_bucket_yet_lie_where_paimon_has_them() -> None:
         options={}, time_ms=0,
     )  # fmt: skip
     paths = FileStorePathFactory.of_schema("/t", schema)
-    assert paths.bucket(EMPTY_ROW, -2) == "/t/bucket-postpone"
+    assert paths.bucket_folder(EMPTY_ROW, -2) == "/t/bucket-postpone"

@@ -27,7 +27,12 @@ from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.debezium.debezium_description import describe
 from stream_app.cdc.debezium.debezium_origins import time_of
-from stream_app.cdc.debezium.one_record import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in
+from stream_app.cdc.debezium.decoding.one_record import (
+    ADDED_PREFIX,
+    FLAT_FIELDS,
+    TABLE_FIELDS,
+    origin_in,
+)
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
@@ -75,8 +80,8 @@ class AvroSource:
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
                 names, is_named = schema.tables(part)
-                for column, name in zip(parts, names, strict=True):
-                    column.append(
+                for name_parts, name in zip(parts, names, strict=True):
+                    name_parts.append(
                         (message_index[slice_rows[is_named]], name.filter(pa.array(is_named)))
                     )
                 single_origins, reasons = schema.origins_one_by_one(
@@ -84,11 +89,11 @@ class AvroSource:
                 )
                 unreadable |= reasons
                 single_index = np.array(list(single_origins), np.int32)
-                for column, field in zip(parts, ("database", "schema", "table"), strict=True):
+                for name_parts, field in zip(parts, ("database", "schema", "table"), strict=True):
                     texts = [getattr(origin, field) for origin in single_origins.values()]
-                    column.append((single_index, pa.array(texts, pa.string())))
+                    name_parts.append((single_index, pa.array(texts, pa.string())))
         database, schema_name, table = (
-            gathered_array(column, messages.num_rows, pa.string()) for column in parts
+            gathered_array(name_parts, messages.num_rows, pa.string()) for name_parts in parts
         )
         return origins_of(database, schema_name, table, unreadable)
 
@@ -101,8 +106,9 @@ class AvroSource:
         values, message_index = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
         for rows, schema in self._by_schema(values):
-            for slice_rows in _slices(rows) if isinstance(schema, _SchemaReader) else ():
-                assert isinstance(schema, _SchemaReader)
+            if not isinstance(schema, _SchemaReader):
+                continue
+            for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
                 timed_rows, numbers, broken = schema.times(part)
                 parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))

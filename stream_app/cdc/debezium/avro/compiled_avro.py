@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, Int64s, bools_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.debezium.decoding.one_record import TABLE_FIELDS
+from stream_app.cdc.debezium.decoding.parsed_images import OPS, ParsedImages
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.parsed_images import OPS, ParsedImages
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image

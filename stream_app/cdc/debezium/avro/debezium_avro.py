@@ -45,9 +45,9 @@ from stream_app.cdc.debezium.debezium_options import (
     keeps_nulls,
     parse_options,
 )
-from stream_app.cdc.debezium.decode_one_by_one import decode_one_by_one
-from stream_app.cdc.debezium.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.parsed_images import decode_images
+from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
+from stream_app.cdc.debezium.decoding.one_record import TABLE_FIELDS
+from stream_app.cdc.debezium.decoding.parsed_images import decode_images
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
@@ -107,16 +107,16 @@ class DebeziumAvro(DebeziumJson):
             SourceError: the schema registry does not answer.
             WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
-        values, present = present_values(messages)
+        values, present_rows = present_values(messages)
         outcome = self._new_outcome(messages)
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
-                outcome.learn_schemas({str(number): int(present[rows[0]])})
+                outcome.learn_schemas({str(number): int(present_rows[rows[0]])})
             schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
             for begin in range(0, len(rows), SLICE_ROWS):
                 part = schema_values.slice(begin, SLICE_ROWS)
-                message_index = present[rows[begin : begin + SLICE_ROWS]]
+                message_index = present_rows[rows[begin : begin + SLICE_ROWS]]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
                 else:

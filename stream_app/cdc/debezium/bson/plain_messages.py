@@ -58,6 +58,8 @@ from stream_app.cdc.json_message import (
 
 KEY = "_id"
 _KEY_FIELD = "id"
+_SCALAR_KEY = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'
+"""The document of a key that is a text or a whole number."""
 _NAMES = ("connector", "db", "collection")
 _FIELDS = pa.schema(
     [
@@ -115,8 +117,8 @@ def plain_messages(
 
 def _may_be_parsed(values: pa.Array) -> Bools:
     """Return the mask of values to parse together: bool [n]. The others are judged one by one."""
-    misread = are_too_deep(values) | may_be_misread(values, has_decimals=False)
-    return looks_like_object(values) & ~misread
+    may_misread = are_too_deep(values) | may_be_misread(values, has_decimals=False)
+    return looks_like_object(values) & ~may_misread
 
 
 @dataclass(slots=True)
@@ -161,9 +163,9 @@ class _MessageRewriter:
             self._rewrite_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
 
     def _rewrite_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
-        """Step 2: rewrite each of the others."""
+        """Step 2: rewrite each of these messages."""
         keys = self.keys.take(pa.array(message_index)).to_pylist()
-        texts: dict[int, bytes | None] = {}
+        texts: dict[int, bytes] = {}
         for row, value, key in zip(message_index.tolist(), values.to_pylist(), keys, strict=True):
             try:
                 texts[row] = _rewrite_one(value, key, self.columns)
@@ -191,9 +193,9 @@ def _rewrite_together(
         suspects |= is_unreadable | ~looks_like_object(documents) | are_too_deep(documents)
         images.append(plain_texts)
     names = [_quote(name) for name in (connector, db, collection)]
-    lacks_image = bools_of(pc.equal(op, "d")) & ~valid_of(before)
-    suspects |= lacks_image & ~valid_of(keys)
-    old_images = pc.if_else(pa.array(lacks_image), keys.cast(pa.string()), images[0])
+    is_bare_delete = bools_of(pc.equal(op, "d")) & ~valid_of(before)
+    suspects |= is_bare_delete & ~valid_of(keys)
+    old_images = pc.if_else(pa.array(is_bare_delete), keys.cast(pa.string()), images[0])
     texts = pc.binary_join_element_wise(
         '{"before":', pc.fill_null(old_images, "null"),
         ',"after":', pc.fill_null(images[1], "null"),
@@ -213,10 +215,8 @@ def _quote(names: pa.Array) -> pa.Array:
     return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
 
 
-def _rewrite_one(
-    value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]
-) -> bytes | None:
-    """Rewrite one message, or return None for a message without a row.
+def _rewrite_one(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes:
+    """Rewrite one message; a message without images stays as it is.
 
     Raises:
         UnreadableRecordError: the message is not JSON, or its images are not documents.
@@ -264,34 +264,26 @@ def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColum
 def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     """Return keys as JSON with the column `_id`, or null without one: binary [n]."""
     parts: list[tuple[Int64s, pa.Array]] = []
-    present = np.flatnonzero(valid_of(keys))
+    present_rows = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
-        message_index = present[group.message_index]
+        message_index = present_rows[group.message_index]
         may_be_parsed = _may_be_parsed(group.payloads)
-        columns_of_keys = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
+        id_columns = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
         texts = (
-            pa.nulls(int(may_be_parsed.sum()), pa.string())
-            if columns_of_keys is None
-            else columns_of_keys[0]
+            pa.nulls(int(may_be_parsed.sum()), pa.string()) if id_columns is None else id_columns[0]
         )
-        whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
-        plain_texts, suspects = plain_documents(whole_keys, columns)
-        is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR)) & ~suspects
+        key_documents = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
+        plain_texts, suspects = plain_documents(key_documents, columns)
+        is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR_KEY)) & ~suspects
         key_texts = plain_texts.cast(pa.binary())
         rows = np.flatnonzero(may_be_parsed)
         parts.append((message_index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
-        is_unread = np.ones(len(message_index), np.bool_)
-        is_unread[rows[is_scalar]] = False
-        for row, key in zip(
-            message_index[is_unread].tolist(),
-            group.payloads.filter(pa.array(is_unread)).to_pylist(),
-            strict=True,
-        ):  # keys of other kinds, one by one
-            parts.append((np.array([row]), pa.array([_plain_key(key, columns)], pa.binary())))
+        is_unusual = np.ones(len(message_index), np.bool_)
+        is_unusual[rows[is_scalar]] = False
+        unusual_keys = group.payloads.filter(pa.array(is_unusual)).to_pylist()
+        plain_keys = [_plain_key(key, columns) for key in unusual_keys]
+        parts.append((message_index[is_unusual], pa.array(plain_keys, pa.binary())))
     return gathered_array(parts, len(keys), pa.binary())
-
-
-_SCALAR = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'
 
 
 def _plain_key(key: bytes, columns: Mapping[str, TypedColumn]) -> bytes | None:

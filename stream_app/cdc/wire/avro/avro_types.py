@@ -32,7 +32,7 @@ _LOGICAL = {
     "local-timestamp-nanos": TIME + "NanoTimestamp",
 }
 """Logical type of Avro → the semantic type of the same unit, for types without `connect.name`."""
-_DIGITS_MAX = 38
+_PRECISION_MAX = 38
 """Larger precisions are ignored: Connect's converter declares 64 if the source gives none."""
 _DEPTH_MAX = 64
 """The most levels of a schema, because readers recurse into each."""
@@ -154,34 +154,37 @@ def _check(declared: AvroType, depth: int, type_numbers: Iterator[int]) -> bool:
     return any(fields_have_bytes) if declared.kind == "record" else declared.kind != "null"
 
 
-def _parse_type(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
+def _parse_type(schema: Any, namespace: str, type_of_name: dict[str, AvroType]) -> AvroType:
     if isinstance(schema, list):
-        branches = tuple(_parse_type(branch, namespace, names) for branch in schema)
+        branches = tuple(_parse_type(branch, namespace, type_of_name) for branch in schema)
         return AvroType("union", branches=branches)
     if isinstance(schema, str):
         if schema in _PRIMITIVES:
             return AvroType(schema)
-        return names[_full_name(schema, namespace)]
+        return type_of_name[_full_name(schema, namespace)]
     kind = schema["type"]
     if not isinstance(kind, str):
-        return _parse_type(kind, namespace, names)
+        return _parse_type(kind, namespace, type_of_name)
     if kind in ("record", "enum", "fixed"):
         namespace = schema.get("namespace", namespace)
         declared = AvroType(kind, schema)
         full_name = _full_name(schema["name"], namespace)
-        names[full_name] = declared
+        type_of_name[full_name] = declared
         inner_namespace = full_name.rpartition(".")[0]
         declared.fields = tuple(
-            (_checked_name(column["name"]), _parse_type(column["type"], inner_namespace, names))
+            (
+                _checked_name(column["name"]),
+                _parse_type(column["type"], inner_namespace, type_of_name),
+            )
             for column in schema.get("fields", ())
         )
         return declared
     if kind in ("array", "map"):
         items = schema["items" if kind == "array" else "values"]
-        return AvroType(kind, schema, items=_parse_type(items, namespace, names))
+        return AvroType(kind, schema, items=_parse_type(items, namespace, type_of_name))
     if kind in _PRIMITIVES:
         return AvroType(kind, schema)
-    return names[_full_name(kind, namespace)]
+    return type_of_name[_full_name(kind, namespace)]
 
 
 def _checked_name(name: object) -> str:
@@ -210,7 +213,10 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     if attributes.get("logicalType") == "decimal" and semantic in ("", DECIMAL):
         semantic = DECIMAL
         parameters.setdefault("scale", str(attributes.get("scale", 0)))
-        if isinstance(precision := attributes.get("precision"), int) and precision <= _DIGITS_MAX:
+        if (
+            isinstance(precision := attributes.get("precision"), int)
+            and precision <= _PRECISION_MAX
+        ):
             parameters.setdefault("connect.decimal.precision", str(precision))
     semantic = semantic or _LOGICAL.get(str(attributes.get("logicalType")), "")
     literal = str(attributes.get("connect.type"))

@@ -69,7 +69,8 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
         raise UnreadableRecordError(compiled)
     from google.protobuf import message_factory  # noqa: PLC0415
 
-    message_types, message_type = list(compiled.message_types_by_name.values()), None
+    message_type = None
+    message_types = list(compiled.message_types_by_name.values())
     for index in path:
         if not 0 <= index < len(message_types):
             path_text = ", ".join(map(str, path[:8]))

@@ -27,20 +27,21 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
-from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
 from stream_app.table.compact.append.planner_runs import PlannerRuns
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compact_coordinator import FullBounds
-from stream_app.table.compact.compaction_failures import CompactionFailures, DroppedCompactions
+from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
     CompactionUnderWay,
     OpenCompaction,
-    present_metrics,
-    under_way,
+    compaction_under_way,
+    current_metrics,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
+from stream_app.table.compact.dropped_compactions import DroppedCompactions
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -50,17 +51,17 @@ PENDING_TASKS_MAX = 5000
 
 @dataclass(slots=True)
 class _Running:
-    """A task whose result is not committed yet; `since` is in seconds of the steady clock."""
+    """A task whose result is not committed yet; `start_s` is in seconds of the steady clock."""
 
     request: CompactRequest
     future: Future[BucketChange]
-    since: float
+    start_s: float
     is_overtaken: bool = False
     is_in_doubt: bool = False
 
     @property
-    def bucket(self) -> BucketId:
-        return self.request.partition, self.request.bucket
+    def bucket_id(self) -> BucketId:
+        return self.request.bucket_id
 
 
 class AppendCompactCoordinator:
@@ -76,10 +77,10 @@ class AppendCompactCoordinator:
         self.dropped = DroppedCompactions()
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
-        self.rounds = PlannerRuns(table)
+        self.planner_runs = PlannerRuns(table)
         self._running: dict[str, _Running] = {}
         self._partitions: frozenset[bytes] | None = None
-        self._changed_at = 0
+        self._changed_id = 0
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         """Do nothing: the planner finds files by itself."""
@@ -87,7 +88,7 @@ class AppendCompactCoordinator:
     def adapt(self, bounds: PolicyBounds) -> None:
         """Do nothing: files without a key are not sorted runs, so they have no rules."""
 
-    def policy_of(self, bucket: BucketId) -> str | None:  # noqa: ARG002
+    def policy_of(self, bucket_id: BucketId) -> str | None:  # noqa: ARG002
         """Return None; see `adapt`."""
         return None
 
@@ -96,58 +97,58 @@ class AppendCompactCoordinator:
         if self._partitions != frozenset(partitions):
             # The restriction drops tasks that were planned for other partitions.
             self._partitions = frozenset(partitions)
-            self.rounds.ask(starts_anew=True)
+            self.planner_runs.request_round(starts_anew=True)
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
         changed = set(buckets)
-        self._changed_at = snapshot.snapshot_id if snapshot else 0
+        self._changed_id = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
-            running.is_overtaken |= running.bucket in changed
-        self.rounds.ask()
+            running.is_overtaken |= running.bucket_id in changed
+        self.planner_runs.request_round()
 
     def known_buckets(self) -> set[BucketId]:
         """Return the buckets with running tasks."""
-        return {running.bucket for running in self._running.values()}
+        return {running.bucket_id for running in self._running.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
         if any(change.added for change in changes):
-            self.rounds.ask()
+            self.planner_runs.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again if there are new snapshots."""
-        self.rounds.read_until(None)
+        self.planner_runs.set_last_snapshot(None)
         return self._start_tasks()
 
     def _start_tasks(self) -> int:
         started = self._take_plan()
-        pending = len(self._running) < PENDING_TASKS_MAX
-        is_due = self.rounds.is_due or bool(self.failures.ready())
-        if self.rounds.running is None and pending and is_due:
+        has_capacity = len(self._running) < PENDING_TASKS_MAX
+        is_due = self.planner_runs.is_due or bool(self.failures.due_tasks())
+        if self.planner_runs.running_round is None and has_capacity and is_due:
             units = [running.request.unit for running in self._running.values()]
             excluded = {file.file_name for unit in units for file in unit.files}
-            failed = self.failures.take_ready()
-            self.rounds.begin(excluded | self.failures.names(), failed)
+            failed = self.failures.take_due_tasks()
+            self.planner_runs.begin(excluded | self.failures.skipped_files(), failed)
         return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
-        self.rounds.read_until(bounds.last_snapshot)
+        self.planner_runs.set_last_snapshot(bounds.last_snapshot)
         self._start_tasks()
         return set()
 
     def is_idle(self) -> bool:
         """Return whether no task runs, is planned, or waits for its commit."""
-        return self.rounds.running is None and not self._running
+        return self.planner_runs.running_round is None and not self._running
 
-    def unfinished(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return the tasks that wait for a thread or run. Any thread may call it."""
         return [
-            under_way(
-                self.table.paths.partition(running.request.partition),
+            compaction_under_way(
+                self.table.paths.partition_path(running.request.partition),
                 running.request.bucket,
                 running.request.unit,
                 running.future,
@@ -162,10 +163,10 @@ class AppendCompactCoordinator:
 
     def metrics(self) -> CompactionMetrics:
         """Return metrics of open work and failed attempts. Any thread may call it."""
-        return present_metrics(
+        return current_metrics(
             (),
-            [OpenCompaction(work.future, work.since) for work in list(self._running.values())],
-            now=self.age_clock.steady_seconds(),
+            [OpenCompaction(work.future, work.start_s) for work in list(self._running.values())],
+            now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
             dropped=self.dropped.total,
         )
@@ -173,11 +174,12 @@ class AppendCompactCoordinator:
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Wait until a task or the planning ends; return at once if neither runs."""
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
-        futures += [] if self.rounds.running is None else [self.rounds.running]
+        if self.planner_runs.running_round is not None:
+            futures.append(self.planner_runs.running_round)
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
-    def finished(self) -> list[FinishedCompaction]:
+    def finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs failed tasks, which are planned again.
 
         It also starts newly planned tasks, for callers that only wait.
@@ -193,25 +195,27 @@ class AppendCompactCoordinator:
                 results.append(FinishedCompaction(unit, change, running.is_overtaken))
             else:
                 del self._running[name]
-                self.failures.note(running.request, self.table.paths.bucket(*running.bucket), error)
+                self.failures.note(
+                    running.request, self.table.paths.bucket_folder(*running.bucket_id), error
+                )
         return results
 
-    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+    def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note committed results, whose small files the planner may pick again."""
-        for compaction in finished:
-            del self._running[_name(compaction.change)]
-            self.failures.bucket_failures.forget(compaction.bucket)
-            self.dropped.forget(compaction.bucket)
-        self.rounds.ask()
+        for compaction in compactions:
+            del self._running[_first_file_name(compaction.change)]
+            self.failures.bucket_failures.forget(compaction.bucket_id)
+            self.dropped.forget(compaction.bucket_id)
+        self.planner_runs.request_round()
 
-    def note_doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+    def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
-        for compaction in finished:
-            self._running[_name(compaction.change)].is_in_doubt = True
+        for compaction in compactions:
+            self._running[_first_file_name(compaction.change)].is_in_doubt = True
 
     def discard(
         self,
-        finished: Iterable[FinishedCompaction],
+        compactions: Iterable[FinishedCompaction],
         snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
         reason: str,
     ) -> None:
@@ -219,14 +223,14 @@ class AppendCompactCoordinator:
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
-        for compaction in finished:
-            running = self._running.pop(_name(compaction.change))
+        for compaction in compactions:
+            running = self._running.pop(_first_file_name(compaction.change))
             self.dropped.note(
-                compaction.bucket, self.table.paths.bucket(*compaction.bucket), reason
+                compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
             if not running.is_in_doubt:
                 self.table.discard([compaction.change])
-        self.rounds.ask(starts_anew=True)
+        self.planner_runs.request_round(starts_anew=True)
 
     def _take_plan(self) -> int:
         """Submit the planned tasks to the executor once the plan is ready.
@@ -234,7 +238,7 @@ class AppendCompactCoordinator:
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
         """
-        plan = self.rounds.take_plan()
+        plan = self.planner_runs.take_plan()
         if plan is None:
             return 0
         tasks = [
@@ -243,57 +247,66 @@ class AppendCompactCoordinator:
             if self._partitions is None or partition in self._partitions
         ]
         # Another writer may have compacted these files after the planner read them.
-        is_overtaken = plan.seen_id < self._changed_at
+        is_overtaken = plan.seen_id < self._changed_id
         for partition, files in tasks:
-            request = append_request(partition, 0, files, "small files")
+            request = append_request(partition, 0, files, SMALL_FILES)
             future = self.executor.submit(request)
-            since = self.age_clock.steady_seconds()
-            self._running[files[0].file_name] = _Running(request, future, since, is_overtaken)
+            start_s = self.age_clock.steady_seconds()
+            self._running[files[0].file_name] = _Running(request, future, start_s, is_overtaken)
         return len(tasks)
 
 
-def _name(change: BucketChange) -> str:
+def _first_file_name(change: BucketChange) -> str:
     return change.removed[0].file_name
 
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """The failed tasks, until they are planned again, as `FailedCompactions` wants."""
+    """Implements `FailedCompactions`: the failed tasks, until they are planned again.
+
+    Attributes:
+        bucket_failures: the failures by bucket, which decide when a retry is due.
+    """
 
     bucket_failures: CompactionFailures[BucketId]
-    _again: list[Task] = field(init=False, default_factory=list)
+    _failed_tasks: list[Task] = field(init=False, default_factory=list)
     _damaged: dict[str, tuple[BucketId, BaseException]] = field(init=False, default_factory=dict)
 
     def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
         """Note that a task failed."""
-        bucket = request.partition, request.bucket
+        bucket_id = request.bucket_id
         files = request.unit.files
-        self.bucket_failures.note(bucket, where, error)
-        place = error.where if isinstance(error, CorruptFileError) else ""
-        damaged = {file.file_name for file in files if file.file_name in place}
+        self.bucket_failures.note(bucket_id, where, error)
+        error_path = error.where if isinstance(error, CorruptFileError) else ""
+        damaged = {file.file_name for file in files if file.file_name in error_path}
         if damaged:
-            self._damaged |= {name: (bucket, error) for name in damaged}
+            self._damaged |= {name: (bucket_id, error) for name in damaged}
             _LOG.error(
                 "%s: left as it is until the job is started again; the files beside it continue",
                 ", ".join(sorted(damaged)),
             )
         undamaged = tuple(file for file in files if file.file_name not in damaged)
         if undamaged:
-            self._again.append((request.partition, undamaged))
+            self._failed_tasks.append((request.partition, undamaged))
 
-    def ready(self) -> list[Task]:
+    def due_tasks(self) -> list[Task]:
         """Return the failed tasks whose retry is due."""
-        return [task for task in self._again if not self.bucket_failures.must_wait((task[0], 0))]
+        return [
+            (partition, files)
+            for partition, files in self._failed_tasks
+            if not self.bucket_failures.must_wait((partition, 0))
+        ]
 
-    def take_ready(self) -> list[Task]:
-        """Remove and return the tasks of `ready`, which the caller plans again."""
-        ready = self.ready()
-        self._again = [task for task in self._again if task not in ready]
-        return ready
+    def take_due_tasks(self) -> list[Task]:
+        """Remove and return the tasks of `due_tasks`, which the caller plans again."""
+        due_tasks = self.due_tasks()
+        self._failed_tasks = [task for task in self._failed_tasks if task not in due_tasks]
+        return due_tasks
 
-    def names(self) -> set[str]:
+    def skipped_files(self) -> set[str]:
         """Return the files that the planner must skip: they wait for a retry or are damaged."""
-        return self._damaged.keys() | {file.file_name for _, files in self._again for file in files}
+        waiting_names = {file.file_name for _, files in self._failed_tasks for file in files}
+        return self._damaged.keys() | waiting_names
 
     def to_be_retried(self) -> set[BucketId]:
         """Return the buckets with a failed task that has attempts left."""
@@ -305,4 +318,4 @@ class FailedAppendTasks:
 
     def seconds_until_retry(self) -> float | None:
         """Return the seconds until the next retry; None when no retry is worth waiting for."""
-        return self.bucket_failures.seconds_until_retry() if self._again else None
+        return self.bucket_failures.seconds_until_retry() if self._failed_tasks else None

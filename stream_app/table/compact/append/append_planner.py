@@ -31,12 +31,13 @@ from stream_app.planning.compact.append_compaction import (
     Task,
     plan_round,
 )
-from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_REASON = "small files"
+Deletions = dict[str, tuple[str, int | None]]
+"""Data file → the index file with its deletion vector, and the number of deleted rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +58,24 @@ class AppendPlan:
 class _Round:
     """The files of a round by partition: small files, and the names of deleted files."""
 
-    by_partition: dict[bytes, list[DataFileMeta]]
+    small_files: dict[bytes, list[DataFileMeta]]
     deleted_names: dict[bytes, set[str]] = field(default_factory=dict)
-    _small: int = field(init=False, default=0)
+    _small_count: int = field(init=False, default=0)
 
     def add_entry(self, entry: ManifestEntry, is_small: bool) -> int:
         """Apply one manifest entry, and return the round's number of small files."""
         if entry.kind is FileKind.DELETE:
             self.deleted_names.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
-            self.by_partition.setdefault(entry.partition, []).append(entry.file)
-            self._small += 1
-        return self._small
+            self.small_files.setdefault(entry.partition, []).append(entry.file)
+            self._small_count += 1
+        return self._small_count
 
     def forget(self) -> None:
         """Start the round anew."""
-        self.by_partition.clear()
+        self.small_files.clear()
         self.deleted_names.clear()
-        self._small = 0
+        self._small_count = 0
 
 
 def pack_rules(schema: TableSchema) -> PackRules:
@@ -91,10 +92,10 @@ class AppendCompactPlanner:
     """A planner of rounds, which remembers its position in the snapshots. Not thread safe."""
 
     table: FileStoreTable
-    _last: int | None = field(init=False, default=None)
-    _next: int | None = field(init=False, default=None)
+    _last_id: int | None = field(init=False, default=None)
+    _next_id: int | None = field(init=False, default=None)
     _entries: Iterator[ManifestEntry] | None = field(init=False, default=None)
-    _subs: dict[bytes, SubCoordinator] = field(init=False, default_factory=dict)
+    _sub_coordinators: dict[bytes, SubCoordinator] = field(init=False, default_factory=dict)
     _deletions: Deletions = field(init=False, default_factory=dict)
     _index_manifest: str | None = field(init=False, default=None)
     _compactable: CompactableFiles = field(init=False)
@@ -108,7 +109,7 @@ class AppendCompactPlanner:
         excluded: Collection[str] = (),
         failed: Sequence[Task] = (),
         starts_anew: bool = False,
-        last: int | None = None,
+        last_id: int | None = None,
     ) -> AppendPlan:
         """Plan one round over at most ``compaction.file-num-limit`` small files.
 
@@ -116,31 +117,31 @@ class AppendCompactPlanner:
             excluded: names of files that a task is compacting, or that cannot be compacted.
             failed: failed tasks, which are planned once more.
             starts_anew: whether to forget all files and read the newest snapshot.
-            last: the number of the last snapshot to read; None: no end.
+            last_id: the number of the last snapshot to read; None removes the limit.
 
         Raises:
             FileNotFoundError: a snapshot to be read has expired.
             CorruptFileError: a manifest cannot be read, maybe because it has expired.
             UnsupportedTableError: a file cannot be compacted.
         """
-        self._last = last
+        self._last_id = last_id
         if starts_anew:
-            self._next, self._entries, self._subs = None, None, {}
-        looked_at = _Round(self._still_live(failed))
-        has_more = self._collect(looked_at, excluded)
-        by_partition = looked_at.by_partition
-        for partition, names in looked_at.deleted_names.items():
-            by_partition[partition] = [
-                file for file in by_partition.get(partition, ()) if file.file_name not in names
+            self._next_id, self._entries, self._sub_coordinators = None, None, {}
+        planner_round = _Round(self._still_live(failed))
+        has_more = self._collect(planner_round, excluded)
+        small_files = planner_round.small_files
+        for partition, names in planner_round.deleted_names.items():
+            small_files[partition] = [
+                file for file in small_files.get(partition, ()) if file.file_name not in names
             ]
-            if partition in self._subs:
-                self._subs[partition] = self._subs[partition].without_files(names)
+            if (sub_coordinator := self._sub_coordinators.get(partition)) is not None:
+                self._sub_coordinators[partition] = sub_coordinator.without_files(names)
         index_files = _index_files(self.table.schema, self._deletions)
-        tasks, self._subs = plan_round(
-            self._subs, by_partition, pack_rules(self.table.schema), index_files
+        tasks, self._sub_coordinators = plan_round(
+            self._sub_coordinators, small_files, pack_rules(self.table.schema), index_files
         )
         # While a snapshot is partly read, some of its deletions are unknown.
-        seen_id = (self._next or 1) - (1 if self._entries is None else 2)
+        seen_id = (self._next_id or 1) - (1 if self._entries is None else 2)
         return AppendPlan(tuple(tasks), has_more=has_more, seen_id=seen_id)
 
     def _still_live(self, failed: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
@@ -152,25 +153,26 @@ class AppendCompactPlanner:
         latest = self.table.snapshots.latest() if failed else None
         if latest is None:
             return {}
-        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in failed})
-        names = {entry.file.file_name for entry in live}
-        by_partition: dict[bytes, list[DataFileMeta]] = {}
+        partitions = {partition for partition, _ in failed}
+        live_entries = FileStoreScan(self.table).live_in(latest, partitions)
+        live_names = {entry.file.file_name for entry in live_entries}
+        small_files: dict[bytes, list[DataFileMeta]] = {}
         for partition, files in failed:
-            live_files = [file for file in files if file.file_name in names]
-            by_partition.setdefault(partition, []).extend(live_files)
-        return by_partition
+            live_files = [file for file in files if file.file_name in live_names]
+            small_files.setdefault(partition, []).extend(live_files)
+        return small_files
 
-    def _collect(self, looked_at: _Round, excluded: Collection[str]) -> bool:
+    def _collect(self, planner_round: _Round, excluded: Collection[str]) -> bool:
         """Collect small files that are new to the planner, and return whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
             if self._entries is None:
-                self._entries = self._next_entries(looked_at)
+                self._entries = self._next_entries(planner_round)
             if self._entries is None:
                 return False
             for entry in self._entries:
                 is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, excluded)
-                if looked_at.add_entry(entry, is_small) == limit:
+                if planner_round.add_entry(entry, is_small) == limit:
                     return True
             self._entries = None
 
@@ -181,22 +183,22 @@ class AppendCompactPlanner:
             self.table.schema, file, self._deletions
         )
 
-    def _next_entries(self, looked_at: _Round) -> Iterator[ManifestEntry] | None:
+    def _next_entries(self, planner_round: _Round) -> Iterator[ManifestEntry] | None:
         """Return the entries of the next snapshot; None if there is no further snapshot."""
         snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
-        if self._next is None:
+        if self._next_id is None:
             latest = snapshots.latest()
             if latest is None:
                 return None
-            self._next = latest.snapshot_id + 1
+            self._next_id = latest.snapshot_id + 1
             self._index_manifest = latest.index_manifest
             self._deletions = deletions_of(self.table.manifests, latest)
             return scan.iterate_live(latest)
-        if self._last is not None and self._next > self._last:
+        if self._last_id is not None and self._next_id > self._last_id:
             return None
-        if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
+        if not snapshots.exists(self._next_id) and (snapshots.latest_id() or 0) < self._next_id:
             return None
-        snapshot = snapshots.snapshot(self._next)
+        snapshot = snapshots.snapshot(self._next_id)
         if snapshot.index_manifest != self._index_manifest:
             self._index_manifest = snapshot.index_manifest
             self._deletions = deletions_of(self.table.manifests, snapshot)
@@ -204,15 +206,11 @@ class AppendCompactPlanner:
                 # Rows were deleted from files of earlier rounds, so the search starts anew. The
                 # round forgets its files, because a fresh read reports no deletions, and finds the
                 # live ones again.
-                self._next, self._subs = None, {}
-                looked_at.forget()
-                return self._next_entries(looked_at)
-        self._next += 1
+                self._next_id, self._sub_coordinators = None, {}
+                planner_round.forget()
+                return self._next_entries(planner_round)
+        self._next_id += 1
         return iter(scan.delta(snapshot))
-
-
-Deletions = dict[str, tuple[str, int | None]]
-"""Data file → the index file with its deletion vector, and the number of deleted rows."""
 
 
 def deletions_of(manifests: ManifestFiles, snapshot: Snapshot) -> Deletions:
@@ -233,8 +231,8 @@ def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) 
     if file.file_name not in deletions:
         return False
     deleted = deletions[file.file_name][1]
-    share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
-    return deleted is None or deleted > file.row_count * share
+    max_share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
+    return deleted is None or deleted > file.row_count * max_share
 
 
 def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
@@ -265,4 +263,4 @@ def small_file_requests(
     tasks, _ = plan_round(
         {}, small_files, pack_rules(table.schema), _index_files(table.schema, deletions)
     )
-    return [append_request(partition, 0, files, _REASON) for partition, files in tasks]
+    return [append_request(partition, 0, files, SMALL_FILES) for partition, files in tasks]

@@ -31,6 +31,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 
+SMALL_FILES = "small files"
+"""The reason of a compaction that joins small files."""
+
 
 def append_request(
     partition: bytes, bucket: int, files: tuple[DataFileMeta, ...], reason: str
@@ -48,29 +51,30 @@ def append_request(
 def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChange:
     """Rewrite the rows of the request's files; a failure deletes the new files.
 
-    It omits rows that the latest snapshot's deletion vectors mark; the commit checks that no more
-    are marked since. The other rows get sequence numbers from the first file's lowest number on, so
-    they precede the rows of later files. A request with an order sorts its rows.
+    It omits rows that the latest snapshot's deletion vectors mark. The commit checks that no later
+    snapshot has marked more of them. The other rows get sequence numbers from the first file's
+    lowest number on, so they precede the rows of later files. A request with an order sorts its
+    rows.
 
     Raises:
         CorruptFileError: a file cannot be read.
     """
     files = request.unit.files
-    bucket = request.partition, request.bucket
+    bucket_id = request.bucket_id
     latest = table.snapshots.latest()
-    vectors = deletion_vectors(table, latest, [bucket]).get(bucket, {}) if latest else {}
-    access = table.bucket_files(request.partition, request.bucket)
-    writer = access.row_writer(
+    vectors = deletion_vectors(table, latest, [bucket_id]).get(bucket_id, {}) if latest else {}
+    bucket_files = table.bucket_files(*bucket_id)
+    writer = bucket_files.row_writer(
         first_sequence_number=files[0].min_sequence_number, source=FileSource.COMPACT
     )
-    rows = _rows(access, files, vectors)
+    rows = _live_rows(bucket_files, files, vectors)
     if request.order is not None:
         columns = table.schema.fields.project(request.order.columns)
-        keys = table.bucket_files(request.partition, request.bucket, columns=columns)
+        sort_column_files = table.bucket_files(*bucket_id, columns=columns)
         sorting = RowSorting(request.order, table.schema.fields, table.options[WRITE_BUFFER_SIZE])
         rows = sorting.rows(
-            partial(_rows, access, files, vectors),
-            partial(_rows, keys, files, vectors),
+            partial(_live_rows, bucket_files, files, vectors),
+            partial(_live_rows, sort_column_files, files, vectors),
             request.unit.total_size,
         )
     try:
@@ -82,12 +86,12 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChan
         raise
 
 
-def _rows(
-    access: BucketFiles, files: Sequence[DataFileMeta], vectors: BucketVectors
+def _live_rows(
+    bucket_files: BucketFiles, files: Sequence[DataFileMeta], vectors: BucketVectors
 ) -> Iterator[pa.RecordBatch]:
-    live = replace(access, vectors=vectors)
+    live_files = replace(bucket_files, vectors=vectors)
     for file in files:
-        yield from live.read(file)
+        yield from live_files.read(file)
 
 
 def sorted_requests(
@@ -108,8 +112,8 @@ def sorted_requests(
     entries = compactable_entries(table, snapshot, buckets)
     reason = f"{order.strategy.value} by {', '.join(order.columns)}"
     return [
-        replace(append_request(*bucket, tuple(files), reason), order=order)
-        for bucket, files in files_of_buckets(entries).items()
+        replace(append_request(*bucket_id, tuple(files), reason), order=order)
+        for bucket_id, files in files_of_buckets(entries).items()
     ]
 
 
@@ -122,11 +126,11 @@ def _check_order(table: FileStoreTable, order: RowOrder) -> None:
             where=table.location,
             fix="leave --order-strategy out",
         )
-    fields, keys = table.schema.fields, table.schema.partition_keys
+    fields = table.schema.fields
     for name in order.columns:
         if name not in fields.names:
             problem = f"there is no column {name!r}{did_you_mean(name, fields.names)}"
-        elif name in keys:
+        elif name in table.schema.partition_keys:
             problem = f"{name!r} is a partition column, which all rows of a partition share"
         elif fields.field(name).data_type.is_nested:
             problem = f"{name!r} is nested, and has no order"

@@ -32,7 +32,7 @@ from stream_app.planning.compact.append_compaction import (
     pick_compact_before,
     pick_full_rewrite,
 )
-from stream_app.table.compact.append.append_task import append_request
+from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 
@@ -67,7 +67,7 @@ class NeighbourPicker:
             )
             self.queue = () if picked else self.queue
             return picked
-        # Files that can never be joined any more leave the queue as well.
+        # Files that can never be joined leave the queue as well.
         picked, self.queue = pick_compact_before(
             self.queue,
             target_file_size=self.schema.target_file_size,
@@ -77,7 +77,7 @@ class NeighbourPicker:
 
     def next_unit(
         self,
-        levels: Levels,  # noqa: ARG002 - the queue is what is left of them
+        levels: Levels,  # noqa: ARG002 - the queue has the files that may still be joined
         *,
         local_ms: int,  # noqa: ARG002
         full: bool,
@@ -99,9 +99,9 @@ class NeighbourPicker:
         change: BucketChange,
     ) -> None:
         """Put the last new file back into the queue if it is small."""
-        for last in change.added[-1:]:
-            if last.file_size < self.schema.compaction_file_size:
-                self.note_new(last)
+        for last_file in change.added[-1:]:
+            if last_file.file_size < self.schema.compaction_file_size:
+                self.note_new(last_file)
 
     def note_failed(self, unit: CompactUnit) -> None:
         """See `Picker.note_failed`."""
@@ -121,16 +121,17 @@ class NeighbourPicker:
 
 
 def bucketed_append_manager(
-    table: FileStoreTable, bucket: BucketId, files: FilesOfBucket
+    table: FileStoreTable, bucket_id: BucketId, files: FilesOfBucket
 ) -> CompactManager:
     """Return the manager of a bucket of a table without a primary key."""
+    partition, bucket = bucket_id
     # Files above level 0 were clustered by another engine, and stay.
-    flat = [file for file in files.files if file.level == 0]
-    picker = NeighbourPicker(table.schema, files_in_row_order(flat))
+    level_0_files = [file for file in files.files if file.level == 0]
+    picker = NeighbourPicker(table.schema, files_in_row_order(level_0_files))
     return CompactManager(
-        partition=bucket[0],
-        bucket=bucket[1],
-        levels=Levels(flat, num_levels=1, key_of=table.key_of),
+        partition=partition,
+        bucket=bucket,
+        levels=Levels(level_0_files, num_levels=1, key_of=table.key_of),
         picker=None if table.options[WRITE_ONLY] else picker,
         stop_trigger=None,
         total_buckets=files.total_buckets,
@@ -156,12 +157,14 @@ def neighbour_requests(
         return []
     entries = compactable_entries(table, snapshot, buckets)
     return [
-        append_request(*bucket, picked, "full" if full else "small files")
-        for bucket, files in files_of_buckets(entries).items()
-        for picked in _windows(NeighbourPicker(table.schema, files_in_row_order(files)), full=full)
+        append_request(*bucket_id, picked, "full" if full else SMALL_FILES)
+        for bucket_id, files in files_of_buckets(entries).items()
+        for picked in _neighbour_groups(
+            NeighbourPicker(table.schema, files_in_row_order(files)), full=full
+        )
     ]
 
 
-def _windows(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
+def _neighbour_groups(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
     while picked := picker.next_neighbours(full=full):
         yield picked

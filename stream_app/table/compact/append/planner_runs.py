@@ -26,28 +26,28 @@ class PlannerRuns:
 
     Attributes:
         is_due: whether another round may find files.
-        running: the running round, or one whose plan is not taken yet; else None.
+        running_round: the running round, or one whose plan is not taken yet; else None.
     """
 
     def __init__(self, table: FileStoreTable) -> None:
         self.is_due = not table.options[WRITE_ONLY]
-        self.running: Future[AppendPlan] | None = None
+        self.running_round: Future[AppendPlan] | None = None
         self._table = table
         self._planner = AppendCompactPlanner(table)
-        self._last: int | None = None
+        self._last_id: int | None = None
         self._starts_anew = False
         self._failures = 0
 
-    def ask(self, *, starts_anew: bool = False) -> None:
+    def request_round(self, *, starts_anew: bool = False) -> None:
         """Request a round; `starts_anew` forgets all files and reads the newest snapshot."""
         self._starts_anew |= starts_anew
         self.is_due = not self._table.options[WRITE_ONLY]
 
-    def read_until(self, last: int | None) -> None:
+    def set_last_snapshot(self, last_id: int | None) -> None:
         """Set the last snapshot to read; None removes the limit and requests a round."""
-        if last is None and self._last is not None:
-            self.ask()
-        self._last = last
+        if last_id is None and self._last_id is not None:
+            self.request_round()
+        self._last_id = last_id
 
     def begin(self, excluded: Collection[str], failed: Sequence[Task]) -> None:
         """Begin a round with the arguments of `AppendCompactPlanner.plan`."""
@@ -55,22 +55,22 @@ class PlannerRuns:
         if starts_anew:
             failed = ()  # the planner finds these files like any others
         self.is_due = False
-        running, last = Future[AppendPlan](), self._last
+        running_round, last_id = Future[AppendPlan](), self._last_id
 
         def plan() -> None:
             try:
-                running.set_result(
+                running_round.set_result(
                     self._planner.plan(
                         excluded=excluded,
                         failed=failed,
                         starts_anew=starts_anew,
-                        last=last,
+                        last_id=last_id,
                     )
                 )
             except BaseException as error:
-                running.set_exception(error)
+                running_round.set_exception(error)
 
-        self.running = running
+        self.running_round = running_round
         Thread(target=plan, name="compaction-planner", daemon=True).start()
 
     def take_plan(self) -> AppendPlan | None:
@@ -79,9 +79,9 @@ class PlannerRuns:
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
         """
-        if self.running is None or not self.running.done():
+        if self.running_round is None or not self.running_round.done():
             return None
-        ended_round, self.running = self.running, None
+        ended_round, self.running_round = self.running_round, None
         error = ended_round.exception()
         if isinstance(error, UnsupportedTableError):
             raise error

@@ -5,7 +5,7 @@
    range to a file on local disk.
 3. Sort one range after another.
 
-append_task calls it. One task sorts a whole partition; in Paimon, Spark or Flink shuffles it.
+`append_task` calls it. One task sorts a whole partition; in Paimon, Spark or Flink shuffles it.
 
 Source: Paimon `spark/sort/TableSorter.java`, `flink/shuffle/RangeShuffle.java`.
 """
@@ -28,11 +28,11 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.process.local_disk import scratch_folder
 
 RANGES_MAX = 500
-"""Files that are open at a time."""
-_ARROW_OF_PARQUET = 4
-"""Arrow takes two to five times the room of Parquet."""
+"""The maximum number of ranges, because the file of each range is open at the same time."""
+_ARROW_BYTES_PER_STORED_BYTE = 4
+"""Arrow takes two to five times the space of Parquet."""
 _SAMPLES_MAX = 1000
-"""Of one batch."""
+"""The maximum number of rows that are sampled from one batch."""
 
 BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -43,12 +43,12 @@ class RowSorting:
 
     Attributes:
         columns: the table's columns.
-        memory: the maximum bytes of Arrow data in one sort.
+        memory_bytes: the maximum bytes of Arrow data in one sort.
     """
 
     order: RowOrder
     columns: RowType
-    memory: int
+    memory_bytes: int
 
     def rows(
         self, batches: BatchSource, order_columns: BatchSource, stored_bytes: int
@@ -60,13 +60,14 @@ class RowSorting:
             order_columns: reads all rows with only the sort columns.
             stored_bytes: the total size of the files.
         """
-        ranges = min(-(-_ARROW_OF_PARQUET * stored_bytes // self.memory), RANGES_MAX)
-        if ranges <= 1:
+        arrow_bytes = _ARROW_BYTES_PER_STORED_BYTE * stored_bytes
+        range_count = min(-(-arrow_bytes // self.memory_bytes), RANGES_MAX)
+        if range_count <= 1:
             yield from self._sort(list(batches()))
             return
         with scratch_folder("sort") as folder, ExitStack() as files:
-            paths = [Path(folder) / f"range-{number}.arrow" for number in range(ranges)]
-            bounds = self._bounds(order_columns(), ranges)
+            paths = [Path(folder) / f"range-{number}.arrow" for number in range(range_count)]
+            bounds = self._bounds(order_columns(), range_count)
             self._spill(batches(), bounds, paths)
             for path in paths:
                 if path.exists():
@@ -82,12 +83,12 @@ class RowSorting:
             for name in self.order.columns:  # nulls sort first
                 table = table.append_column(f"\0{name}", pc.is_valid(table.column(name)))
                 keys += [(f"\0{name}", "ascending"), (name, "ascending")]
-            indices = pc.sort_indices(table, sort_keys=keys)
+            order = pc.sort_indices(table, sort_keys=keys)
             table = table.select(batches[0].schema.names)
         else:
             # lexsort's last key is its primary one.
-            indices = pa.array(np.lexsort(self._words(table)[::-1]))
-        yield from table.take(indices).to_batches()
+            order = pa.array(np.lexsort(self._words(table)[::-1]))
+        yield from table.take(order).to_batches()
 
     def _words(self, rows: pa.Table | pa.RecordBatch) -> list[Words]:
         columns = []
@@ -103,14 +104,14 @@ class RowSorting:
             case OrderStrategy.HILBERT:
                 return hilbert_order(columns)
 
-    def _bounds(self, batches: Iterator[pa.RecordBatch], ranges: int) -> Words:
+    def _bounds(self, batches: Iterator[pa.RecordBatch], range_count: int) -> Words:
         """Return the words at which the later ranges of similar size begin: uint64 [ranges - 1]."""
         samples = [np.empty(0, dtype=np.uint64)]
         for batch in batches:
             step = -(-batch.num_rows // _SAMPLES_MAX)
             samples.append(self._words(batch.take(pa.array(range(0, batch.num_rows, step))))[0])
         sample = np.sort(np.concatenate(samples))
-        return sample[np.arange(1, ranges) * len(sample) // ranges]
+        return sample[np.arange(1, range_count) * len(sample) // range_count]
 
     def _spill(
         self, batches: Iterator[pa.RecordBatch], bounds: Words, paths: Sequence[Path]

@@ -1,4 +1,4 @@
-"""Compacts a bucket of a table with a primary key, if required with changelog or deletion vectors.
+"""Compacts a bucket of a table with a primary key, and writes its changelog and deletion vectors.
 
 `keyed.KEYED_KIND` calls it on an executor. The request names the files. The table's options decide
 which older rows the compaction looks up.
@@ -50,11 +50,15 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
         CorruptFileError: a file cannot be read.
     """
     if table.merges_by_vectors:
-        return _with_vectors(table, request)
-    merging = merge_rewriter(table, table.bucket_files(request.partition, request.bucket))
-    before = _before_rows(table, request, _rows_above(table, request, {}))
-    rewriter = merging if before is None else _changelog_rewriter(table, merging, before)
-    return _run(table, request, rewriter, has_expired_rows(table))
+        return _rewrite_with_vectors(table, request)
+    merging_rewriter = merge_rewriter(table, table.bucket_files(*request.bucket_id))
+    before_rows = _before_rows(table, request, _rows_above(table, request, {}))
+    rewriter = (
+        merging_rewriter
+        if before_rows is None
+        else _changelog_rewriter(table, merging_rewriter, before_rows)
+    )
+    return _run_task(table, request, rewriter, has_expired_rows(table))
 
 
 def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
@@ -69,33 +73,39 @@ def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter
     )
 
 
-def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChange:
     """Run a compaction that also marks replaced rows of higher levels in deletion vectors."""
-    bucket = request.partition, request.bucket
+    bucket_id = request.bucket_id
     latest = table.snapshots.latest()
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    live = [entry for entry in index if (entry.partition, entry.bucket) == bucket]
-    vectors = table.deletion_vector_files.read_buckets(live).get(bucket, {})
-    merging = merge_rewriter(table, replace(table.bucket_files(*bucket), vectors=vectors))
+    live_entries = [entry for entry in index if entry.bucket_id == bucket_id]
+    vectors = table.deletion_vector_files.read_buckets(live_entries).get(bucket_id, {})
+    merging_rewriter = merge_rewriter(
+        table, replace(table.bucket_files(*bucket_id), vectors=vectors)
+    )
     rows_above = _rows_above(table, request, vectors)
-    before = _before_rows(table, request, rows_above)
-    assert before is not None, "options that contradict each other were refused"
+    before_rows = _before_rows(table, request, rows_above)
+    assert before_rows is not None, "deletion vectors need the rows before a compaction"
     expired = has_expired_rows(table)
     is_full = request.unit.output_level == request.max_level
 
     def must_rewrite(file: DataFileMeta) -> bool:
         return (is_full and file.file_name in vectors) or expired(file)
 
-    change = _run(table, request, _changelog_rewriter(table, merging, before), must_rewrite)
+    change = _run_task(
+        table, request, _changelog_rewriter(table, merging_rewriter, before_rows), must_rewrite
+    )
     try:
-        is_64 = table.options[DELETION_VECTORS_BITMAP64]
+        has_64_bits = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
-            name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=is_64)
+            name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=has_64_bits)
             for name, positions in rows_above.positions_read.items()
         }
-        removed = {file.file_name for file in change.removed}
-        removed -= {file.file_name for file in change.added}
-        changes = index_changes(table, live, bucket, deleted_files=removed, deleted=deleted)
+        removed_names = {file.file_name for file in change.removed}
+        removed_names -= {file.file_name for file in change.added}
+        changes = index_changes(
+            table, live_entries, bucket_id, deleted_files=removed_names, deleted=deleted
+        )
     except BaseException:
         table.discard([change])
         raise
@@ -106,36 +116,36 @@ def _rows_above(
     table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
 ) -> RowsAbove:
     """Return the access to rows of higher levels, or only to their keys if these suffice."""
-    columns, system = table.schema.fields, SYSTEM_COLUMNS
+    columns, system_columns = table.schema.fields, SYSTEM_COLUMNS
     if _needs_keys_only(table):
-        columns, system = table.schema.key_type, frozenset()
-    bucket = request.partition, request.bucket
-    new = [file for file in request.unit.files if file.level == 0]
+        columns, system_columns = table.schema.key_type, frozenset()
+    bucket_id = request.bucket_id
+    level_0_files = [file for file in request.unit.files if file.level == 0]
     reader = LookupReader(
         table=table,
-        bucket=bucket,
+        bucket_id=bucket_id,
         columns=columns,
-        system=system,
-        keys=lambda: keys_of_files(table, bucket, new),
-        key_count=sum(file.row_count for file in new),
+        system_columns=system_columns,
+        keys=lambda: keys_of_files(table, bucket_id, level_0_files),
+        key_count=sum(file.row_count for file in level_0_files),
         vectors=vectors,
         copies=lookup_copies(table),
     )
-    layout = table.layout(columns, system=system)
+    layout = table.layout(columns, system_columns=system_columns)
     return RowsAbove(layout, reader, request.above, table.key_of)
 
 
 def _needs_keys_only(table: FileStoreTable) -> bool:
     """Return whether a compaction uses only the keys of rows in higher levels, not their values."""
     options, traits = table.options, traits_of(table.options.merge_engine)
-    is_replaced = (
+    needs_positions_only = (
         table.merges_by_vectors
         and traits.keeps_newest
         and not table.schema.sequence_fields
         and not options[IGNORE_DELETE]
         and not options.producer.by_lookup
     )
-    return traits.needs_lookup or is_replaced
+    return traits.needs_lookup or needs_positions_only
 
 
 def _before_rows(
@@ -175,7 +185,7 @@ def _changelog_rewriter(
     )
 
 
-def _run(
+def _run_task(
     table: FileStoreTable,
     request: CompactRequest,
     rewriter: Rewriter,

@@ -1,4 +1,8 @@
-"""Makes the compaction manager of a bucket with keys."""
+"""Makes the compaction manager of a bucket with keys.
+
+`BucketCoordinator` calls it for each bucket that it restores. The manager picks compactions, and
+runs none.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,15 @@ from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def keyed_manager(table: FileStoreTable, bucket: BucketId, files: FilesOfBucket) -> CompactManager:
+def keyed_manager(
+    table: FileStoreTable, bucket_id: BucketId, files: FilesOfBucket
+) -> CompactManager:
     """Return the manager of a keyed bucket."""
+    partition, bucket = bucket_id
     options = table.options
     return CompactManager(
-        partition=bucket[0],
-        bucket=bucket[1],
+        partition=partition,
+        bucket=bucket,
         levels=Levels(files.files, num_levels=options.num_levels, key_of=table.key_of),
         picker=None if options[WRITE_ONLY] else _picker(table),
         stop_trigger=options.stop_trigger,
@@ -44,9 +51,10 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 
 
 def _rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
-    """Return, for each pick, a check of files for expired rows, and rows that vectors mark.
+    """Return a function that makes a pick's check of files.
 
-    A pick reads the newest snapshot at most once.
+    The check finds expired rows, and rows that deletion vectors mark. A pick reads the newest
+    snapshot at most once.
     """
     expired = has_expired_rows(table)
     if not table.merges_by_vectors:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.debezium.known_frames import KnownFrames, frame_of, texts_of
+from stream_app.cdc.debezium.decoding.known_frames import KnownFrames, frame_of, texts_of
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,

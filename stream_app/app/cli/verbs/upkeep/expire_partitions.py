@@ -76,7 +76,7 @@ _COLUMNS = (
 def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]:
     rows = [
         (
-            table.paths.partition(partition.partition),
+            table.paths.partition_path(partition.partition),
             time_text(partition.time_ms, zone=""),
             str(partition.files),
             str(partition.rows),

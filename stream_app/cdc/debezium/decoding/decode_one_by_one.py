@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.debezium.decoding.one_record import EnvelopedRecord, RowRecord, read_record
+from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
-from stream_app.cdc.debezium.one_record import EnvelopedRecord, RowRecord, read_record
-from stream_app.cdc.debezium.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.placeholders import Placeholder
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
 from stream_app.cdc.json_records.outcome import RecordsResult

@@ -20,10 +20,10 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, a
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, are_too_deep
-from stream_app.cdc.debezium.decode_whole import decode_framed
-from stream_app.cdc.debezium.known_frames import FramedTails, KnownFrames
-from stream_app.cdc.debezium.one_record import images_of
-from stream_app.cdc.debezium.parsed_images import (
+from stream_app.cdc.debezium.decoding.decode_whole import decode_framed
+from stream_app.cdc.debezium.decoding.known_frames import FramedTails, KnownFrames
+from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.parsed_images import (
     DecodeSettings,
     ParsedImages,
     decode_images,
@@ -199,16 +199,9 @@ def _decode_envelopes(
     parsed_images = framed_images(
         tails.frames, codes, ops, image_rows, shape, images.columns, settings
     )
-    return DecodedPart(
-        positions,
-        _make_records(
-            values,
-            MarkedRecords(positions, images.marks[selection]),
-            parsed_images,
-            shape,
-            settings,
-        ),
-    )
+    marked_records = MarkedRecords(positions, images.marks[selection])
+    records = _make_records(values, marked_records, parsed_images, shape, settings)
+    return DecodedPart(positions, records)
 
 
 def _decode_flat(
@@ -229,12 +222,11 @@ def _decode_flat(
     texts = dict(zip(flat_fields(settings), parsed_rows.columns[count:], strict=True))
     parsed_images = flat_images(part, parsed_rows.columns[:count], texts, shape, settings)
     marks = parsed_rows.marks[positions]
-    # A delete's image is that before the change, which may lack columns.
+    # The image of a delete is that before the change, which may lack columns.
     marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
-    return DecodedPart(
-        positions,
-        _make_records(values, MarkedRecords(positions, marks), parsed_images, shape, settings),
-    )
+    marked_records = MarkedRecords(positions, marks)
+    records = _make_records(values, marked_records, parsed_images, shape, settings)
+    return DecodedPart(positions, records)
 
 
 def _make_records(

@@ -1,4 +1,4 @@
-"""Converts a snapshot's data files to Iceberg's form."""
+"""Converts the data files that a version adds to Iceberg's form, for `publisher`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stream_app.table.file_store_table import FileStoreTable
 _PARQUET = ".parquet"
 
 
-def iceberg_files(
+def published_files(
     table: FileStoreTable, changes: VisibleChanges, first_row_id: int | None
 ) -> dict[str, IcebergFile]:
     """Return the added data files in Iceberg's form, by path.
@@ -23,7 +23,8 @@ def iceberg_files(
     Raises:
         UnsupportedTableError: a file contains delete rows, or is not Parquet.
     """
-    schema_of, files = table.known_schemas(), dict[str, IcebergFile]()
+    schema_of = table.known_schemas()
+    files: dict[str, IcebergFile] = {}
     for path, entry in changes.added.items():
         if entry.file.delete_row_count:
             raise UnsupportedTableError(
@@ -34,7 +35,7 @@ def iceberg_files(
             )
         if not path.endswith(_PARQUET):
             raise UnsupportedTableError(
-                "the file is not Parquet, and Iceberg's readers get Parquet files alone",
+                "the file is not Parquet, and Iceberg's readers get only Parquet files",
                 where=path,
                 fix="let a compaction write it anew: stream-app compact --full",
             )

@@ -30,8 +30,8 @@ from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of,
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
 from stream_app.cdc.columns.nesting import nests_too_deeply
-from stream_app.cdc.debezium.image_heads import HEAD_MIN, ImageHeads, find_heads
-from stream_app.cdc.debezium.one_record import ROW_OPS, TABLE_FIELDS
+from stream_app.cdc.debezium.decoding.image_heads import HEAD_MIN, ImageHeads, find_heads
+from stream_app.cdc.debezium.decoding.one_record import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.json_message import refuse_constant
 from stream_app.cdc.rows.row_assembly import Ops
 
@@ -54,7 +54,7 @@ class RecordFrame:
     """The text that follows the images of a record.
 
     Attributes:
-        tail: from the comma before `source` to the end.
+        tail: the bytes from the comma before `source` to the end.
         op_position: the position of the op's letter in the tail.
         source: the connector and the table in the source block, by `TABLE_FIELDS`.
     """

@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, valid_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.column_reading import ColumnReading
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
-from stream_app.cdc.debezium.known_frames import RecordFrame, texts_of
-from stream_app.cdc.debezium.one_record import (
+from stream_app.cdc.debezium.decoding.known_frames import RecordFrame, texts_of
+from stream_app.cdc.debezium.decoding.one_record import (
     DELETED_FIELD,
     FLAT_FIELDS,
     HEARTBEAT_FIELDS,
@@ -29,6 +28,7 @@ from stream_app.cdc.debezium.one_record import (
     ROW_OPS,
     TABLE_FIELDS,
 )
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder, restore_images
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.outcome import KeyQuestions

@@ -17,10 +17,9 @@ from stream_app.arrow_buffers import Bools, Int64s, bools_of, children_of, valid
 from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.known_frames import FramedRecords
-from stream_app.cdc.debezium.one_record import images_of
-from stream_app.cdc.debezium.parsed_images import (
+from stream_app.cdc.debezium.decoding.known_frames import FramedRecords
+from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.parsed_images import (
     ENVELOPE_OP,
     OPS,
     DecodeSettings,
@@ -30,6 +29,7 @@ from stream_app.cdc.debezium.parsed_images import (
     flat_images,
     framed_images,
 )
+from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.drift_search import (
     NO_CLASS,

@@ -1,0 +1,1 @@
+"""Three ways from a JSON record to images: fast, whole and one by one. Start with `decode_fast`."""
