@@ -163,7 +163,7 @@ class JobFeeds:
                 quarantines_non_inserts=self.stream.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),
-            sources=source_check,
+            source_check=source_check,
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),

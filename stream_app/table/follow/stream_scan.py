@@ -43,7 +43,7 @@ from stream_app.planning.read.stream_step import (
     StreamPosition,
     StreamStep,
     follow_up,
-    least_full_level,
+    min_full_level,
 )
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
@@ -179,7 +179,7 @@ class StreamScan:
         if snapshot is None:
             return None
         if position.is_full:
-            level = least_full_level(self.table.options.producer, self.table.options.num_levels)
+            level = min_full_level(self.table.options.producer, self.table.options.num_levels)
             scan = SplitScan(self.table, self.row_filter, least_level=level)
             rows = [_split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)]
             return rows + self._raw_splits(self._postponed_entries(snapshot), snapshot)

@@ -34,7 +34,7 @@ from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.planning.key_index.layer_chain import (
     LayerSnapshot,
     LayerSpan,
-    merged_from,
+    lowest_merged_layer,
     newest_chain,
 )
 from stream_app.process.local_disk import kept_folder
@@ -101,7 +101,7 @@ class KeyIndexes:
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
         identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
-        identity += [str(rule.fills_buckets), str(rule.deletes_end)]
+        identity += [str(rule.fills_buckets), str(rule.deletes_remove_rows)]
         name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
 
@@ -205,7 +205,7 @@ class KeyIndexes:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        by_rule = shares == {str(self.rule.shares)}
+        follows_rule = shares == {str(self.rule.shares)}
         added = [
             KeyFile(entry, index.buckets.code((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
@@ -215,10 +215,10 @@ class KeyIndexes:
         needed = [
             file
             for file in added
-            if self.rule.may_have(
+            if self.rule.may_have_keys(
                 share,
                 file.entry.bucket,
-                by_rule=by_rule,
+                follows_rule=follows_rule,
                 has_keys=index.buckets.key_counts[file.bucket_code] > 0,
             )
         ]
@@ -240,7 +240,7 @@ class KeyIndexes:
         end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
-        first = merged_from([*(span.rows for span in spans), len(layer.bucket_codes)])
+        first = lowest_merged_layer([*(span.rows for span in spans), len(layer.bucket_codes)])
         merged = layer
         begin: LayerSnapshot | None = spans[-1].end
         if first < len(spans):

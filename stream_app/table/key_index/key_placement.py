@@ -198,7 +198,7 @@ class _PlacedRows:
     def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
         if self.rule.older_row_rule is OlderRowRule.MOVES:
             return retract_kind_mask(kinds)
-        return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_end)
+        return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_remove_rows)
 
     def _partition_number(self, partition: bytes) -> int:
         if partition not in self._numbers:

@@ -96,7 +96,7 @@ class TableKeys:
             keys = self.with_hashes(rows.select(names))
             count = rows.num_rows
             lives = np.ones(count, np.bool_)
-            if self.rule.deletes_end:
+            if self.rule.deletes_remove_rows:
                 lives = ~retract_kind_mask(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),

@@ -65,7 +65,7 @@ def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapsho
         CommitError: other writers won every race.
         CorruptFileError: a file cannot be read.
     """
-    return _PartitionRescale(table, planned.partition, planned.after).run()
+    return _PartitionRescale(table, planned.partition, planned.new_buckets).run()
 
 
 @dataclass(slots=True)

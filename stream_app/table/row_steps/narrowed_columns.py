@@ -73,7 +73,7 @@ class NarrowedColumns:
         return {
             kept_column.name: f"{kept_column} (narrowed-columns = quarantine)"
             for kept_column in evolved.kept_columns
-            if kept_column.column is not None
+            if kept_column.table_type is not None
         }
 
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:

@@ -183,7 +183,7 @@ class ExpirePartitions:
 
     def _partitions_too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:
         before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
-        return expired_partitions(dated, before_ms=before_ms, at_most=len(dated))
+        return expired_partitions(dated, before_ms=before_ms, limit=len(dated))
 
     def _with_times(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}

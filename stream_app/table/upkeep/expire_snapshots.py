@@ -24,17 +24,17 @@ from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import oldest_needed
+from stream_app.planning.commit.job_epochs import oldest_needed_snapshot
 from stream_app.planning.upkeep.expire_range import (
     ExpireConfig,
     ExpireRange,
-    limited_by_consumer,
+    limit_by_consumer,
     snapshot_range,
 )
 from stream_app.planning.upkeep.unused_files import (
     dropped_files,
     unprotected_entries,
-    without_flushed,
+    without_flushed_files,
 )
 from stream_app.table.commit.recorded_epochs import recording
 from stream_app.table.file_store_table import FileStoreTable
@@ -266,12 +266,12 @@ class ExpireSnapshots:
         )
         if expiring.is_empty or not config.consumers_keep_snapshots:
             return expiring
-        return limited_by_consumer(expiring, oldest_unread_snapshot(self.table, now))
+        return limit_by_consumer(expiring, oldest_unread_snapshot(self.table, now))
 
     def _without_newest_epochs(self, newest: int, expiring: ExpireRange) -> ExpireRange:
         """Return the expiring snapshots without those that alone record a job's newest epoch."""
         snapshots = self.table.snapshots.backwards(begin=newest)
-        needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
+        needed = oldest_needed_snapshot(recording(snapshots), self.table.clock.now_ms())
         if needed is None or needed >= expiring.end:
             return expiring
         return replace(expiring, end=needed, kept_by="the newest epoch of a job")
@@ -380,7 +380,7 @@ def add_dropped(
     reads.prefetch([version.delta_manifest_list], with_manifests=True)
     dropped = dropped_files(reads.entries(version.delta_manifest_list) or ())
     if not with_flushed:
-        dropped = without_flushed(dropped)
+        dropped = without_flushed_files(dropped)
     if dropped:
         needed = protected.files_needed(version.snapshot_id, reads, cache)
         collector.add_data_files(unprotected_entries(dropped, needed))

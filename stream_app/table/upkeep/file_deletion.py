@@ -20,7 +20,7 @@ from stream_app.fileio.recent_files import RecentFiles
 from stream_app.filestore.versions.branch_manager import version_roots
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot, VersionKind
-from stream_app.planning.upkeep.unused_files import FileKey, tag_before, tags_of_range
+from stream_app.planning.upkeep.unused_files import FileKey, newest_tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -81,7 +81,7 @@ class ProtectedVersions:
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
-        number = tag_before(tuple(self.tags), snapshot_id)
+        number = newest_tag_before(tuple(self.tags), snapshot_id)
         tagged = [] if number is None else [_files_of_version(self.tags[number], reads, cache)]
         return [needed.data for needed in (*tagged, *self.needed_by_others(reads, cache))]
 

@@ -193,7 +193,7 @@ class TagUpkeep:
         begun = [
             (begin, name)
             for name in manager.names()
-            if (begin := rules.periods.begin(name)) is not None
+            if (begin := rules.periods.begin_ms(name)) is not None
         ]
         tag = manager.tag(max(begun)[1]) if begun else None
         return [] if tag is None else [tag]

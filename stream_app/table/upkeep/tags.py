@@ -276,10 +276,10 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
 def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -> None:
     """Check that the snapshot has no other automatic tag, because Paimon fails on two of them."""
     rules = tag_rules(table)
-    if rules is None or rules.periods.begin(name) is None:
+    if rules is None or rules.periods.begin_ms(name) is None:
         return
     for tag in table.tags.tags():
-        automatic = rules.periods.begin(tag.name) is not None
+        automatic = rules.periods.begin_ms(tag.name) is not None
         if automatic and tag.snapshot.snapshot_id == snapshot.snapshot_id:
             raise UsageError(
                 f"snapshot {snapshot.snapshot_id} has the tag {tag.name!r} of a period already, "

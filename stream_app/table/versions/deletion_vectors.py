@@ -65,8 +65,8 @@ def index_changes(
     plan = choose_rewrites(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
         deleted_files=deleted_files,
-        changed=deleted.keys(),
-        in_one_file=table.kind.has_buckets,
+        changed_files=deleted.keys(),
+        needs_one_file=table.kind.has_buckets,
     )
     files = table.deletion_vector_files
     unchanged: BucketVectors = {}

@@ -57,7 +57,7 @@ def rows_that_wait(
     is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
     return rows_to_report(
         waiting,
-        newest=max(0, latest.delta_record_count or 0) if is_epoch else 0,
+        newest_count=max(0, latest.delta_record_count or 0) if is_epoch else 0,
         age_s=(table.clock.now_ms() - latest.time_ms) / 1000,
     )
 
