@@ -295,14 +295,14 @@ def _unknown_hash_findings(
     for bucket, bucket_files in sorted(files.items()):
         bucket_access = table.bucket_files(partition, bucket, columns=keys, system_columns=())
         listed_hashes = hashes.get(bucket, np.empty(0, np.int32))
-        unknown = sum(
+        unknown_count = sum(
             int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), listed_hashes)))
             for file in bucket_files
             for batch in bucket_access.read(file)
         )
-        if unknown:
+        if unknown_count:
             yield _hash_index_finding(
-                f"{unknown} rows have keys that the bucket's index lacks",
+                f"{unknown_count} rows have keys that the bucket's index lacks",
                 table.paths.bucket_folder(partition, bucket),
             )
 
