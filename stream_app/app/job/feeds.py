@@ -43,7 +43,7 @@ _FRESHNESS_FIX = (
 
 @dataclass(slots=True, kw_only=True)
 class JobFeeds:
-    """The maker of a job's feeds, which closes their tables' jobs at the end.
+    """The maker of a job's feeds, which closes the upkeep of their tables at the end.
 
     Attributes:
         state_file: the job's state.

@@ -175,7 +175,7 @@ class _Router:
         )
         plan = self._plan.tables[table_index]
         if gathered is None:
-            needed_bytes = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
+            needed_bytes = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed_bytes)
         start_s = self._clock.steady_seconds()
         decoded = plan.message_format.decode(messages)

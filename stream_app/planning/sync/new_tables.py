@@ -95,7 +95,7 @@ def new_table(
         *primary.remarks(columns),
         *partition.remarks(columns),
         *(
-            f"{key} = {value} does not hold: the table has no primary key"
+            f"{key} = {value} does not apply: the table has no primary key"
             for key, value in rules.options.items()
             if key not in common_options and key not in table_settings.options
         ),
@@ -153,7 +153,7 @@ class _KeySetting:
         if self.table_keys is not None or not missing:
             return []
         keys = ", ".join(self.common_keys)
-        return [f"{self.name} = {keys} does not hold: no column {', '.join(missing)}"]
+        return [f"{self.name} = {keys} does not apply: there is no column {', '.join(missing)}"]
 
     def _missing(self, columns: Collection[str]) -> Sequence[str]:
         names = self.common_keys if self.table_keys is None else self.table_keys

@@ -97,12 +97,12 @@ class StreamReader(DataSourceStreamReader):
             UsageError: the next snapshot has expired; names the first one that is left.
         """
         previous = self._last_end or self.initialOffset()
-        following = self._offsets.following(previous)
-        if following.offset == previous or self._waits_for_rows(following.rows):
+        next_offset = self._offsets.next_offset(previous)
+        if next_offset.offset == previous or self._waits_for_rows(next_offset.rows):
             self._keep_consumer_alive()
             return previous
-        self._last_end, self._last_end_s = following.offset, self._now()
-        return following.offset
+        self._last_end, self._last_end_s = next_offset.offset, self._now()
+        return next_offset.offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the splits between two offsets.

@@ -15,7 +15,7 @@ from stream_app.table.file_store_table import FileStoreTable
 def record_proof(
     table: FileStoreTable, source: str, rows: str, left_out: Sequence[str] = ()
 ) -> Snapshot:
-    """Publish an ANALYZE snapshot with a proof dated now; later snapshots copy it.
+    """Publish an ANALYZE snapshot with a proof of this moment; later snapshots copy the proof.
 
     Args:
         table: a table of `open_for_writing`.

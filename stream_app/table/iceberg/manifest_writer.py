@@ -93,18 +93,20 @@ class ManifestWriter:
     def write(
         self,
         content: ManifestContent,
-        before: Sequence[IcebergManifest],
+        previous_manifests: Sequence[IcebergManifest],
         added: Mapping[str, IcebergFile],
         removed: frozenset[str],
     ) -> list[IcebergManifest]:
         """Write the manifests of one content type, and return all of its manifests.
 
         Args:
-            before: all manifests of the previous version.
+            previous_manifests: all manifests of the previous version.
             added, removed: files by key.
         """
         live_manifests = [
-            manifest for manifest in before if manifest.content is content and manifest.live_files
+            manifest
+            for manifest in previous_manifests
+            if manifest.content is content and manifest.live_files
         ]
         changed_manifests = [
             manifest

@@ -89,7 +89,7 @@ class VersionUpdates:
                 snapshots that Paimon still has.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
-        retained = [
+        retained_snapshots = [
             published
             for published in (base.snapshots if base is not None and is_of_table else ())
             if published.snapshot_id < snapshot.snapshot_id
@@ -99,9 +99,9 @@ class VersionUpdates:
         return VersionUpdate(
             base=base,
             manifests=(),
-            snapshots=retained,
+            snapshots=retained_snapshots,
             changes=changes,
-            replaces=bool(retained),
+            replaces=bool(retained_snapshots),
         )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:

@@ -242,7 +242,7 @@ def delete_rows(
         live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
         vector = DeletionVector.of_positions(rows, bitmap64=is_64)
         bucket = (entry.partition, entry.bucket)
-        changes = index_changes(table, live, bucket, deleted={entry.file.file_name: vector})
+        changes = index_changes(table, live, bucket, deleted_rows={entry.file.file_name: vector})
         publish(table, CommitKind.OVERWRITE, changes)
     return {keys_of(table, entry)[row] for entry, rows in places.items() for row in rows}
 
