@@ -217,9 +217,9 @@ class EpochRounds(Generic[Messages]):
         if newcomers is None:
             return ()
         if not output.newcomers.num_rows:
-            if output.unreadable.num_rows:
-                unreadable = output.unreadable.sort_by(SOURCE_ORDER)
-                newcomers.quarantine_unreadable(work.decoded.epoch, unreadable)
+            if output.unassigned.num_rows:
+                unassigned = output.unassigned.sort_by(SOURCE_ORDER)
+                newcomers.quarantine_unassigned(work.decoded.epoch, unassigned)
             work.newcomers = None
             return ()
         outcome = newcomers.create(output.newcomers)
