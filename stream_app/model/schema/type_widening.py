@@ -42,12 +42,12 @@ def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) ->
     if stored.root in _INTEGER_DIGITS:
         return _holds_integer(_INTEGER_DIGITS[stored.root], wanted)
     if stored.root is TypeRoot.DECIMAL and wanted.root is TypeRoot.DECIMAL:
-        more_digits = wanted.precision - wanted.scale >= stored.precision - stored.scale
-        return more_digits and wanted.scale >= stored.scale
+        has_more_digits = wanted.precision - wanted.scale >= stored.precision - stored.scale
+        return has_more_digits and wanted.scale >= stored.scale
     for roots in (STRING_ROOTS, BINARY_ROOTS):
         if stored.root in roots:
-            is_filled_up = wanted.root in (TypeRoot.CHAR, TypeRoot.BINARY)
-            return wanted.root in roots and wanted.length >= stored.length and not is_filled_up
+            is_padded = wanted.root in (TypeRoot.CHAR, TypeRoot.BINARY)
+            return wanted.root in roots and wanted.length >= stored.length and not is_padded
     if stored.root in TIMESTAMP_ROOTS:
         return wanted.root is stored.root and wanted.precision >= stored.precision
     return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE

@@ -44,12 +44,14 @@ class SplitRules:
 
 def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket with a primary key, in the order of their minimum keys."""
-    numbered = [(number, section_files(section)) for number, section in enumerate(sections)]
-    raw = [item for item in numbered if needs_no_merge(item[1])]
-    merged = [item for item in numbered if not needs_no_merge(item[1])]
+    numbered_sections = [
+        (number, section_files(section)) for number, section in enumerate(sections)
+    ]
+    raw_sections = [item for item in numbered_sections if needs_no_merge(item[1])]
+    merged_sections = [item for item in numbered_sections if not needs_no_merge(item[1])]
     bins = [
         (packed[0][0], SplitGroup(tuple(file for _, files in packed for file in files), is_raw))
-        for is_raw, items in ((True, raw), (False, merged))
+        for is_raw, items in ((True, raw_sections), (False, merged_sections))
         for packed in pack_in_order(items, lambda item: rules.weight(item[1]), rules.target_size)
     ]
     return [group for _, group in sorted(bins, key=lambda item: item[0])]
@@ -58,7 +60,7 @@ def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[Sp
 def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket without a primary key, in the rows' order of arrival."""
     packed = pack_in_order(
-        in_order_of_arrival(files), lambda file: rules.weight([file]), rules.target_size
+        files_in_arrival_order(files), lambda file: rules.weight([file]), rules.target_size
     )
     return [SplitGroup(tuple(files), is_raw=True) for files in packed]
 
@@ -97,7 +99,7 @@ def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
     return all(file.level > 0 and not file.may_have_deletes for file in files)
 
 
-def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+def files_in_arrival_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Return files without keys in the order of writing, as far as their numbers record it."""
     return sorted(files, key=lambda file: file.min_sequence_number)
 
@@ -112,10 +114,10 @@ def pack_in_order(
     bins: list[list[_T]] = []
     weight = 0
     for item in items:
-        more = weight_of(item)
-        if not bins or weight + more > target:
+        item_weight = weight_of(item)
+        if not bins or weight + item_weight > target:
             bins.append([])
             weight = 0
         bins[-1].append(item)
-        weight += more
+        weight += item_weight
     return bins

@@ -50,11 +50,11 @@ def rollback_numbers(
     numbers = set(snapshots)
     is_restored = target not in numbers
     # A restored snapshot needs no long-lived changelog.
-    last = target - 1 if is_restored else target
+    last_changelog = target - 1 if is_restored else target
     return RollbackNumbers(
         target=target,
         snapshots=tuple(sorted((n for n in numbers if n > target), reverse=True)),
-        changelogs=tuple(sorted((n for n in changelogs if n > last), reverse=True)),
+        changelogs=tuple(sorted((n for n in changelogs if n > last_changelog), reverse=True)),
         tags=tuple(
             sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
         ),

@@ -1,7 +1,7 @@
 """Merges the manifests of one table in groups, so its base list stays short.
 
 Every commit adds a small manifest. A group does not remove a deleted file whose ADD and DELETE are
-in different large manifests; a `full_merge` removes all of them.
+in different large manifests; a `full_merge_names` removes all of them.
 
 Source: Paimon `operation/ManifestFileLegacyMerger.java`.
 """
@@ -23,7 +23,7 @@ from stream_app.model.options.file_options import (
     MANIFEST_TARGET_FILE_SIZE,
 )
 from stream_app.planning.commit.live_entries import compacted_entries
-from stream_app.planning.commit.merged_manifests import full_merge, manifest_groups
+from stream_app.planning.commit.merged_manifests import full_merge_names, manifest_groups
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -38,7 +38,7 @@ class ManifestMerger:
         """Merge manifests into fewer ones; those that are not in `metas` are newly written."""
         options = self.table.options
         target_size = options[MANIFEST_TARGET_FILE_SIZE]
-        rewritten = full_merge(
+        rewritten = full_merge_names(
             metas,
             target_size=target_size,
             threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],

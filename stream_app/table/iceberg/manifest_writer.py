@@ -20,7 +20,7 @@ from stream_app.model.iceberg_metadata import (
 from stream_app.planning.iceberg.manifest_merge import (
     ManifestMergeLimits,
     carried_entries,
-    full_manifest_entries,
+    full_manifest_entry_count,
     manifests_to_merge,
 )
 
@@ -114,7 +114,9 @@ class ManifestWriter:
         unchanged_manifests = [
             manifest for manifest in live_manifests if manifest not in changed_manifests
         ]
-        entries_max = full_manifest_entries(sum(manifest.live_files for manifest in live_manifests))
+        entries_max = full_manifest_entry_count(
+            sum(manifest.live_files for manifest in live_manifests)
+        )
         merged_manifests = manifests_to_merge(unchanged_manifests, self.limits, entries_max)
         entries = [
             IcebergEntry(

@@ -23,7 +23,7 @@ from stream_app.model.iceberg_metadata import (
     ManifestContent,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.kept_history import operation
+from stream_app.planning.iceberg.kept_history import snapshot_operation
 from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.manifest_writer import ManifestWriter
@@ -146,7 +146,7 @@ def summary(
     has_vectors = any(
         manifest.files[added] for manifest in writer.written if manifest not in written
     )
-    operation_name = operation(
+    operation_name = snapshot_operation(
         has_added=bool(update.changes.added),
         has_removed=bool(update.changes.removed) or has_vectors or update.replaces,
         keeps_rows=keeps_rows,

@@ -196,5 +196,5 @@ def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:
     consumers.delete("c")
     assert paimon_java.expire(path) == 2
     consumers.reset("c", 2)
-    with pytest.raises(UsageError, match="the first that it can still have is 4"):
+    with pytest.raises(UsageError, match="the first that it can still read is 4"):
         table.changelog(consumer_id="c")

@@ -289,7 +289,7 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         self.seen.append(messages)
         self.table_count = 2
         return NewcomerOutcome([self.feed], {}, {})
@@ -334,7 +334,7 @@ class Both(Second):
         super().__init__(feeds[0])
         self.table_count, self.both = 0, feeds
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         self.table_count = 2
         return NewcomerOutcome(self.both, {}, {})
 

@@ -164,7 +164,7 @@ _ORIGINS = OriginFields(
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     rewritten_messages = plain_messages(messages).put_into(messages)
     table = DEBEZIUM_JSON.facts({}).describe(rewritten_messages, options)
-    if table is None or options.documents is not JsonColumns.VARIANT:
+    if table is None or options.json_columns is not JsonColumns.VARIANT:
         return table
     return with_variants(table, messages.column("value"))
 

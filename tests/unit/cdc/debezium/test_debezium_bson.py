@@ -251,7 +251,7 @@ def test_messages_describe_their_source() -> None:
         "_id STRING NOT NULL", "name STRING", "n STRING"
     ]  # fmt: skip
     assert table.primary_keys == ("_id",)
-    mapping = parse_mapping_options([], documents=JsonColumns.VARIANT)
+    mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
     nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
     table = reader.describe(nested, mapping)
     assert table is not None

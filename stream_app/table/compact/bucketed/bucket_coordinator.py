@@ -25,6 +25,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.bucketed.rest_times import RestTimes
 from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
@@ -36,7 +37,6 @@ from stream_app.table.compact.compaction_metrics import (
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.compact.dropped_compactions import DroppedCompactions
-from stream_app.table.compact.rest_times import RestTimes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

@@ -45,4 +45,4 @@ class RestTimes:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
         filled_at_s, newest_rows = self._newest_fill
         age_s = self.clock.steady_seconds() - filled_at_s
-        return rows_to_report(waiting, newest=newest_rows, age_s=age_s)
+        return rows_to_report(waiting, newest_count=newest_rows, age_s=age_s)
