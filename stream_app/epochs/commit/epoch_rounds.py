@@ -329,7 +329,7 @@ def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
 
 
 def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed) -> bool:
-    """Return whether rows must be routed anew: by another format, or by a changed key index.
+    """Return whether rows must be routed again: by another format, or by a changed key index.
 
     A plan for another schema has another format too.
     """
