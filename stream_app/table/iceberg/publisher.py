@@ -132,15 +132,13 @@ class IcebergPublisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
-        self._publish_safely(
-            lambda: self._publish_and_register(snapshot), f"snapshot {snapshot.snapshot_id}"
-        )
+        self._publish_safely(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
 
     def catch_up(self) -> None:
         """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
         self._publish_safely(self._catch_up, "the newest snapshot")
 
-    def _publish_and_register(self, snapshot: Snapshot) -> None:
+    def _publish(self, snapshot: Snapshot) -> None:
         self.bring_up_to(snapshot)
         self._give_to_catalog(snapshot)
 

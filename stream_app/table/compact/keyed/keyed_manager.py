@@ -24,17 +24,19 @@ from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def keyed_manager(table: FileStoreTable, bucket_id: BucketId, files: LiveBucket) -> CompactManager:
+def keyed_manager(
+    table: FileStoreTable, bucket_id: BucketId, live_bucket: LiveBucket
+) -> CompactManager:
     """Return the manager of a keyed bucket."""
     partition, bucket = bucket_id
     options = table.options
     return CompactManager(
         partition=partition,
         bucket=bucket,
-        levels=Levels(files.files, num_levels=options.num_levels, key_of=table.key_of),
+        levels=Levels(live_bucket.files, num_levels=options.num_levels, key_of=table.key_of),
         picker=None if options[WRITE_ONLY] else _picker(table),
         stop_trigger=options.stop_trigger,
-        total_buckets=files.total_buckets,
+        total_buckets=live_bucket.total_buckets,
         looks_up=options.looks_up,
         keeps_no_deletes=table.merges_by_vectors,
     )
