@@ -201,7 +201,7 @@ class DatabaseTables:
         return OriginSplitter(
             self._facts.origins,
             assignment,
-            takes_unreadable=not share or share.is_first,
+            takes_unassigned=not share or share.is_first,
             passes_statements=self._facts.ddl_of is not None,
         )
 
@@ -215,8 +215,8 @@ class DatabaseTables:
             return dict(self._targets)
         return {origin: name for origin, name in self._targets.items() if ghost_of(origin.table)}
 
-    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """See `Newcomers.quarantine_unreadable`."""
+    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
+        """See `Newcomers.quarantine_unassigned`."""
         parts = messages_by_origin(self._facts.origins, messages)
         self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
         self.quarantine(epoch, messages)

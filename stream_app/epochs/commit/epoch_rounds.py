@@ -217,9 +217,9 @@ class EpochRounds(Generic[Messages]):
         if newcomers is None:
             return ()
         if not output.newcomers.num_rows:
-            if output.unreadable.num_rows:
-                unreadable = output.unreadable.sort_by(SOURCE_ORDER)
-                newcomers.quarantine_unreadable(work.decoded.epoch, unreadable)
+            if output.unassigned.num_rows:
+                unassigned = output.unassigned.sort_by(SOURCE_ORDER)
+                newcomers.quarantine_unassigned(work.decoded.epoch, unassigned)
             work.newcomers = None
             return ()
         outcome = newcomers.create(output.newcomers)
@@ -329,7 +329,7 @@ def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
 
 
 def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed) -> bool:
-    """Return whether rows must be routed anew: by another format, or by a changed key index.
+    """Return whether rows must be routed again: by another format, or by a changed key index.
 
     A plan for another schema has another format too.
     """

@@ -44,7 +44,7 @@ class Newcomers(Protocol):
         """
         ...
 
-    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine an epoch's messages that belong to no table.
 
         Args:

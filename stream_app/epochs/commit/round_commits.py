@@ -44,7 +44,7 @@ OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 _Outcome = EpochReport | BaseException | None
-"""Result of a table's commit; None: its rows must be written anew."""
+"""Result of a table's commit; None: its rows must be written again."""
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ class RoundCommits(Generic[Messages]):
         """Commit a table's result; without a commit, delete its files.
 
         Returns:
-            None if the rows must be written anew.
+            None if the rows must be written again.
         """
         table_job = result.feed.table_job
         with ExitStack() as cleanup:
@@ -242,7 +242,7 @@ class RoundCommits(Generic[Messages]):
         return feed.follow_source(result.plan, result.output) or has_surplus_rows
 
     def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
-        """Return whether another writer's commit forces the rows to be written anew.
+        """Return whether another writer's commit forces the rows to be written again.
 
         A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
         does any commit of another writer if rows have values from older rows, which it may have

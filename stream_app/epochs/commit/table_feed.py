@@ -94,7 +94,7 @@ class TableFeed:
         """Commit the schema that the rows need, and use the newest schema.
 
         Returns:
-            Whether the rows must be decoded anew: by that schema, or by another writer's index of
+            Whether the rows must be decoded again: by that schema, or by another writer's index of
             keys.
 
         Raises:

@@ -65,13 +65,13 @@ class EpochOutput:
         tables: outputs by the table's index in the plan, without tables for which the epoch has
             nothing.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
-        unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
+        unassigned: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
     tables: Mapping[int, TableOutput]
     newcomers: pa.Table
-    unreadable: pa.Table
+    unassigned: pa.Table
     statements: pa.Table
 
     @property
@@ -147,7 +147,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
     """
     outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomers: list[pa.RecordBatch] = []
-    unreadable: list[pa.RecordBatch] = []
+    unassigned: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []
     for table_index, kind, payload in results:
         if kind == BlockKind.NEWCOMERS:
@@ -157,7 +157,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
             statements.append(messages_of(payload))
             continue
         if table_index == UNREADABLE_INDEX:
-            unreadable.append(bad_records_of(payload))
+            unassigned.append(bad_records_of(payload))
             continue
         output = outputs[table_index]
         if kind == BlockKind.CHANGES:
@@ -171,7 +171,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
     return EpochOutput(
         tables=outputs,
         newcomers=pa.Table.from_batches(newcomers, MESSAGE_SCHEMA),
-        unreadable=pa.Table.from_batches(unreadable, BAD_RECORD_SCHEMA),
+        unassigned=pa.Table.from_batches(unassigned, BAD_RECORD_SCHEMA),
         statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),
     )
 

@@ -33,21 +33,21 @@ class OriginSplitter:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
         destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
             reason if no table takes the messages, and None if the job ignores them.
-        takes_unreadable: whether messages without a table are passed on; otherwise the job ignores
+        takes_unassigned: whether messages without a table are passed on; otherwise the job ignores
             them, because another job stores them.
         passes_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     destination_of: Callable[[Origin], int | str | None]
-    takes_unreadable: bool = True
+    takes_unassigned: bool = True
     passes_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
-        reasons = dict(origins.unreadable) if self.takes_unreadable else {}
+        reasons = dict(origins.unassigned) if self.takes_unassigned else {}
         indexes = np.full(
             len(destinations) + 1, _LEFT_OUT, np.int32
         )  # the last origin is NO_TABLE's

@@ -76,7 +76,9 @@ def combine_index(
     for change in changes:
         if change.kind is FileKind.DELETE:
             del files[change.index_file.file_name]
-    files |= {c.index_file.file_name: c for c in changes if c.kind is FileKind.ADD}
+    files |= {
+        change.index_file.file_name: change for change in changes if change.kind is FileKind.ADD
+    }
     return list(files.values())
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -42,19 +42,30 @@ class SplitRules:
         return max(sum(file.file_size for file in files), self.open_file_cost)
 
 
+class _NumberedFiles(NamedTuple):
+    """The files of a section, and its place in the order of minimum keys."""
+
+    number: int
+    files: tuple[DataFileMeta, ...]
+
+
 def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket with a primary key, in the order of their minimum keys."""
-    numbered_sections = [
-        (number, section_files(section)) for number, section in enumerate(sections)
-    ]
-    raw_sections = [item for item in numbered_sections if needs_no_merge(item[1])]
-    merged_sections = [item for item in numbered_sections if not needs_no_merge(item[1])]
-    bins = [
-        (packed[0][0], SplitGroup(tuple(file for _, files in packed for file in files), is_raw))
-        for is_raw, items in ((True, raw_sections), (False, merged_sections))
-        for packed in pack_in_order(items, lambda item: rules.weight(item[1]), rules.target_size)
-    ]
-    return [group for _, group in sorted(bins, key=lambda item: item[0])]
+    raw_sections: list[_NumberedFiles] = []
+    merged_sections: list[_NumberedFiles] = []
+    for number, section in enumerate(sections):
+        files = section_files(section)
+        (raw_sections if needs_no_merge(files) else merged_sections).append(
+            _NumberedFiles(number, files)
+        )
+    groups: dict[int, SplitGroup] = {}
+    for is_raw, numbered_files in ((True, raw_sections), (False, merged_sections)):
+        for packed in pack_in_order(
+            numbered_files, lambda section: rules.weight(section.files), rules.target_size
+        ):
+            files = tuple(file for section in packed for file in section.files)
+            groups[packed[0].number] = SplitGroup(files, is_raw)
+    return [groups[number] for number in sorted(groups)]
 
 
 def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:

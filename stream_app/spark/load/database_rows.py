@@ -23,10 +23,10 @@ from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 BATCH_ROWS = 16_384
 _ANSWER_TIMEOUT_S = 3600
-"""MySQL may search for a part's first row so long, and a task may take as long to use a batch."""
+"""The time that MySQL may take to find a part's first row, and a task to use a batch."""
 _READ_FIX = (
     "check that the database runs, that the user may read the table, and that no ALTER has "
-    "removed a column; then start the job again: it continues with this part"
+    "removed a column; then start the job again: the load continues with this part"
 )
 
 
@@ -63,10 +63,10 @@ class RowQuery:
         return f"select {self.message} from {self.relation}{where}", values
 
     def _greater_key_condition(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
-        """Return the condition that a row's key is greater, compared column by column.
+        """Return the condition that a row's key is greater than `key`, column by column.
 
-        The bound of the first column alone stands in front, because every database's index takes
-        it.
+        It begins with a bound of the first column alone, because an index of any database can use
+        this bound.
         """
         pairs = list(zip(self.keys, self.literals, strict=True))
         alternatives, values = [], list[int | str]()

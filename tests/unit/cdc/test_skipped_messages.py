@@ -43,7 +43,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 def test_it_is_skipped_with_one_table_and_with_many(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
     origins = source_facts(name, {}).origins(batch)
-    assert (origins.codes.tolist(), origins.unreadable) == ([NO_TABLE], {})
+    assert (origins.codes.tolist(), origins.unassigned) == ([NO_TABLE], {})
     assert a_format("id INT", name=name).decode(batch).skipped == 1
 
 
@@ -60,4 +60,4 @@ def test_it_is_bad_with_one_table_and_goes_to_its_own_among_many(name: str, docu
 def test_a_message_that_names_no_table_is_unreadable(name: str) -> None:
     origins = source_facts(name, {}).origins(messages('{"a":1}', None))
     assert origins.codes.tolist() == [NO_TABLE] * 2
-    assert origins.unreadable == {0: "does not name its table"}
+    assert origins.unassigned == {0: "does not name its table"}

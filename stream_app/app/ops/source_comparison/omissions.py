@@ -25,7 +25,7 @@ _COLUMN_FIXES = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
     "topic again",
     DriftKind.MISSING: "give the table's column the name that the source has",
-    DriftKind.CUT: "give the column a finer type, or make the table anew with STRING or BIGINT",
+    DriftKind.CUT: "give the column a finer type, or create the table again with STRING or BIGINT",
 }
 
 
