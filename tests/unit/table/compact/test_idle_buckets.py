@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from bench.commit.scaling import MadeFiles
-from stream_app.table.compact.bucketed.idle_buckets import LiveBucket, IdleBuckets
 from stream_app.model.bucket_id import BucketId
+from stream_app.table.compact.bucketed.idle_buckets import IdleBuckets, LiveBucket
 
 PARTITION = bytes(12)
 
