@@ -114,8 +114,8 @@ def test_of_our_table_the_same_stays_and_both_go_on(
     count = paimon_java.expire(theirs, retain_max=3, retain_min=3)
     assert expire(open_file_store_table(str(ours)), num_max=3, num_min=3, time_ms=0) == count > 3
     assert_same_left(theirs, ours)
-    wanted = by_content(writer.model.rows())
-    assert by_content(paimon_java.read(ours)) == wanted
+    expected = by_content(writer.model.rows())
+    assert by_content(paimon_java.read(ours)) == expected
     assert [s["id"] for s in paimon_java.snapshots(ours)] == open_file_store_table(
         str(ours)
     ).snapshots.ids()
@@ -123,9 +123,9 @@ def test_of_our_table_the_same_stays_and_both_go_on(
     assert paimon_java.expire(ours, retain_max=1, retain_min=1) == 2
     assert expire(open_file_store_table(str(theirs)), num_max=1, num_min=1, time_ms=0) == 2
     assert_same_left(theirs, ours)
-    assert by_content(paimon_java.read(theirs)) == wanted
+    assert by_content(paimon_java.read(theirs)) == expected
     paimon_java.write(ours, [("+I", {"k": 10**6, "v": "new"})], identifier=1)
-    assert len(paimon_java.read(ours)) == len(wanted) + 1
+    assert len(paimon_java.read(ours)) == len(expected) + 1
 
 
 @pytest.mark.parametrize("kind", CHANGELOG_KINDS)

@@ -183,11 +183,11 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
         ]
         paimon_java.write(location, changes, identifier=identifier, wait_compaction=identifier != 5)
         table = stream_app.open_table(location)
-        wanted = paimon_java.read(location)
-        assert sorted_rows(normal_rows(table.read().read_all())) == sorted_rows(wanted)
+        expected = paimon_java.read(location)
+        assert sorted_rows(normal_rows(table.read().read_all())) == sorted_rows(expected)
         narrow = normal_rows(table.read(columns=["v"], where="n >= 300 AND k < 200").read_all())
         assert sorted_rows(narrow) == sorted_rows(
-            [{"v": row["v"]} for row in wanted if row["n"] >= 300 and row["k"] < 200]
+            [{"v": row["v"]} for row in expected if row["n"] >= 300 and row["k"] < 200]
         )
         vectors += len(
             deletion_vectors(open_file_store_table(str(location)), latest_of(table.table))

@@ -127,12 +127,12 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
         compacting.result()
     snapshots = check_chain(table)
     assert {snapshot.commit_user for snapshot in snapshots} == {"both", "writes", "compactor"}
-    wanted = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
-    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+    expected = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
     last = a_compactor(table, CompactInThreads(table))
     last.compact_whole()
     assert set(last.coordinator.back_pressure.sorted_runs().values()) == {1}
-    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
 
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")

@@ -166,5 +166,5 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
     committer.wait_until_committed()
     committer.compact_due()
     assert committer.failure is None
-    assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
+    assert by_content(read_rows(table)) == by_content(tables.expected_rows()[0])
     assert findings_of(table) == []

@@ -66,7 +66,7 @@ def index_of(table: FileStoreTable) -> dict[int, set[int]]:
 
 def assert_right(tables: TwoTables) -> None:
     """Rows are right, and a row lies in the bucket that has its hash."""
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
     table = tables.tables[0]

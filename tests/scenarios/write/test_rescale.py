@@ -289,7 +289,7 @@ def test_a_running_job_follows_wherever_it_is(
         committer.wait_until_committed()
         committer.compact_due()
         assert committer.failure is None
-        assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
+        assert by_content(read_rows(table)) == by_content(tables.expected_rows()[0])
         assert findings_of(table) == []
         if not rival.has_struck:
             break

@@ -212,8 +212,8 @@ def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None
         job.run(committer, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
         rows.append({"k": 10 + number, "v": "b"})
     committer.wait_until_committed()
-    wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
-    assert job.rows() == by_content(wanted)
+    expected = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
+    assert job.rows() == by_content(expected)
     assert [snapshot.schema_id for snapshot in _snapshots(job)] == [1, 2, 3, 4, 5]
 
 

@@ -145,12 +145,12 @@ def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
     decoded = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
     bad = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
     assert reasons_of(decoded).keys() == bad
-    wanted = [
+    expected = [
         (index, None if a is None else [None if x is None else D(str(x)) for x in a],
          None if r is None else {"x": r["x"], "y": r.get("y")})
         for index, (a, r) in enumerate(pairs) if index not in bad
     ]  # fmt: skip
-    assert [row[2:] for row in rows_of(decoded)] == wanted
+    assert [row[2:] for row in rows_of(decoded)] == expected
 
 
 def test_an_array_that_was_not_sent_takes_the_value_before() -> None:

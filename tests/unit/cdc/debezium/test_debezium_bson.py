@@ -204,8 +204,8 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     decoded = decode.decode(batch(values, [KEY] * len(values)))
     reasons = reasons_of(decoded)
     assert len(reasons) == len(odd)
-    for index, wanted in zip(range(1, len(values), 3), odd.values(), strict=True):
-        assert wanted in reasons[index]
+    for index, expected in zip(range(1, len(values), 3), odd.values(), strict=True):
+        assert expected in reasons[index]
     assert len(rows_of(decoded)) == 2 * len(odd)
     assert decoded.bad["value"][0].as_py() == b"no json"
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
@@ -283,8 +283,8 @@ def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
     for index, (value, key) in enumerate(zip(values, keys, strict=True)):
         alone = plain_messages(batch([value], [key]))
         assert (index in together.unreadable) == bool(alone.unreadable)
-        shown, wanted = together.values[index].as_py(), alone.values[0].as_py()
-        assert (shown and json.loads(shown)) == (wanted and json.loads(wanted))
+        shown, expected = together.values[index].as_py(), alone.values[0].as_py()
+        assert (shown and json.loads(shown)) == (expected and json.loads(expected))
 
 
 def test_the_text_of_a_double() -> None:

@@ -111,13 +111,13 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
             values = [Decimal(number).scaleb(-old_scale) for number in unscaled]
             quantum = Decimal(1).scaleb(-new_scale)
             rounded = [value.quantize(quantum, ROUND_HALF_UP) for value in values]
-            wanted = [
+            expected = [
                 None if abs(number.scaleb(new_scale)) >= 10**38 else number for number in rounded
             ]
         cells = cast(f"DECIMAL(38,{old_scale})", f"DECIMAL(38,{new_scale})", values)
-        assert cells == wanted
+        assert cells == expected
         texts = [format(value, "f") for value in values]
-        assert cast("STRING", f"DECIMAL(38,{new_scale})", texts) == wanted
+        assert cast("STRING", f"DECIMAL(38,{new_scale})", texts) == expected
 
 
 @pytest.mark.parametrize(

@@ -190,5 +190,7 @@ def test_md5_is_that_of_hashlib_for_every_length(at_once: int, seed: int) -> Non
     ]
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     high, low = md5_lanes(np.frombuffer(b"".join(texts), np.uint8), offsets)
-    wanted = [hashlib.md5(text, usedforsecurity=False).hexdigest() for text in texts]
-    assert [f"{a:016x}{b:016x}" for a, b in zip(high.tolist(), low.tolist(), strict=True)] == wanted
+    expected = [hashlib.md5(text, usedforsecurity=False).hexdigest() for text in texts]
+    assert [
+        f"{a:016x}{b:016x}" for a, b in zip(high.tolist(), low.tolist(), strict=True)
+    ] == expected
