@@ -123,7 +123,7 @@ def _shown(row: dict[str, Any]) -> str:
     return f"{kind} {row['id']} [{row['valid_from']}, {held}) {row['city']}{seen}"
 
 
-def test_history() -> None:
+def test_changes_become_versions() -> None:
     table = HistoryInMemory()
 
     def handle(case: Case) -> str:

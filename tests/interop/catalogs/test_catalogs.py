@@ -182,7 +182,7 @@ def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
     assert (runs.schema.options["num-levels"], runs.schema.options["bucket"]) == ("4", "2")
 
 
-def test_engines_commit_at_once(
+def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
     catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
 ) -> None:
     """We ingest, another process of ours compacts, and Java writes: no commit is lost or doubled.

@@ -48,7 +48,7 @@ def all_files(table: FileStoreTable, folder: str) -> list[str]:
     return paths
 
 
-def test_it_is_written_compacted_and_expired_and_java_reads_it(
+def test_java_reads_a_table_that_we_wrote_compacted_and_expired(
     hdfs: HdfsCluster, paimon_java: PaimonJava, seed: int
 ) -> None:
     table = a_table(hdfs, a_schema(**{"changelog-producer": "input"}))

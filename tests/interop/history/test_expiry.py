@@ -82,7 +82,7 @@ def assert_same_left(theirs: Path, ours: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "retained"), [("keyed", 4), ("changelog", 1), ("lookup", 1), ("deletion vectors", 1)]
 )
-def test_of_paimons_table_the_same_stays(
+def test_java_and_we_expire_a_java_table_alike(
     paimon_java: PaimonJava, tmp_path: Path, kind: str, retained: int
 ) -> None:
     path = tmp_path / "db.db" / "t"
@@ -106,7 +106,7 @@ def test_of_paimons_table_the_same_stays(
 
 
 @pytest.mark.parametrize("kind", ["keyed", "changelog"])
-def test_of_our_table_the_same_stays_and_both_go_on(
+def test_java_and_we_expire_our_table_alike_and_continue(
     paimon_java: PaimonJava, tmp_path: Path, kind: str
 ) -> None:
     writer = our_table(tmp_path / "db.db" / "t", TABLES[kind])
@@ -129,7 +129,7 @@ def test_of_our_table_the_same_stays_and_both_go_on(
 
 
 @pytest.mark.parametrize("kind", CHANGELOG_KINDS)
-def test_changelogs_that_outlive_snapshots_are_the_same(
+def test_java_and_we_keep_the_same_long_lived_changelogs(
     paimon_java: PaimonJava, tmp_path: Path, kind: str
 ) -> None:
     options = {

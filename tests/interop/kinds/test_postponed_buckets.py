@@ -50,7 +50,7 @@ def as_rows(rows: Rows) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("options", [{}, {"changelog-producer": "input"}], ids=["none", "input"])
-def test_each_postpones_and_reads_what_the_other_has_moved(
+def test_java_and_we_postpone_rows_and_read_those_that_the_other_has_moved(
     paimon_java: PaimonJava,
     pypaimon: PyPaimonReader,
     tmp_path: Path,
@@ -99,7 +99,7 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
     assert findings_of(table) == []
 
 
-def test_batches_of_each_go_to_the_buckets_of_the_other(
+def test_batches_go_to_the_buckets_that_the_other_engine_has_made(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path
 ) -> None:
     """PyPaimon 2.1 writes a batch to real buckets; an overwrite here gives a partition others."""

@@ -142,7 +142,7 @@ def test_java_skips_new_files_between_versions_where_reads_do(
 
 
 @pytest.mark.parametrize("name", ["every type", "partitions", "thin", "small files"])
-def test_versions_and_differences_are_javas(
+def test_versions_and_incremental_reads_equal_javas(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
     """The test reads snapshots, two tags, and changes between snapshots in each scan mode."""

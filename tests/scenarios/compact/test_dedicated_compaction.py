@@ -44,7 +44,7 @@ def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTable
 
 
 @pytest.mark.parametrize("keys", ["k", ""])
-def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> None:
+def test_no_compaction_begins_without_a_commit_identifier(tmp_path: Path, keys: str) -> None:
     """No commit could publish the compaction, and a job that waited for it would never end."""
     bucket: dict[str, Any] = {"bucket": 1 if keys else -1}
     table = small_table(tmp_path / "db.db" / "t", "k INT, a INT", keys, **bucket).table

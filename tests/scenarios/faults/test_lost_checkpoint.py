@@ -84,7 +84,7 @@ def test_a_job_that_would_store_rows_twice_does_not_begin(tmp_path: Path) -> Non
     assert contents(tables) == before
 
 
-def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
+def test_a_job_begins_behind_the_records_that_its_table_has(tmp_path: Path) -> None:
     """The restarted job begins at the offsets that the error gives."""
     tables, runner = after_a_loss(tmp_path), EpochHere()
     failure = run(tables.started(runner), tables, runner)
@@ -106,7 +106,7 @@ def test_a_job_stores_messages_again_on_request(tmp_path: Path) -> None:
     ]
 
 
-def test_of_a_database_the_tables_that_count_twice_are_held(
+def test_tables_of_a_database_that_would_count_twice_are_held(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The others continue; a resumed one is held again, until the operator allows them."""
@@ -141,7 +141,7 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     assert contents(tables)[1] == by_content([*EVENTS, *EVENTS, {"day": "day 9", "n": 9}])
 
 
-def test_sums_are_as_rows_without_a_key(tmp_path: Path) -> None:
+def test_a_job_refuses_to_count_records_twice_in_a_table_of_sums(tmp_path: Path) -> None:
     tables, runner = after_a_loss(tmp_path, orders=TEXTS), EpochHere()
     failure = run(tables.started(runner), tables, runner)
     assert isinstance(failure, CheckpointError)

@@ -168,13 +168,13 @@ def deleted(cuts: list[str], folder: str) -> int:
 
 
 @pytest.mark.parametrize("options", [{}, KEEPS_CHANGELOGS], ids=["", "changelogs kept"])
-def test_while_snapshots_expire(options: dict[str, str]) -> None:
+def test_a_power_cut_during_an_expiry_leaves_a_sound_table(options: dict[str, str]) -> None:
     expiry = partial(expire, num_max=2, num_min=2)
     cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
     assert deleted(cuts, "snapshot") > 4
 
 
-def test_while_a_tag_is_deleted() -> None:
+def test_a_power_cut_while_a_tag_is_deleted_leaves_a_sound_table() -> None:
     table = a_table({})
     expire(table, num_max=2, num_min=2)
 
@@ -187,7 +187,7 @@ def test_while_a_tag_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
-def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
+def test_a_power_cut_during_a_rollback_leaves_a_sound_table(target: dict[str, Any]) -> None:
     table = a_table({} if "snapshot" in target else KEEPS_CHANGELOGS)
     if "tag" in target:
         expire(table, num_max=3, num_min=3)

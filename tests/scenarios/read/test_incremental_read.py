@@ -60,13 +60,13 @@ def came(table: SmallTable, *between: Any, **options: Any) -> Kinds:
         ((5, 5), "auto", []),
     ],
 )
-def test_each_scan_mode(
+def test_each_scan_mode_reads_its_changes(
     small: SmallTable, between: tuple[int, int], mode: str, expected: Kinds
 ) -> None:
     assert came(small, *between, scan_mode=mode) == expected
 
 
-def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
+def test_without_row_kinds_only_added_rows_are_read(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     for mode in ("delta", "changelog", "diff"):
         rows = table.read_incremental((1, 3), scan_mode=mode).read_all()
@@ -76,7 +76,7 @@ def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
     assert came(small, 1, 5, scan_mode="diff", where="k > 3") == [("+I", 4, "a")]
 
 
-def test_between_times(small: SmallTable) -> None:
+def test_times_read_the_changes_between_their_snapshots(small: SmallTable) -> None:
     """The read includes snapshots after the first time, up to the last one."""
     snapshots = small.table.snapshots
     index = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}

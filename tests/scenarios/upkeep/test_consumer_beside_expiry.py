@@ -74,7 +74,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
     return f"{followed}, {'expired' if expirer.error is None else 'not expired'}"
 
 
-def test_wherever_one_of_both_stops(story: Story) -> None:
+def test_a_follower_beside_an_expiry_gets_every_change_or_is_refused(story: Story) -> None:
     actors = [Actor(story.again(), work) for work in (expire_to, follow)]
     for actor in actors:
         actor.finish()
@@ -93,7 +93,7 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
     assert seen.keys() >= {"followed, expired", "followed, not expired", "refused, expired"}
 
 
-def test_wherever_the_expiry_dies(story: Story) -> None:
+def test_a_follower_beside_a_killed_expiry_gets_every_change_or_is_refused(story: Story) -> None:
     alone = Actor(story.again(), expire_to)
     alone.finish()
     seen: Counter[str] = Counter()

@@ -97,7 +97,7 @@ def test_the_password_of_an_address_is_hidden_in_both_forms() -> None:
     assert sorted(secret_texts(settings, {})) == ["sword%2Bfish", "sword+fish"]
 
 
-def test_the_longer_one_goes_first_and_very_short_ones_stay() -> None:
+def test_longer_secrets_are_hidden_first_and_very_short_ones_never() -> None:
     assert Secrets(["abcd", "abcdefg"]).hide("abcdefg abcd") == f"{HIDDEN} {HIDDEN}"
     assert Secrets(["a"]).hide("a table") == "a table"
 

@@ -125,7 +125,7 @@ def test_the_reason_names_the_column_its_type_and_the_value() -> None:
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
+def test_nested_values_are_parsed_in_a_batch_as_alone(as_text: bool, seed: int) -> None:
     """Good and bad ones are parsed together, then apart."""
     rng = random.Random(seed)
     columns = "id BIGINT, a ARRAY<DECIMAL(9,2)>, r ROW<x INT NOT NULL, y ARRAY<STRING>>"

@@ -162,7 +162,7 @@ def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
         assert not parse(image_layout, head(f'{{"c2":"{longer}"}}')).is_parsed[0]
 
 
-def test_orders_and_absences() -> None:
+def test_fields_in_any_order_or_absent_are_parsed() -> None:
     image_layout = layout([KINDS[0], KINDS[1], KINDS[0]], ("c0", "new", "c1", "c2"))
     parsed = parse(
         image_layout,
@@ -186,7 +186,7 @@ def test_orders_and_absences() -> None:
     assert len(set(parsed.marks[[1, 2, 4, 6]].tolist())) == 4
 
 
-def test_rows_beside_each_other() -> None:
+def test_a_broken_row_harms_no_neighbour() -> None:
     image_layout = layout([KINDS[1], KINDS[0]])
     rows = [
         b'{"c0":"a","c1":1}',

@@ -104,7 +104,9 @@ def test_the_checksum_is_the_sum_of_md5_over_the_documented_texts(rows: list[Any
 
 
 @given(ROWS, st.randoms(use_true_random=False), st.integers(0, 12))
-def test_it_knows_no_order_and_adds_up(rows: list[Any], rng: random.Random, cut: int) -> None:
+def test_the_checksum_ignores_the_order_and_adds_up(
+    rows: list[Any], rng: random.Random, cut: int
+) -> None:
     shuffled = rng.sample(rows, len(rows))
     parts = [sum_of_rows(batch_of(part), PLACED) for part in (shuffled[:cut], shuffled[cut:])]
     assert sum(parts, NO_ROWS) == sum_of_rows(batch_of(rows), PLACED)

@@ -248,7 +248,7 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     ]
 
 
-def test_other_ops_take_over_what_is_known_of_the_segments() -> None:
+def test_segments_with_other_ops_keep_the_known_newest_rows() -> None:
     changes = SegmentChanges(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
     assert changes.newest.tolist() == changes.newest_values.tolist() == [0, 1]
     other = changes.with_ops(

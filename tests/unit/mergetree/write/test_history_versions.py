@@ -159,7 +159,7 @@ def test_late_changes_give_the_versions_of_auto_cdc(
 
 
 @given(st.lists(st.tuples(KEYS, st.sampled_from([None, "x", "y"])), min_size=1))
-def test_changes_that_come_again_leave_what_there_is(steps: list[tuple[int, str | None]]) -> None:
+def test_repeated_changes_make_no_further_versions(steps: list[tuple[int, str | None]]) -> None:
     events = [Event(key, moment, value) for moment, (key, value) in enumerate(steps)]
     table = TableOfVersions()
     table.write(events)

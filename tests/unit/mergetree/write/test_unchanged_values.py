@@ -200,7 +200,9 @@ def test_large_values_are_restored_some_at_a_time() -> None:
 @pytest.mark.parametrize("changelog", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.slow
-def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -> None:
+def test_a_full_buffer_restores_the_same_values(
+    seed: int, changelog: bool, spillable: bool
+) -> None:
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)
     current = {k: a_row(k, f"A{k}", f"B{k}") for k in range(0, 40, 2)}
