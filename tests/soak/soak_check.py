@@ -152,10 +152,10 @@ class SoakCheck:
         if rows != expected:
             missing = [key for key in expected if key not in rows]
             extra = [key for key in rows if key not in expected]
-            other = [key for key in rows if key in expected and rows[key] != expected[key]]
+            changed = [key for key in rows if key in expected and rows[key] != expected[key]]
             self.complain(
                 f"{subject} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
-                f"{extra[:3]} and {len(other)} others {other[:3]}"
+                f"{extra[:3]} and {len(changed)} others {changed[:3]}"
             )
 
     def _check_files(self, table: FileStoreTable, crashes: Sequence[tuple[float, float]]) -> None:

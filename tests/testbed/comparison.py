@@ -36,12 +36,12 @@ def differences(
         location.name, "rows are too many", sorted(by_key.keys() - expected.keys())
     )
     for name in names:
-        other = [
+        changed = [
             f"{key}: {by_key[key].get(name, _MISSING)!r} instead of {expected[key][name]!r}"
             for key in sorted(expected.keys() & by_key.keys())
             if by_key[key].get(name, _MISSING) != expected[key][name]
         ]
-        yield from _reported(f"{location.name}.{name}", "values are others", other)
+        yield from _reported(f"{location.name}.{name}", "values are others", changed)
 
 
 def _by_key(table: SourceTable, rows: Iterable[Row]) -> dict[tuple[object, ...], Row]:

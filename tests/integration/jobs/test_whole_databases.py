@@ -133,8 +133,8 @@ def test_shards_stay_apart_when_they_are_divided(
 ) -> None:
     if reader == "spark":
         request.getfixturevalue("spark_kafka_source")
-    both = [*creates("eu.orders", range(5), "eu"), *creates("us.orders", range(5), "us")]
-    all_of_it = database.send("all", both, is_new=True)
+    messages = [*creates("eu.orders", range(5), "eu"), *creates("us.orders", range(5), "us")]
+    all_of_it = database.send("all", messages, is_new=True)
     database.configure(
         {"merge-shards": False, "primary-keys": ["n", "id"]},
         # Nothing is known when the job starts: both tables appear in an epoch.

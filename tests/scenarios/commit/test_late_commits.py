@@ -71,10 +71,10 @@ def expire(table: FileStoreTable, keep: int) -> None:
 
 def others_go_on(table: FileStoreTable, *, keep: int, user: str) -> None:
     """Four epochs of another user or of a twin, after which few snapshots are left."""
-    other = TableWriter(table, user=user)
-    other.model.changes += [[]] * (0 if other.commit.last_identifier is None else 4)
+    other_writer = TableWriter(table, user=user)
+    other_writer.model.changes += [[]] * (0 if other_writer.commit.last_identifier is None else 4)
     for number in range(4):
-        other.write(row(100 + number, user))
+        other_writer.write(row(100 + number, user))
     expire(table, keep)
 
 

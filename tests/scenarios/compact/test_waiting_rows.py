@@ -310,8 +310,8 @@ class NeverAlone:
         self.begun += 1
         assert self.begun < 60, "the compactions do not end"
         future = CompactInCaller(self.table).submit(request)
-        other = self.table.with_options({"write-only": "true"})
-        TableWriter(other, CompactInCaller, f"other {self.begun}").write(rows(0))
+        write_only_table = self.table.with_options({"write-only": "true"})
+        TableWriter(write_only_table, CompactInCaller, f"other {self.begun}").write(rows(0))
         return future
 
 

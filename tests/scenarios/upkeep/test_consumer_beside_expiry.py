@@ -84,12 +84,12 @@ def test_a_follower_beside_an_expiry_gets_every_change_or_is_refused(story: Stor
             # A follower records its begin within its first twenty operations.
             for other_stop in (stop % 20, 16, None) if first == 0 else [None]:
                 table = story.again()
-                both = Actor(table, expire_to), Actor(table, follow)
-                both[first].run_to(stop)
-                both[1 - first].run_to(other_stop)
-                both[first].finish()
-                both[1 - first].finish()
-                seen[outcome_of(table, story, *both)] += 1
+                running = Actor(table, expire_to), Actor(table, follow)
+                running[first].run_to(stop)
+                running[1 - first].run_to(other_stop)
+                running[first].finish()
+                running[1 - first].finish()
+                seen[outcome_of(table, story, *running)] += 1
     assert seen.keys() >= {"followed, expired", "followed, not expired", "refused, expired"}
 
 

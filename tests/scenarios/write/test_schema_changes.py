@@ -130,9 +130,9 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
     for number in range(4):
         job.run(committer, plain({"k": number, "v": "old"}))
         alter(job, "--add-column", f"n{number} INT")
-        other = SmallTable(open_file_store_table(job.table.location))
-        other.epoch = number
-        other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
+        other_writer = SmallTable(open_file_store_table(job.table.location))
+        other_writer.epoch = number
+        other_writer.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
         committer.while_idle()
     job.run(committer, plain({"k": 1, "v": "new", "n3": 3}))
     committer.compact_due()

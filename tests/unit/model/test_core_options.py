@@ -70,8 +70,8 @@ def test_keys_are_words_and_prefixes_end_with_a_dot() -> None:
 
 def test_an_older_name_counts_when_the_new_one_is_absent() -> None:
     assert CoreOptions({"deduplicate.ignore-delete": "true"})[IGNORE_DELETE]
-    both = {"deduplicate.ignore-delete": "true", "ignore-delete": "false"}
-    assert not CoreOptions(both)[IGNORE_DELETE]
+    options = {"deduplicate.ignore-delete": "true", "ignore-delete": "false"}
+    assert not CoreOptions(options)[IGNORE_DELETE]
 
 
 def test_values_by_kind() -> None:

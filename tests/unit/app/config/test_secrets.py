@@ -160,9 +160,9 @@ def test_a_configuration_and_its_parts_reveal_no_secret(tmp_path: Path) -> None:
     source = KafkaSource(bootstrap_servers="h", kafka_options=config.source.kafka_options)
     assert SECRET in config.source.kafka_options["sasl.jaas.config"]
     metrics = generate_latest(JobMetrics(table_label(config.job_tables.location)).registry)
-    for thing in (config, config.source, config.masked(), source, metrics):
-        assert SECRET not in repr(thing)
-        assert SECRET not in str(thing)
+    for value in (config, config.source, config.masked(), source, metrics):
+        assert SECRET not in repr(value)
+        assert SECRET not in str(value)
     assert config.secrets.occur_in(f"{SECRET}-3")
 
 

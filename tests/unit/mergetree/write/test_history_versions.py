@@ -67,11 +67,11 @@ class TableOfVersions:
         drained = iter([sorted_window(changes, LAYOUT)])
         windows = history_windows(drained, self.rule, self.find, self.hidden)
         written = pa.concat_batches([window.window.batch for window in windows])
-        both = pa.concat_batches([self.rows, written])
-        order, last = key_order(both, LAYOUT)
+        rows = pa.concat_batches([self.rows, written])
+        order, last = key_order(rows, LAYOUT)
         newest = order[last]
-        deleted = both.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
-        self.rows = rows_at(both, newest[~deleted])
+        deleted = rows.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
+        self.rows = rows_at(rows, newest[~deleted])
         return int(written.num_rows)
 
     def versions(self) -> list[Version]:
